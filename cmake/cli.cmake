@@ -1,0 +1,22 @@
+# The command line: build/<preset>/heddle. (The library has the target name `heddle`.)
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp")
+list(FILTER cli_sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
+if(NOT cli_sources)
+  return()
+endif()
+
+# All three are used as headers only, so that the program needs nothing but the C library.
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+add_executable(heddle_cli ${cli_sources})
+heddle_target(heddle_cli)
+set_target_properties(heddle_cli PROPERTIES OUTPUT_NAME heddle)
+target_include_directories(heddle_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
+target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
+target_link_libraries(heddle_cli PRIVATE heddle CLI11::CLI11 fmt::fmt-header-only
+  nlohmann_json::nlohmann_json)
+if(NOT HEDDLE_SANITIZE)
+  target_link_options(heddle_cli PRIVATE -static-libstdc++ -static-libgcc)
+endif()

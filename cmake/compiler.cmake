@@ -1,0 +1,35 @@
+# What holds for every translation unit of Heddle. Nothing here reaches the users of the library:
+# the flags are private to our targets.
+
+# ccache, unless the user chose a launcher. The sloppiness lets it cache units that use a
+# precompiled header; Heddle uses no __DATE__ or __TIME__.
+find_program(HEDDLE_CCACHE ccache)
+if(PROJECT_IS_TOP_LEVEL AND HEDDLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${HEDDLE_CCACHE})
+endif()
+
+# For editors, clang-tidy and the symbol check.
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_package(Threads REQUIRED)
+
+add_library(heddle_compile_options INTERFACE)
+target_compile_features(heddle_compile_options INTERFACE cxx_std_20)
+target_compile_options(heddle_compile_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${HEDDLE_WERROR}>:-Werror>)
+
+if(HEDDLE_SANITIZE)
+  target_compile_options(heddle_compile_options INTERFACE
+    -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(heddle_compile_options INTERFACE -fsanitize=${HEDDLE_SANITIZE})
+endif()
+# Bounds of the standard containers, wherever speed is not the point.
+if(HEDDLE_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_definitions(heddle_compile_options INTERFACE _GLIBCXX_ASSERTIONS)
+endif()
+
+function(heddle_target name)
+  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:heddle_compile_options>)
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()

@@ -1,0 +1,55 @@
+# One binary runs on any x86-64 machine: only the files named here are compiled for more than the
+# baseline, each level as an object library `heddle_isa_<level>`. What they define is reached through
+# function tables, after asking the CPU; scripts/check_isa_symbols.sh sees to it that nothing else
+# of them can be.
+
+# Levels that kernels of ops are compiled for, then those that only GEMM and probe files use.
+set(HEDDLE_KERNEL_ISAS generic avx2 avx512)
+set(HEDDLE_ISAS ${HEDDLE_KERNEL_ISAS} avx512_bf16 amx)
+
+# aes, pclmul and the rest: what Highway's AVX2 and AVX3 targets assume. Every CPU with AVX2 has them.
+set(HEDDLE_FLAGS_generic "")
+set(HEDDLE_FLAGS_avx2 -mavx2 -mfma -mbmi -mbmi2 -mf16c -mlzcnt -mmovbe -maes -mpclmul)
+set(HEDDLE_FLAGS_avx512 ${HEDDLE_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
+set(HEDDLE_FLAGS_avx512_bf16 ${HEDDLE_FLAGS_avx512} -mavx512bf16)
+set(HEDDLE_FLAGS_amx ${HEDDLE_FLAGS_avx512_bf16} -mamx-tile -mamx-bf16)
+
+# The level a hand-written file is for, by its name; empty for a file without one.
+function(heddle_isa_of_file path out)
+  set(isa "")
+  if(path MATCHES "/backend/cpu/(gemm|probe)/(.*)$")
+    set(name "${CMAKE_MATCH_2}")
+    if(name MATCHES "(^|[/_.])amx([/_.]|$)")
+      set(isa amx)
+    elseif(name MATCHES "avx512_bf16")
+      set(isa avx512_bf16)
+    elseif(name MATCHES "avx512")
+      set(isa avx512)
+    elseif(name MATCHES "avx2")
+      set(isa avx2)
+    elseif(name MATCHES "generic")
+      set(isa generic)
+    endif()
+  endif()
+  set(${out} "${isa}" PARENT_SCOPE)
+endfunction()
+
+# heddle_isa_library(<isa> <sources>...): does nothing without sources.
+function(heddle_isa_library isa)
+  if(NOT ARGN)
+    return()
+  endif()
+  set(target heddle_isa_${isa})
+  add_library(${target} OBJECT ${ARGN})
+  heddle_target(${target})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include"
+    "${PROJECT_SOURCE_DIR}/src" "${HEDDLE_GENERATED}")
+  # -O3 in every build type: kernels that are not inlined are hundreds of times slower, and what the
+  # compiler leaves out of line is shared with code for other machines.
+  target_compile_options(${target} PRIVATE ${HEDDLE_FLAGS_${isa}} -O3)
+  # Highway compiles for exactly one target. Its emulation, not its scalar one, is the generic target:
+  # it has vectors of 16 bytes, which the compiler maps to SSE2.
+  target_compile_definitions(${target} PRIVATE HEDDLE_ISA=${isa}
+    $<IF:$<STREQUAL:${isa},generic>,HWY_COMPILE_ONLY_EMU128,HWY_COMPILE_ONLY_STATIC>)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()

@@ -1,0 +1,47 @@
+# The library: everything under src/ except tests. It needs Highway's headers to build and nothing
+# but threads to link.
+find_package(hwy REQUIRED)  # package libhwy-dev
+
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
+list(FILTER sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
+list(FILTER sources EXCLUDE REGEX "/src/ops/[^/]+/")  # listed by ops.def
+
+foreach(isa IN LISTS HEDDLE_ISAS)
+  set(isa_sources_${isa} "")
+endforeach()
+set(plain_sources "")
+foreach(source IN LISTS sources)
+  heddle_isa_of_file("${source}" isa)
+  if(isa)
+    list(APPEND isa_sources_${isa} "${source}")
+  else()
+    list(APPEND plain_sources "${source}")
+  endif()
+endforeach()
+
+add_library(heddle STATIC ${plain_sources} ${HEDDLE_OP_SOURCES}
+  "${HEDDLE_GENERATED}/ops/kernel_tables.cpp")
+add_library(heddle::heddle ALIAS heddle)
+heddle_target(heddle)
+set_target_properties(heddle PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_compile_features(heddle PUBLIC cxx_std_20)
+target_include_directories(heddle
+  PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${HEDDLE_GENERATED}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    # Generated headers of ops forward to src/ops in the tree, for this project alone.
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+target_link_libraries(heddle PUBLIC Threads::Threads)
+
+set(HEDDLE_ISA_TARGETS "")
+foreach(isa IN LISTS HEDDLE_ISAS)
+  if(isa IN_LIST HEDDLE_KERNEL_ISAS)
+    list(APPEND isa_sources_${isa} ${HEDDLE_KERNEL_SOURCES})
+  endif()
+  heddle_isa_library(${isa} ${isa_sources_${isa}})
+  if(TARGET heddle_isa_${isa})
+    target_sources(heddle PRIVATE $<TARGET_OBJECTS:heddle_isa_${isa}>)
+    list(APPEND HEDDLE_ISA_TARGETS heddle_isa_${isa})
+  endif()
+endforeach()

@@ -1,0 +1,103 @@
+# src/ops/ops.def is the only list of ops. From each line HEDDLE_OP(rms_norm, RmsNorm) follow the
+# kernels to compile, the table that finds them, the public header and the test. A file that an op
+# lacks stops the configuration; a kernel that it lacks stops the build.
+
+set(HEDDLE_GENERATED "${PROJECT_BINARY_DIR}/generated")
+set(HEDDLE_OPS_DEF "${PROJECT_SOURCE_DIR}/src/ops/ops.def")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${HEDDLE_OPS_DEF}")
+
+set(HEDDLE_OPS "")              # names, in the order of ops.def
+set(HEDDLE_OP_SOURCES "")       # src/ops/<op>/*.cpp without the test
+set(HEDDLE_OP_TESTS "")         # src/ops/<op>/test.cpp
+set(HEDDLE_KERNEL_SOURCES "")   # one generated unit per op, compiled for each of HEDDLE_KERNEL_ISAS
+set(HEDDLE_OP_HEADERS "")       # src/ops/<op>/<op>.h
+
+set(kernel_includes "")
+set(kernel_declarations "")
+set(kernel_definitions "")
+set(op_includes "")
+set(op_names "")
+
+if(NOT EXISTS "${HEDDLE_OPS_DEF}")
+  message(FATAL_ERROR "src/ops/ops.def, the list of ops, is missing")
+endif()
+file(STRINGS "${HEDDLE_OPS_DEF}" lines)
+foreach(line IN LISTS lines)
+  string(STRIP "${line}" line)
+  if(line STREQUAL "" OR line MATCHES "^//")
+    continue()
+  endif()
+  if(NOT line MATCHES "^HEDDLE_OP\\(([a-z0-9_]+), *([A-Za-z0-9]+)\\)( *//.*)?$")
+    message(FATAL_ERROR "src/ops/ops.def: expected HEDDLE_OP(snake_name, PascalName), got: ${line}")
+  endif()
+  set(op "${CMAKE_MATCH_1}")
+  set(Op "${CMAKE_MATCH_2}")
+  if(op IN_LIST HEDDLE_OPS)
+    message(FATAL_ERROR "src/ops/ops.def: ${op} is listed twice")
+  endif()
+  set(folder "${PROJECT_SOURCE_DIR}/src/ops/${op}")
+  foreach(file ${op}.h ${op}.kernels.h ${op}.cpp ${op}.cpu.h test.cpp)
+    if(NOT EXISTS "${folder}/${file}")
+      message(FATAL_ERROR "op ${op} is listed in src/ops/ops.def, but src/ops/${op}/${file} is missing")
+    endif()
+  endforeach()
+
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
+  list(APPEND HEDDLE_OPS ${op})
+  list(APPEND HEDDLE_OP_SOURCES ${sources})
+  list(APPEND HEDDLE_OP_HEADERS "${folder}/${op}.h")
+  list(APPEND HEDDLE_OP_TESTS "${folder}/test.cpp")
+
+  # The declaration comes first: it gives the table external linkage, and constinit keeps code of this
+  # instruction set from running before main() on a machine that lacks it.
+  set(unit "${HEDDLE_GENERATED}/kernels/${op}.cpp")
+  file(CONFIGURE OUTPUT "${unit}" @ONLY CONTENT [[
+#include "ops/@op@/@op@.kernels.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+extern constinit const @Op@Kernels @op@_kernels;
+}
+
+#include "ops/@op@/@op@.cpu.h"
+]])
+  list(APPEND HEDDLE_KERNEL_SOURCES "${unit}")
+
+  file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/heddle/ops/${op}.h" @ONLY CONTENT [[
+#pragma once
+#include "ops/@op@/@op@.h"
+]])
+
+  string(APPEND op_includes "#include \"heddle/ops/${op}.h\"\n")
+  string(APPEND op_names "\"${op}\",\n")
+  string(APPEND kernel_includes "#include \"ops/${op}/${op}.kernels.h\"\n")
+  string(APPEND kernel_declarations "extern const ${Op}Kernels ${op}_kernels;\n")
+  string(APPEND kernel_definitions "
+template <>
+const ${Op}Kernels& native_kernels<${Op}Kernels>(Isa isa) {
+  if (isa >= Isa::avx512) return avx512::${op}_kernels;
+  return isa == Isa::avx2 ? avx2::${op}_kernels : generic::${op}_kernels;
+}
+")
+endforeach()
+
+# The levels above avx512 add matrix instructions, which only GEMM uses.
+set(namespaces "")
+foreach(isa IN LISTS HEDDLE_KERNEL_ISAS)
+  string(APPEND namespaces "namespace ${isa} {\n${kernel_declarations}}  // namespace ${isa}\n")
+endforeach()
+file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" @ONLY CONTENT [[
+// Generated from src/ops/ops.def: the kernels of every op for an instruction set.
+#include "backend/cpu/kernels.h"
+@kernel_includes@
+namespace heddle::cpu {
+
+@namespaces@@kernel_definitions@
+}  // namespace heddle::cpu
+]])
+file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/heddle/ops.h" @ONLY CONTENT [[
+// Every op. Generated from src/ops/ops.def.
+#pragma once
+
+@op_includes@]])
+file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/op_names.inc" @ONLY CONTENT "@op_names@")
