@@ -29,3 +29,33 @@ if(HEDDLE_OP_TESTS)
   heddle_test(ops quick 300 op_tests --gtest_filter=-*Slow*)
   heddle_test(ops_slow slow 900 op_tests --gtest_filter=*Slow*)
 endif()
+
+# Whether the library as installed can be found and used by another project.
+if(PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE)
+  heddle_test(consumer slow 300 ${CMAKE_COMMAND}
+    -D HEDDLE_BUILD=${PROJECT_BINARY_DIR}
+    -D HEDDLE_COMPILER=${CMAKE_CXX_COMPILER}
+    -D WORK=${PROJECT_BINARY_DIR}/consumer
+    -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
+endif()
+
+# Sanitizers add symbols of their own to every object.
+if(NOT HEDDLE_SANITIZE)
+  foreach(isa IN LISTS HEDDLE_ISAS)
+    if(TARGET heddle_isa_${isa} AND NOT isa STREQUAL "generic")
+      add_test(NAME isa_symbols_${isa} COMMAND_EXPAND_LISTS COMMAND
+        ${PROJECT_SOURCE_DIR}/scripts/check_isa_symbols.sh ${isa}
+        $<TARGET_OBJECTS:heddle_isa_${isa}>)
+      set_tests_properties(isa_symbols_${isa} PROPERTIES LABELS quick TIMEOUT 60)
+    endif()
+  endforeach()
+endif()
+
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND NOT HEDDLE_SANITIZE)
+  heddle_test(layers quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
+  heddle_test(checks quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/test_checks.py)
+  if(EXISTS "${PROJECT_SOURCE_DIR}/.git")
+    heddle_test(style quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_style.py)
+  endif()
+endif()

@@ -1,0 +1,69 @@
+# What people type. CMake does the work: see docs/building.md.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+ARGS ?= demo
+
+.PHONY: help setup tools build run test quick asan tsan clang bench format check-format tidy check install clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+
+setup:
+	@scripts/setup.sh
+
+tools:
+	@scripts/setup.sh --tools
+
+# $(call cmake-build,PRESET,TARGETS): configures when needed (ninja reruns CMake by itself later).
+define cmake-build
+	@test -f build/$(1)/build.ninja || cmake --preset $(1)
+	@cmake --build build/$(1) -j $(JOBS) $(addprefix --target ,$(2))
+endef
+
+build: setup ## build everything, optimised, in build/release
+	$(call cmake-build,release)
+
+run: setup ## build Heddle and run its demo (ARGS="..." for another command)
+	$(call cmake-build,release)
+	@build/release/heddle $(ARGS)
+
+test: build ## build and run all tests
+	@ctest --preset release
+
+quick: build ## build and run the quick tests
+	@ctest --preset release -L quick
+
+asan: setup ## unit and op tests under the address and undefined behaviour sanitizers
+	$(call cmake-build,asan)
+	@ctest --preset asan
+
+tsan: setup ## unit and op tests under the thread sanitizer
+	$(call cmake-build,tsan)
+	@ctest --preset tsan
+
+clang: tools ## build with the second compiler
+	$(call cmake-build,clang)
+
+bench: build ## run the benchmarks
+	@shopt -s nullglob; for program in build/release/bench_*; do echo "== $$program"; $$program || exit 1; done
+
+format: tools ## format all sources
+	@scripts/format.sh
+
+check-format: tools ## fail when a source is not formatted
+	@scripts/format.sh --check
+
+tidy: tools ## clang-tidy over all sources (FILES="..." for some)
+	@scripts/tidy.sh $(FILES)
+
+check: ## layers and style
+	@scripts/check_layers.py
+	@scripts/check_style.py
+
+install: build ## install to PREFIX (default /usr/local)
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove all builds
+	@rm -rf build

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Dependencies point down the list of layers only.
+
+Prints `file:line: reason` for each #include that breaks a rule, and exits with 1.
+
+    scripts/check_layers.py [ROOT]
+"""
+
+import re
+import sys
+from pathlib import Path
+
+# Lowest first. A file may include its own layer and the ones before it.
+LAYERS = [
+    "base", "tensor", "backend", "autograd", "ops", "io", "text", "nn", "model", "data",
+    "train", "generate", "report", "lab", "cli",
+]
+
+# The layer of each public header include/heddle/<name>.h. heddle/ops.h and heddle/ops/ are `ops`.
+PUBLIC = {
+    "error": "base", "dtype": "base", "shape": "base", "device": "base", "random": "base",
+    "tensor": "tensor", "memory": "tensor",
+    "runtime": "backend",
+    "tape": "autograd", "autograd": "autograd",
+    "ops": "ops",
+}
+
+# Written by CMake, so not in the tree.
+GENERATED = re.compile(r"^(heddle/ops\.h|heddle/ops/\w+\.h|op_names\.inc)$")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+SOURCES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
+
+
+def is_test(path: str) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith("test") or path.startswith(("tests/", "bench/"))
+
+
+def place(path: str):
+    """(layer, room) of a path relative to include/ or src/; the room separates siblings."""
+    parts = path.split("/")
+    if parts[0] == "heddle":
+        if parts[1] == "ops":
+            return "ops", parts[2].removesuffix(".h")
+        return PUBLIC.get(parts[1].removesuffix(".h")), None
+    if parts[0] in ("backend", "ops") and len(parts) > 2:
+        return parts[0], parts[1]
+    return (parts[0] if parts[0] in LAYERS else None), None
+
+
+def complaint(path: str, target: str):
+    """Why the file at `path` (relative to its root) may not include `target`, or None."""
+    name = path.rsplit("/", 1)[-1]
+    layer, room = place(path)
+    to_layer, to_room = place(target)
+    if layer is None:
+        return f"{path} belongs to no layer (see LAYERS and PUBLIC in scripts/check_layers.py)"
+    if to_layer is None:
+        return f"{target} belongs to no layer"
+
+    public = path.startswith("heddle/") or (layer == "ops" and name == f"{room}.h")
+    if public and not target.startswith("heddle/"):
+        return f"a public header includes public headers only, not {target}"
+    if LAYERS.index(to_layer) > LAYERS.index(layer):
+        return f"layer {layer} may not use {target} of layer {to_layer}"
+
+    if layer == "backend" and room:
+        if to_layer == "backend" and to_room and to_room != room:
+            return f"backend {room} may not use backend {to_room}"
+        if room == "cpu" and to_layer == "tensor":
+            return "the CPU backend knows plain pointers, not tensors"
+
+    if layer == "ops" and room:
+        if name.endswith((".cpu.h", ".kernels.h")):
+            own = target == f"ops/{room}/{room}.kernels.h"
+            shared = target.startswith("ops/") and to_room is None and target.endswith(".cpu.h")
+            plain = target.startswith(("backend/cpu/", "base/")) or target == "heddle/dtype.h"
+            if not (own or plain or (shared and name.endswith(".cpu.h"))):
+                return f"kernels know plain pointers only, not {target}"
+        elif to_layer == "ops" and to_room and to_room != room:
+            if target not in (f"ops/{to_room}/{to_room}.h", f"heddle/ops/{to_room}.h"):
+                return f"op {room} may use the interface of op {to_room}, not {target}"
+    return None
+
+
+def check(root: Path):
+    for base in ("include", "src", "cli"):
+        for file in sorted((root / base).rglob("*")):
+            if file.suffix not in SOURCES:
+                continue
+            shown = file.relative_to(root).as_posix()
+            path = shown if base == "cli" else file.relative_to(root / base).as_posix()
+            if is_test(path):
+                continue  # a test may look at whatever it needs
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                match = INCLUDE.match(line)
+                if not match:
+                    continue
+                target = match.group(1)
+                where = f"{shown}:{number}"
+                if base == "cli" and (file.parent / target).exists():
+                    continue
+                known = GENERATED.match(target) or any(
+                    (root / r / target).is_file() for r in ("include", "src"))
+                if not known:
+                    yield f"{where}: {target} is neither in include/ nor in src/"
+                    continue
+                reason = complaint(path, target)
+                if reason:
+                    yield f"{where}: {reason}"
+
+
+def main() -> int:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    problems = list(check(root))
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""The checks of this folder find what is planted for them."""
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_layers
+import check_style
+
+SCRIPTS = Path(__file__).resolve().parent
+
+
+class Layers(unittest.TestCase):
+    def complaints(self, files):
+        """Complaints about a tree {path: [included headers]}."""
+        with tempfile.TemporaryDirectory() as root:
+            for path, includes in files.items():
+                file = Path(root) / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text("".join(f'#include "{i}"\n' for i in includes))
+            return list(check_layers.check(Path(root)))
+
+    def test_downward_is_fine(self):
+        self.assertEqual([], self.complaints({
+            "include/heddle/error.h": [],
+            "include/heddle/dtype.h": [],
+            "include/heddle/tensor.h": ["heddle/dtype.h"],
+            "src/backend/cpu/simd.h": ["heddle/dtype.h"],
+            "src/ops/add/add.h": ["heddle/tensor.h"],
+            "src/ops/add/add.kernels.h": ["heddle/dtype.h"],
+            "src/ops/add/add.cpu.h": ["ops/add/add.kernels.h", "backend/cpu/simd.h"],
+            "src/ops/add/add.cpp": ["ops/add/add.h", "heddle/ops/mul.h", "heddle/tensor.h"],
+            "src/ops/add/test.cpp": ["no/such/file.h"],
+        }))
+
+    def test_each_rule(self):
+        everything = {
+            "include/heddle/dtype.h": [], "include/heddle/tensor.h": [],
+            "src/ops/mul/mul.h": [], "src/ops/mul/mul.kernels.h": [],
+            "src/backend/cpu/isa.h": [], "src/backend/meta/cost.h": [], "src/nn/linear.h": [],
+        }
+        for path, target in [
+            ("src/tensor/tensor.cpp", "ops/mul/mul.h"),
+            ("src/tensor/tensor.cpp", "backend/cpu/isa.h"),
+            ("src/base/dtype.cpp", "heddle/tensor.h"),
+            ("src/ops/add/add.cpp", "nn/linear.h"),
+            ("src/ops/add/add.cpp", "ops/mul/mul.kernels.h"),
+            ("src/ops/add/add.h", "backend/cpu/isa.h"),
+            ("src/ops/add/add.cpu.h", "heddle/tensor.h"),
+            ("src/ops/add/add.cpu.h", "ops/mul/mul.kernels.h"),
+            ("src/backend/cpu/threads.cpp", "heddle/tensor.h"),
+            ("src/backend/cpu/threads.cpp", "backend/meta/cost.h"),
+            ("include/heddle/shape.h", "heddle/tensor.h"),
+            ("include/heddle/memory.h", "backend/cpu/isa.h"),
+            ("include/heddle/surprise.h", "heddle/dtype.h"),
+            ("src/base/dtype.cpp", "../include/heddle/dtype.h"),
+        ]:
+            with self.subTest(path=path, target=target):
+                found = self.complaints({**everything, path: [target]})
+                self.assertEqual(1, len(found), found)
+                self.assertTrue(found[0].startswith(f"{path}:1: "), found)
+
+
+class Style(unittest.TestCase):
+    def test_forbidden_text(self):
+        for text in ["see /" + "work/main", "g++ -march=" + "native", "https://deb." + "debian.org"]:
+            with self.subTest(text=text):
+                self.assertTrue(any(p.search(text) for p, _ in check_style.FORBIDDEN))
+        for text in ["src/network/home.h", "https://github.com", "the debian package"]:
+            with self.subTest(text=text):
+                self.assertFalse(any(p.search(text) for p, _ in check_style.FORBIDDEN))
+
+
+class IsaSymbols(unittest.TestCase):
+    def run_check(self, code):
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder) / "a.cpp", Path(folder) / "a.o"
+            source.write_text(code)
+            subprocess.run(["c++", "-c", source, "-o", target], check=True)
+            return subprocess.run([SCRIPTS / "check_isa_symbols.sh", "avx2", target],
+                                  capture_output=True, text=True)
+
+    def test_own_namespace_is_fine(self):
+        result = self.run_check("""
+            namespace heddle::cpu::avx2 {
+            template <class T> T twice(T x) { return x + x; }
+            int f(int x) { return twice(x); }
+            }""")
+        self.assertEqual(0, result.returncode, result.stdout)
+
+    def test_weak_symbol(self):
+        result = self.run_check("inline int shared(int x) { return x; } int f() { return shared(1); }")
+        self.assertEqual(1, result.returncode)
+        self.assertIn("shared(int)", result.stdout)
+
+    def test_initialiser(self):
+        result = self.run_check("int g(); int early = g();")
+        self.assertEqual(1, result.returncode)
+        self.assertIn("before main", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# clang-tidy with the checks of .clang-tidy over the sources of the library and the command line,
+# or over the files given. Flags come from the clang preset, which is configured but not built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+[ -f build/clang/build.ninja ] || cmake --preset clang >/dev/null
+if [ $# -gt 0 ]; then
+  files=("$@")
+else
+  mapfile -t files < <(git ls-files --cached --others --exclude-standard -- 'src/*.cpp' 'cli/*.cpp' |
+    grep -vE '/test[^/]*\.cpp$' || true)
+fi
+[ "${#files[@]}" -gt 0 ] || exit 0
+printf '%s\0' "${files[@]}" |
+  xargs -0 -P "$(nproc)" -n 4 clang-tidy-19 -p build/clang --quiet --warnings-as-errors='*' 2> >(grep -vE '^[0-9]+ warnings? generated|^Suppressed|^Use -header-filter' >&2 || true)
