@@ -20,7 +20,7 @@ LAYERS = [
 PUBLIC = {
     "error": "base", "dtype": "base", "shape": "base", "device": "base", "random": "base",
     "tensor": "tensor", "memory": "tensor",
-    "runtime": "backend",
+    "runtime": "backend", "cost": "backend",
     "tape": "autograd", "autograd": "autograd",
     "ops": "ops",
 }
@@ -75,7 +75,7 @@ def complaint(path: str, target: str):
         if name.endswith((".cpu.h", ".kernels.h")):
             own = target == f"ops/{room}/{room}.kernels.h"
             shared = target.startswith("ops/") and to_room is None and target.endswith(".cpu.h")
-            plain = target.startswith(("backend/cpu/", "base/")) or target == "heddle/dtype.h"
+            plain = to_layer == "base" or target.startswith("backend/cpu/")
             if not (own or plain or (shared and name.endswith(".cpu.h"))):
                 return f"kernels know plain pointers only, not {target}"
         elif to_layer == "ops" and to_room and to_room != room:
