@@ -49,14 +49,13 @@ foreach(line IN LISTS lines)
   list(APPEND HEDDLE_OP_HEADERS "${folder}/${op}.h")
   list(APPEND HEDDLE_OP_TESTS "${folder}/test.cpp")
 
-  # The declaration comes first: it gives the table external linkage, and constinit keeps code of this
-  # instruction set from running before main() on a machine that lacks it.
+  # The declaration comes first: it gives the table external linkage and the type that is expected.
   set(unit "${HEDDLE_GENERATED}/kernels/${op}.cpp")
   file(CONFIGURE OUTPUT "${unit}" @ONLY CONTENT [[
 #include "ops/@op@/@op@.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
-extern constinit const @Op@Kernels @op@_kernels;
+extern const @Op@Kernels @op@_kernels;
 }
 
 #include "ops/@op@/@op@.cpu.h"
