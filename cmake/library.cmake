@@ -4,7 +4,10 @@ find_package(hwy REQUIRED)  # package libhwy-dev
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
 list(FILTER sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
-list(FILTER sources EXCLUDE REGEX "/src/ops/[^/]+/")  # listed by ops.def
+list(FILTER sources EXCLUDE REGEX "/src/ops/[^/]+/")  # ops are listed by ops.def ...
+file(GLOB_RECURSE support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/support/*.cpp")
+list(FILTER support EXCLUDE REGEX "/test[^/]*\\.cpp$")
+list(APPEND sources ${support})                         # ... except for what they share
 
 foreach(isa IN LISTS HEDDLE_ISAS)
   set(isa_sources_${isa} "")

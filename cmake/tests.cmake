@@ -16,7 +16,7 @@ endfunction()
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/src/test*.cpp" "${PROJECT_SOURCE_DIR}/tests/unit/*.cpp")
-list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/")
+list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
   heddle_test(unit quick 120 unit_tests --gtest_filter=-*Slow*)

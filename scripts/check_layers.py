@@ -44,6 +44,8 @@ def place(path: str):
         if parts[1] == "ops":
             return "ops", parts[2].removesuffix(".h")
         return PUBLIC.get(parts[1].removesuffix(".h")), None
+    if path.startswith("ops/support/"):
+        return "ops", None  # shared by all ops
     if parts[0] in ("backend", "ops") and len(parts) > 2:
         return parts[0], parts[1]
     return (parts[0] if parts[0] in LAYERS else None), None
@@ -71,6 +73,8 @@ def complaint(path: str, target: str):
         if room == "cpu" and to_layer == "tensor":
             return "the CPU backend knows plain pointers, not tensors"
 
+    if path.startswith("ops/support/") and to_room and to_layer == "ops":
+        return f"what ops share may not use op {to_room}"
     if layer == "ops" and room:
         if name.endswith((".cpu.h", ".kernels.h")):
             own = target == f"ops/{room}/{room}.kernels.h"

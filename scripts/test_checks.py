@@ -31,7 +31,8 @@ class Layers(unittest.TestCase):
             "src/ops/add/add.h": ["heddle/tensor.h"],
             "src/ops/add/add.kernels.h": ["heddle/dtype.h"],
             "src/ops/add/add.cpu.h": ["ops/add/add.kernels.h", "backend/cpu/simd.h"],
-            "src/ops/add/add.cpp": ["ops/add/add.h", "heddle/ops/mul.h", "heddle/tensor.h"],
+            "src/ops/support/op.h": ["heddle/tensor.h"],
+            "src/ops/add/add.cpp": ["ops/add/add.h", "ops/support/op.h", "heddle/ops/mul.h", "heddle/tensor.h"],
             "src/ops/add/test.cpp": ["no/such/file.h"],
         }))
 
@@ -50,6 +51,7 @@ class Layers(unittest.TestCase):
             ("src/ops/add/add.h", "backend/cpu/isa.h"),
             ("src/ops/add/add.cpu.h", "heddle/tensor.h"),
             ("src/ops/add/add.cpu.h", "ops/mul/mul.kernels.h"),
+            ("src/ops/support/check.cpp", "ops/mul/mul.h"),
             ("src/backend/cpu/threads.cpp", "heddle/tensor.h"),
             ("src/backend/cpu/threads.cpp", "backend/meta/cost.h"),
             ("include/heddle/shape.h", "heddle/tensor.h"),
