@@ -11,21 +11,25 @@ set -euo pipefail
 
 isa=$1
 shift
-case $isa in
-  avx2) own='heddle::cpu::avx2::|hwy::N_AVX2::' ;;
-  avx512) own='heddle::cpu::avx512::|hwy::N_AVX3::' ;;
-  avx512_bf16 | amx) own="heddle::cpu::$isa::" ;;
-  *) echo "check_isa_symbols: unknown instruction set $isa" >&2; exit 2 ;;
-esac
 [ $# -gt 0 ] || { echo "check_isa_symbols: no objects for $isa" >&2; exit 2; }
 
+# Mangled names, because c++filt gives up on some lambdas. A namespace is written as its length and
+# name after its parent; S_, S0_ ... stand for a parent that came before.
+case $isa in
+  avx2) own='(6heddle3cpu|S[0-9A-Z]*_)4avx2|(3hwy|S[0-9A-Z]*_)6N_AVX2' ;;
+  avx512) own='(6heddle3cpu|S[0-9A-Z]*_)6avx512|(3hwy|S[0-9A-Z]*_)6N_AVX3' ;;
+  avx512_bf16) own='(6heddle3cpu|S[0-9A-Z]*_)11avx512_bf16' ;;
+  amx) own='(6heddle3cpu|S[0-9A-Z]*_)3amx' ;;
+  *) echo "check_isa_symbols: unknown instruction set $isa" >&2; exit 2 ;;
+esac
+
 # DW.ref.*: data that the exception tables point to, no code.
-found=$(nm -A -C --defined-only "$@" | awk -v own="$own" '
-  { line = $0; sub(/^[^:]*:[0-9a-f]* /, "", line); type = substr(line, 1, 1); name = substr(line, 3) }
-  type ~ /[WVuwv]/ && name !~ own && name !~ /^DW\.ref\./ { print "weak: " $0 }
-  name ~ /^_GLOBAL__(sub_)?I_|^__static_initialization_and_destruction/ { print "runs before main(): " $0 }')
+found=$(nm -A --defined-only "$@" | awk -v own="$own" '
+  { type = $(NF - 1); name = $NF }
+  type ~ /^[WVu]$/ && name !~ own && name !~ /^DW\.ref\./ { print "weak: " $0 }
+  name ~ /^_GLOBAL__(sub_)?I_|static_initialization_and_destruction/ { print "runs before main(): " $0 }')
 if [ -n "$found" ]; then
   echo "Compiled for $isa, but could run on machines without it:"
-  echo "$found"
+  c++filt <<<"$found" | sed 's/^\([^:]*: \)[^:]*CMakeFiles./\1/' | head -40
   exit 1
 fi

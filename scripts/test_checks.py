@@ -92,6 +92,21 @@ class IsaSymbols(unittest.TestCase):
             }""")
         self.assertEqual(0, result.returncode, result.stdout)
 
+    def test_template_of_own_type_is_fine(self):
+        result = self.run_check("""
+            namespace heddle::cpu {
+            template <class F> void use(F f) { f(); }
+            namespace avx2 { void f() { use([] {}); } }
+            }""")
+        self.assertEqual(0, result.returncode, result.stdout)
+
+    def test_weak_symbol_of_another_level(self):
+        result = self.run_check("""
+            namespace heddle::cpu::avx2_other { inline int f() { return 1; } int g() { return f(); } }
+            namespace heddle::cpu::avx512 { inline int f() { return 1; } int g() { return f(); } }""")
+        self.assertEqual(1, result.returncode)
+        self.assertEqual(2, result.stdout.count("weak:"), result.stdout)
+
     def test_weak_symbol(self):
         result = self.run_check("inline int shared(int x) { return x; } int f() { return shared(1); }")
         self.assertEqual(1, result.returncode)
