@@ -1,0 +1,15 @@
+// Sums of gradients.
+#pragma once
+
+#include "heddle/tensor.h"
+
+namespace heddle::autograd {
+
+// sum + term, in a tensor that nobody else holds. `sum` may be undefined (then: term itself).
+// Reuses sum's memory when it is the only handle on it.
+Tensor accumulated(Tensor sum, const Tensor& term);
+
+// A contiguous tensor with x's values: x itself when it already is.
+Tensor dense(const Tensor& x);
+
+}  // namespace heddle::autograd

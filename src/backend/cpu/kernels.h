@@ -1,0 +1,23 @@
+// From an op to its kernels for the instruction set in use.
+#pragma once
+
+#include "backend/cpu/isa.h"
+
+namespace heddle::cpu {
+
+// The table K (say RmsNormKernels) as compiled for `isa`. Specialised for every op of ops.def in a
+// generated file; an op without kernels does not link.
+template <class K>
+const K& native_kernels(Isa isa);
+
+// Tests replace a table by a faulty one to prove that the fault is found.
+template <class K>
+inline const K* planted_kernels = nullptr;
+
+template <class K>
+const K& kernels() {
+  if (planted_kernels<K> != nullptr) return *planted_kernels<K>;
+  return native_kernels<K>(current_isa());
+}
+
+}  // namespace heddle::cpu

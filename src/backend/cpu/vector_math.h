@@ -1,0 +1,126 @@
+// Elementary functions on vectors, for kernels (see simd.h). Accuracy in f32: a few units in the
+// last place, tested against float64 in src/ops/unary. In f64, Highway's functions or the C library.
+#pragma once
+
+#include <hwy/contrib/math/math-inl.h>
+
+#include <cmath>
+
+#include "backend/cpu/simd.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+
+template <class D>
+inline constexpr bool kIsF64 = std::is_same_v<hn::TFromD<D>, double>;
+
+// f applied lane by lane, for functions that have no vector form in f64.
+template <class D, class F>
+HWY_INLINE Vec<D> per_lane(D d, Vec<D> v, F f) {
+  HWY_ALIGN hn::TFromD<D> buffer[kMaxLanes<D>];
+  hn::Store(v, d, buffer);
+  for (std::int64_t i = 0; i < lanes(d); ++i) buffer[i] = f(buffer[i]);
+  return hn::Load(d, buffer);
+}
+
+// exp(x) = 2^n · exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of
+// degree 6 with minimax-adjusted tail (relative error below 2^-23). Below -87.34 the result is 0
+// (subnormals are not made), above 88.72 infinity; NaN stays NaN.
+template <class D>
+HWY_INLINE Vec<D> exp(D d, Vec<D> x) {
+  if constexpr (kIsF64<D>) {
+    return per_lane(d, x, [](double v) { return std::exp(v); });
+  } else {
+    const hn::RebindToSigned<D> di;
+    const auto n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504088896341f)));
+    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x);
+    r = hn::NegMulAdd(n, hn::Set(d, 1.42860682030941723212e-6f), r);
+    auto p = hn::Set(d, 1.38888889e-3f);
+    p = hn::MulAdd(p, r, hn::Set(d, 8.33333377e-3f));
+    p = hn::MulAdd(p, r, hn::Set(d, 4.16666679e-2f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.66666672e-1f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+    // 2^n in two factors, because n may be 128 while the result is still finite.
+    const auto ni = hn::ConvertTo(di, hn::Min(hn::Max(n, hn::Set(d, -126.0f)), hn::Set(d, 128.0f)));
+    const auto half = hn::ShiftRight<1>(ni);
+    const auto bias = hn::Set(di, 127);
+    const auto f1 = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias)));
+    const auto f2 = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::Sub(ni, half), bias)));
+    auto y = hn::Mul(hn::Mul(p, f1), f2);
+    y = hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.722839f)), hn::Inf(d), y);
+    y = hn::IfThenElse(hn::Lt(x, hn::Set(d, -87.336544f)), hn::Zero(d), y);
+    return hn::IfThenElse(hn::IsNaN(x), x, y);
+  }
+}
+
+template <class D>
+HWY_INLINE Vec<D> log(D d, Vec<D> x) {
+  return per_lane(d, x, [](hn::TFromD<D> v) { return std::log(v); });
+}
+
+// sigmoid(x) = 1 / (1 + exp(-x))
+template <class D>
+HWY_INLINE Vec<D> sigmoid(D d, Vec<D> x) {
+  const auto one = hn::Set(d, hn::TFromD<D>{1});
+  return hn::Div(one, hn::Add(one, exp(d, hn::Neg(x))));
+}
+
+// tanh(x): for |x| < 0.625 an odd polynomial (no cancellation), else 1 - 2 / (exp(2|x|) + 1) with
+// the sign of x.
+template <class D>
+HWY_INLINE Vec<D> tanh(D d, Vec<D> x) {
+  if constexpr (kIsF64<D>) {
+    return per_lane(d, x, [](double v) { return std::tanh(v); });
+  } else {
+    const auto a = hn::Abs(x);
+    const auto one = hn::Set(d, 1.0f);
+    const auto e = exp(d, hn::Add(a, a));
+    const auto large = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
+    const auto z = hn::Mul(x, x);
+    auto p = hn::Set(d, -5.70498872745e-3f);
+    p = hn::MulAdd(p, z, hn::Set(d, 2.06390887954e-2f));
+    p = hn::MulAdd(p, z, hn::Set(d, -5.37397155531e-2f));
+    p = hn::MulAdd(p, z, hn::Set(d, 1.33314422036e-1f));
+    p = hn::MulAdd(p, z, hn::Set(d, -3.33332819422e-1f));
+    const auto small = hn::MulAdd(hn::Mul(p, z), x, x);
+    return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
+  }
+}
+
+// erf(x): for |x| < 1 its Taylor-like odd polynomial, else 1 - t·exp(-x² + polynomial(t)) with
+// t = 1 / (1 + |x| / 2) (a Chebyshev fit of fractional error below 1.2e-7).
+template <class D>
+HWY_INLINE Vec<D> erf(D d, Vec<D> x) {
+  if constexpr (kIsF64<D>) {
+    return per_lane(d, x, [](double v) { return std::erf(v); });
+  } else {
+    const auto a = hn::Abs(x);
+    const auto one = hn::Set(d, 1.0f);
+    const auto t = hn::Div(one, hn::MulAdd(a, hn::Set(d, 0.5f), one));
+    auto q = hn::Set(d, 0.17087277f);
+    q = hn::MulAdd(q, t, hn::Set(d, -0.82215223f));
+    q = hn::MulAdd(q, t, hn::Set(d, 1.48851587f));
+    q = hn::MulAdd(q, t, hn::Set(d, -1.13520398f));
+    q = hn::MulAdd(q, t, hn::Set(d, 0.27886807f));
+    q = hn::MulAdd(q, t, hn::Set(d, -0.18628806f));
+    q = hn::MulAdd(q, t, hn::Set(d, 0.09678418f));
+    q = hn::MulAdd(q, t, hn::Set(d, 0.37409196f));
+    q = hn::MulAdd(q, t, hn::Set(d, 1.00002368f));
+    q = hn::MulAdd(q, t, hn::Set(d, -1.26551223f));
+    const auto large = hn::NegMulAdd(t, exp(d, hn::NegMulAdd(a, a, q)), one);
+    const auto z = hn::Mul(x, x);
+    auto p = hn::Set(d, 7.853861353153693e-5f);
+    p = hn::MulAdd(p, z, hn::Set(d, -8.010193625184903e-4f));
+    p = hn::MulAdd(p, z, hn::Set(d, 5.188327685732524e-3f));
+    p = hn::MulAdd(p, z, hn::Set(d, -2.685381193529856e-2f));
+    p = hn::MulAdd(p, z, hn::Set(d, 1.128358514861418e-1f));
+    p = hn::MulAdd(p, z, hn::Set(d, -3.761262582423300e-1f));
+    p = hn::MulAdd(p, z, hn::Set(d, 1.128379165726710f));
+    const auto small = hn::Mul(p, x);
+    const auto y = hn::IfThenElse(hn::Lt(a, one), small, hn::CopySign(large, x));
+    return hn::IfThenElse(hn::IsNaN(x), x, y);
+  }
+}
+
+}  // namespace heddle::cpu::HEDDLE_ISA

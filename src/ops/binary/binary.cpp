@@ -1,0 +1,119 @@
+#include "ops/binary/binary.h"
+
+#include "ops/binary/binary.kernels.h"
+#include "ops/reduce/reduce.h"
+#include "ops/support/op.h"
+#include "ops/unary/unary.h"
+
+namespace heddle::ops {
+
+namespace {
+
+using cpu::Binary;
+
+Tensor compute(Binary kind, const char* op, const Tensor& a, const Tensor& b) {
+  check_compute({op, "a", a});
+  check_dtype({op, "b", b}, a.dtype());
+  check_same_device({op, "b", b}, a);
+  Tensor y = Tensor::empty(broadcast_shapes(a.shape(), b.shape(), op), a.dtype(), a.device());
+  if (!launch(y, {count_of(y), bytes_of(a) + bytes_of(b) + bytes_of(y)})) return y;
+  cpu::BinaryArgs args;
+  args.kind = kind;
+  args.dtype = y.dtype();
+  args.shape = y.shape();
+  args.a_strides = views::broadcast(a, y.shape()).strides();
+  args.b_strides = views::broadcast(b, y.shape()).strides();
+  args.y_strides = y.strides();
+  args.a = a.raw();
+  args.b = b.raw();
+  args.y = y.mutable_raw();
+  kernels<cpu::BinaryKernels>().forward(args);
+  return y;
+}
+
+// The gradient of a broadcast operand is the sum over its copies.
+void add_summed(VjpContext& c, int input, const Tensor& grad, const Shape& shape) {
+  c.add(input, sum_to(grad, shape));
+}
+
+}  // namespace
+
+// da = dy, db = dy
+Tensor add(const Tensor& a, const Tensor& b) {
+  Tensor y = compute(Binary::add, "add", a, b);
+  if (tracked({&a, &b}))
+    record("add", {&a, &b}, {&y}, [as = a.shape(), bs = b.shape()](VjpContext& c) {
+      if (c.needs(0)) add_summed(c, 0, c.cotangent(), as);
+      if (c.needs(1)) add_summed(c, 1, c.cotangent(), bs);
+    });
+  return y;
+}
+
+// da = dy, db = -dy
+Tensor sub(const Tensor& a, const Tensor& b) {
+  Tensor y = compute(Binary::sub, "sub", a, b);
+  if (tracked({&a, &b}))
+    record("sub", {&a, &b}, {&y}, [as = a.shape(), bs = b.shape()](VjpContext& c) {
+      if (c.needs(0)) add_summed(c, 0, c.cotangent(), as);
+      if (c.needs(1)) add_summed(c, 1, neg(c.cotangent()), bs);
+    });
+  return y;
+}
+
+// da = dy·b, db = dy·a
+Tensor mul(const Tensor& a, const Tensor& b) {
+  Tensor y = compute(Binary::mul, "mul", a, b);
+  if (tracked({&a, &b}))
+    record("mul", {&a, &b}, {&y}, [a = Saved(a), b = Saved(b)](VjpContext& c) {
+      if (c.needs(0)) add_summed(c, 0, mul(c.cotangent(), b.get()), a.get().shape());
+      if (c.needs(1)) add_summed(c, 1, mul(c.cotangent(), a.get()), b.get().shape());
+    });
+  return y;
+}
+
+// da = dy / b, db = -dy·a / b²
+Tensor div(const Tensor& a, const Tensor& b) {
+  Tensor y = compute(Binary::div, "div", a, b);
+  if (tracked({&a, &b}))
+    record("div", {&a, &b}, {&y}, [a = Saved(a), b = Saved(b)](VjpContext& c) {
+      const Tensor scaled = div(c.cotangent(), b.get());
+      if (c.needs(0)) add_summed(c, 0, scaled, a.get().shape());
+      if (c.needs(1))
+        add_summed(c, 1, neg(div(mul(scaled, a.get()), b.get())), b.get().shape());
+    });
+  return y;
+}
+
+// da = dy·[a > b], db = dy·[b > a], half of it each where a = b
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  Tensor y = compute(Binary::maximum, "maximum", a, b);
+  if (tracked({&a, &b}))
+    record("maximum", {&a, &b}, {&y}, [a = Saved(a), b = Saved(b)](VjpContext& c) {
+      const auto masked = [&](Binary kind) {
+        return mul(c.cotangent(), compute(kind, "maximum", a.get(), b.get()));
+      };
+      if (c.needs(0)) add_summed(c, 0, masked(Binary::prefers_a), a.get().shape());
+      if (c.needs(1)) add_summed(c, 1, masked(Binary::prefers_b), b.get().shape());
+    });
+  return y;
+}
+
+void add_into(Tensor& target, const Tensor& x) {
+  check_compute({"add_into", "target", target});
+  check_like({"add_into", "x", x}, target);
+  if (tracked({&target, &x}))
+    fail(ErrorCode::autograd, "add_into", "a recorded tensor cannot be changed in place",
+         "tensors outside of the tape, or a NoGrad scope");
+  if (!launch(target, {count_of(x), 3 * bytes_of(x)})) return;
+  cpu::BinaryArgs args;
+  args.dtype = target.dtype();
+  args.shape = target.shape();
+  args.a_strides = args.y_strides = target.strides();
+  args.b_strides = x.strides();
+  args.b = x.raw();
+  args.y = target.mutable_raw();
+  args.a = args.y;
+  kernels<cpu::BinaryKernels>().forward(args);
+}
+
+}  // namespace heddle::ops

@@ -1,0 +1,84 @@
+// y = f(a, b), element by element, on broadcast and strided operands.
+#include "backend/cpu/activations.h"
+#include "backend/cpu/strided.h"
+#include "ops/binary/binary.kernels.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+namespace binary_detail {
+
+template <class Use>
+void with_function(Binary kind, Use use) {
+  switch (kind) {
+    case Binary::add: return use([](auto, auto a, auto b) { return hn::Add(a, b); });
+    case Binary::sub: return use([](auto, auto a, auto b) { return hn::Sub(a, b); });
+    case Binary::mul: return use([](auto, auto a, auto b) { return hn::Mul(a, b); });
+    case Binary::div: return use([](auto, auto a, auto b) { return hn::Div(a, b); });
+    case Binary::maximum:  // NaN wins, as in numpy
+      return use([](auto, auto a, auto b) {
+        return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+      });
+    case Binary::prefers_a:
+      return use([](auto d, auto a, auto b) {
+        const auto tie = hn::IfThenElseZero(hn::Eq(a, b), constant(d, 0.5));
+        return hn::IfThenElse(hn::Gt(a, b), constant(d, 1), tie);
+      });
+    case Binary::prefers_b:
+      return use([](auto d, auto a, auto b) {
+        const auto tie = hn::IfThenElseZero(hn::Eq(a, b), constant(d, 0.5));
+        return hn::IfThenElse(hn::Gt(b, a), constant(d, 1), tie);
+      });
+  }
+}
+
+// A vector of an operand that steps by `step` elements.
+template <class D, class S>
+HWY_INLINE Vec<D> load_strided(D d, const S* p, std::int64_t step, std::int64_t n) {
+  HWY_ALIGN S buffer[kMaxLanes<D>] = {};
+  for (std::int64_t i = 0; i < n; ++i) buffer[i] = p[i * step];
+  return load(d, buffer);
+}
+
+template <class S, class F>
+void row(const S* a, std::int64_t a_step, const S* b, std::int64_t b_step, S* y,
+         std::int64_t y_step, std::int64_t n, F f) {
+  const Tag<S> d;
+  if (y_step == 1 && a_step == 1 && b_step == 1) return map(a, b, y, n, f);
+  if (y_step == 1 && a_step == 1 && b_step == 0) {
+    const auto vb = load_strided(d, b, 0, lanes(d));
+    return map(a, y, n, [&](auto, auto va) { return f(d, va, vb); });
+  }
+  if (y_step == 1 && a_step == 0 && b_step == 1) {
+    const auto va = load_strided(d, a, 0, lanes(d));
+    return map(b, y, n, [&](auto, auto vb) { return f(d, va, vb); });
+  }
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    const std::int64_t m = n - i < lanes(d) ? n - i : lanes(d);
+    const auto v = f(d, load_strided(d, a + i * a_step, a_step, m),
+                     load_strided(d, b + i * b_step, b_step, m));
+    HWY_ALIGN S buffer[kMaxLanes<Tag<S>>];
+    store(d, v, buffer);
+    for (std::int64_t j = 0; j < m; ++j) y[(i + j) * y_step] = buffer[j];
+  }
+}
+
+inline void forward(const BinaryArgs& args) noexcept {
+  const Strides* const strides[3] = {&args.a_strides, &args.b_strides, &args.y_strides};
+  const Walk<3> w = make_walk<3>(args.shape, strides);
+  const int last = w.rank - 1;
+  for_storage(args.dtype, [&](auto s) {
+    using S = decltype(s);
+    with_function(args.kind, [&](auto f) {
+      for_pieces(w, [&](const std::int64_t* at, std::int64_t n) {
+        row(static_cast<const S*>(args.a) + at[0], w.stride[0][last],
+            static_cast<const S*>(args.b) + at[1], w.stride[1][last],
+            static_cast<S*>(args.y) + at[2], w.stride[2][last], n, f);
+      });
+    });
+  });
+}
+
+}  // namespace binary_detail
+
+const BinaryKernels binary_kernels{binary_detail::forward};
+
+}  // namespace heddle::cpu::HEDDLE_ISA

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/dtype.h"
+#include "heddle/shape.h"
+
+namespace heddle::cpu {
+
+// The last two are the derivatives of maximum(a, b): by a and by b.
+enum class Binary : std::uint8_t { add, sub, mul, div, maximum, prefers_a, prefers_b };
+
+// y[i] = f(a[i], b[i]); strides in elements, 0 where an operand is broadcast; y is contiguous.
+struct BinaryArgs {
+  Binary kind = Binary::add;
+  DType dtype = DType::f32;
+  Shape shape;
+  Strides a_strides;
+  Strides b_strides;
+  Strides y_strides;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* y = nullptr;
+};
+
+struct BinaryKernels {
+  void (*forward)(const BinaryArgs& args) noexcept;
+};
+
+}  // namespace heddle::cpu

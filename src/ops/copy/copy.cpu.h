@@ -1,0 +1,133 @@
+// dst[i] = src[i] with conversion, or dst[i] += src[i], on strided arrays.
+#include "backend/cpu/strided.h"
+#include "ops/copy/copy.kernels.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+namespace copy_detail {
+
+inline float widen(bf16 v) { return v.to_float(); }
+inline float widen(f16 v) { return v.to_float(); }
+template <class T>
+inline T widen(T v) { return v; }
+
+template <class To, class From>
+inline To convert(From v) {
+  if constexpr (std::is_same_v<To, From>)
+    return v;
+  else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>)
+    return To::from_float(static_cast<float>(widen(v)));
+  else
+    return static_cast<To>(widen(v));
+}
+
+template <class T>
+inline constexpr bool kVector =
+    std::is_same_v<T, float> || std::is_same_v<T, bf16> || std::is_same_v<T, double>;
+
+// The pairs that have a vector form: f32 and bf16 in any direction, f64 to itself.
+template <class From, class To>
+inline constexpr bool kVectorPair =
+    kVector<From> && kVector<To> && std::is_same_v<Compute<From>, Compute<To>>;
+
+// Blocks of 16 × 16 keep both sides in the cache when the inner dimension of the source is strided.
+template <class From, class To>
+void copy_row(const From* src, std::int64_t src_step, To* dst, std::int64_t dst_step,
+              std::int64_t n) {
+  if (src_step == 1 && dst_step == 1) {
+    if constexpr (kVectorPair<From, To>) {
+      map(src, dst, n, [](auto, auto v) { return v; });
+      return;
+    }
+  }
+  for (std::int64_t i = 0; i < n; ++i) dst[i * dst_step] = convert<To>(src[i * src_step]);
+}
+
+template <class T>
+void add_row(const T* src, std::int64_t src_step, T* dst, std::int64_t dst_step, std::int64_t n) {
+  if (src_step == 1 && dst_step == 1) {
+    map(dst, src, dst, n, [](auto, auto a, auto b) { return hn::Add(a, b); });
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    T& out = dst[i * dst_step];
+    out = convert<T>(widen(out) + widen(src[i * src_step]));
+  }
+}
+
+// The source's inner stride is large and its next-to-inner one is 1: a transposition. Tiles of
+// kTile × kTile elements are read along the source and written along the destination.
+template <class From, class To>
+void copy_transposed(const CopyArgs& a, const Walk<2>& w) {
+  constexpr std::int64_t kTile = 32;
+  const auto* src = static_cast<const From*>(a.src);
+  auto* dst = static_cast<To*>(a.dst);
+  const int r = w.rank - 2;
+  const std::int64_t outer = w.size[r];
+  const std::int64_t inner = w.size[r + 1];
+  Walk<2> plane = w;
+  plane.rank = w.rank - 1;  // its offsets() walks the dimensions before the last two
+  std::int64_t planes = 1;
+  for (int i = 0; i < r; ++i) planes *= w.size[i];
+  const std::int64_t bands = (outer + kTile - 1) / kTile;
+  parallel_chunks(planes * bands, [&](std::int64_t chunk) {
+    std::int64_t at[2];
+    plane.offsets(chunk / bands, at);
+    const std::int64_t first = chunk % bands * kTile;
+    const std::int64_t last = first + kTile < outer ? first + kTile : outer;
+    for (std::int64_t j0 = 0; j0 < inner; j0 += kTile) {
+      const std::int64_t j1 = j0 + kTile < inner ? j0 + kTile : inner;
+      for (std::int64_t i = first; i < last; ++i)
+        for (std::int64_t j = j0; j < j1; ++j)
+          dst[at[1] + i * w.stride[1][r] + j * w.stride[1][r + 1]] =
+              convert<To>(src[at[0] + i * w.stride[0][r] + j * w.stride[0][r + 1]]);
+    }
+  });
+}
+
+template <class From, class To>
+void copy_typed(const CopyArgs& a) {
+  const Strides* const strides[2] = {&a.src_strides, &a.dst_strides};
+  const Walk<2> w = make_walk<2>(a.shape, strides);
+  if (!a.accumulate && w.rank >= 2 && w.stride[0][w.rank - 2] == 1 && w.stride[0][w.rank - 1] > 1) {
+    copy_transposed<From, To>(a, w);
+    return;
+  }
+  for_pieces(w, [&](const std::int64_t* at, std::int64_t n) {
+    const From* src = static_cast<const From*>(a.src) + at[0];
+    To* dst = static_cast<To*>(a.dst) + at[1];
+    const std::int64_t src_step = w.stride[0][w.rank - 1];
+    const std::int64_t dst_step = w.stride[1][w.rank - 1];
+    if constexpr (std::is_same_v<From, To> && kVector<From>) {
+      if (a.accumulate) {
+        add_row(src, src_step, dst, dst_step, n);
+        return;
+      }
+    }
+    copy_row(src, src_step, dst, dst_step, n);
+  });
+}
+
+template <class F>
+void for_any(DType dtype, F f) {
+  switch (dtype) {
+    case DType::f32: return f(float{});
+    case DType::bf16: return f(bf16{});
+    case DType::f16: return f(f16{});
+    case DType::f64: return f(double{});
+    case DType::i32: return f(std::int32_t{});
+    case DType::i64: return f(std::int64_t{});
+    case DType::u8: return f(std::uint8_t{});
+  }
+}
+
+inline void copy(const CopyArgs& args) noexcept {
+  for_any(args.src_dtype, [&](auto from) {
+    for_any(args.dst_dtype, [&](auto to) { copy_typed<decltype(from), decltype(to)>(args); });
+  });
+}
+
+}  // namespace copy_detail
+
+const CopyKernels copy_kernels{copy_detail::copy};
+
+}  // namespace heddle::cpu::HEDDLE_ISA

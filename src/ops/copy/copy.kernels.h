@@ -1,0 +1,3 @@
+#pragma once
+
+#include "backend/cpu/copy.kernels.h"

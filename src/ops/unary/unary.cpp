@@ -1,0 +1,61 @@
+#include "ops/unary/unary.h"
+
+#include <string>
+
+#include "ops/support/op.h"
+#include "ops/unary/unary.kernels.h"
+
+namespace heddle::ops {
+
+namespace {
+
+using cpu::Unary;
+
+Tensor backward(Unary kind, double parameter, const Tensor& saved, const Tensor& cotangent) {
+  const Tensor dy = dense(cotangent);
+  Tensor dx = empty_like(dy);
+  if (launch(dx, {4 * count_of(dx), 3 * bytes_of(dx)}))
+    kernels<cpu::UnaryKernels>().backward({kind, dx.dtype(), dx.elements(), parameter, saved.raw(),
+                                           dy.raw(), dx.mutable_raw()});
+  return dx;
+}
+
+Tensor apply(Unary kind, const char* op, const Tensor& input, double parameter = 0) {
+  check_compute({op, "x", input});
+  const Tensor x = dense(input);
+  Tensor y = empty_like(x);
+  if (launch(y, {count_of(y), 2 * bytes_of(y)}))
+    kernels<cpu::UnaryKernels>().forward(
+        {kind, x.dtype(), x.elements(), parameter, x.raw(), y.mutable_raw()});
+  if (tracked({&input})) {
+    const Saved saved(cpu::derivative_from_output(kind) ? y.detach() : x);
+    record(op, {&input}, {&y}, [kind, parameter, saved](VjpContext& c) {
+      c.add(0, backward(kind, parameter, saved.get(), c.cotangent()));
+    });
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor neg(const Tensor& x) { return apply(Unary::neg, "neg", x); }
+Tensor exp(const Tensor& x) { return apply(Unary::exp, "exp", x); }
+Tensor log(const Tensor& x) { return apply(Unary::log, "log", x); }
+Tensor sqrt(const Tensor& x) { return apply(Unary::sqrt, "sqrt", x); }
+Tensor rsqrt(const Tensor& x) { return apply(Unary::rsqrt, "rsqrt", x); }
+Tensor square(const Tensor& x) { return apply(Unary::square, "square", x); }
+Tensor scale(const Tensor& x, double factor) { return apply(Unary::scale, "scale", x, factor); }
+Tensor shift(const Tensor& x, double amount) { return apply(Unary::shift, "shift", x, amount); }
+Tensor relu(const Tensor& x) { return apply(Unary::relu, "relu", x); }
+Tensor gelu(const Tensor& x) { return apply(Unary::gelu, "gelu", x); }
+Tensor gelu_tanh(const Tensor& x) { return apply(Unary::gelu_tanh, "gelu_tanh", x); }
+Tensor silu(const Tensor& x) { return apply(Unary::silu, "silu", x); }
+Tensor tanh(const Tensor& x) { return apply(Unary::tanh, "tanh", x); }
+Tensor sigmoid(const Tensor& x) { return apply(Unary::sigmoid, "sigmoid", x); }
+
+Tensor softcap(const Tensor& x, double cap) {
+  check_condition(cap > 0, "softcap", "cap", "a number above 0", std::to_string(cap));
+  return apply(Unary::softcap, "softcap", x, cap);
+}
+
+}  // namespace heddle::ops

@@ -1,0 +1,98 @@
+// y = f(x) and dx = dy · f'(x), element by element.
+#include "backend/cpu/activations.h"
+#include "ops/unary/unary.kernels.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+namespace unary_detail {
+
+// Calls use(f) with the vector function of the kind.
+template <class Use>
+void with_function(Unary kind, double p, Use use) {
+  switch (kind) {
+    case Unary::neg: return use([](auto, auto x) { return hn::Neg(x); });
+    case Unary::exp: return use([](auto d, auto x) { return exp(d, x); });
+    case Unary::log: return use([](auto d, auto x) { return log(d, x); });
+    case Unary::sqrt: return use([](auto, auto x) { return hn::Sqrt(x); });
+    case Unary::rsqrt:
+      return use([](auto d, auto x) { return hn::Div(constant(d, 1), hn::Sqrt(x)); });
+    case Unary::square: return use([](auto, auto x) { return hn::Mul(x, x); });
+    case Unary::scale: return use([p](auto d, auto x) { return hn::Mul(x, constant(d, p)); });
+    case Unary::shift: return use([p](auto d, auto x) { return hn::Add(x, constant(d, p)); });
+    case Unary::relu: return use([](auto d, auto x) { return relu(d, x); });
+    case Unary::gelu: return use([](auto d, auto x) { return gelu(d, x); });
+    case Unary::gelu_tanh: return use([](auto d, auto x) { return gelu_tanh(d, x); });
+    case Unary::silu: return use([](auto d, auto x) { return silu(d, x); });
+    case Unary::tanh: return use([](auto d, auto x) { return tanh(d, x); });
+    case Unary::sigmoid: return use([](auto d, auto x) { return sigmoid(d, x); });
+    case Unary::softcap:
+      return use([p](auto d, auto x) {
+        return hn::Mul(constant(d, p), tanh(d, hn::Mul(x, constant(d, 1 / p))));
+      });
+  }
+}
+
+// Calls use(f') with the derivative: of the output where derivative_from_output(), else of the
+// input.
+template <class Use>
+void with_derivative(Unary kind, double p, Use use) {
+  switch (kind) {
+    case Unary::neg: return use([](auto d, auto) { return constant(d, -1); });
+    case Unary::exp: return use([](auto, auto y) { return y; });
+    case Unary::log: return use([](auto d, auto x) { return hn::Div(constant(d, 1), x); });
+    // 1 / (2y)
+    case Unary::sqrt: return use([](auto d, auto y) { return hn::Div(constant(d, 0.5), y); });
+    // -x^(-3/2) / 2 = -y³ / 2
+    case Unary::rsqrt:
+      return use([](auto d, auto y) {
+        return hn::Mul(hn::Mul(y, y), hn::Mul(y, constant(d, -0.5)));
+      });
+    case Unary::square: return use([](auto, auto x) { return hn::Add(x, x); });
+    case Unary::scale: return use([p](auto d, auto) { return constant(d, p); });
+    case Unary::shift: return use([](auto d, auto) { return constant(d, 1); });
+    case Unary::relu: return use([](auto d, auto x) { return relu_derivative(d, x); });
+    case Unary::gelu: return use([](auto d, auto x) { return gelu_derivative(d, x); });
+    case Unary::gelu_tanh: return use([](auto d, auto x) { return gelu_tanh_derivative(d, x); });
+    case Unary::silu: return use([](auto d, auto x) { return silu_derivative(d, x); });
+    // 1 - y²
+    case Unary::tanh:
+      return use([](auto d, auto y) { return hn::NegMulAdd(y, y, constant(d, 1)); });
+    // y·(1 - y)
+    case Unary::sigmoid: return use([](auto, auto y) { return hn::NegMulAdd(y, y, y); });
+    // 1 - (y / cap)²
+    case Unary::softcap:
+      return use([p](auto d, auto y) {
+        const auto t = hn::Mul(y, constant(d, 1 / p));
+        return hn::NegMulAdd(t, t, constant(d, 1));
+      });
+  }
+}
+
+inline void forward(const UnaryArgs& a) noexcept {
+  for_storage(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    with_function(a.kind, a.parameter, [&](auto f) {
+      parallel_ranges(a.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+        map(static_cast<const S*>(a.x) + begin, static_cast<S*>(a.y) + begin, end - begin, f);
+      });
+    });
+  });
+}
+
+inline void backward(const UnaryBackwardArgs& a) noexcept {
+  for_storage(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    with_derivative(a.kind, a.parameter, [&](auto f) {
+      parallel_ranges(a.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+        map(static_cast<const S*>(a.x) + begin, static_cast<const S*>(a.dy) + begin,
+            static_cast<S*>(a.dx) + begin, end - begin,
+            [&](auto d, auto x, auto dy) { return hn::Mul(dy, f(d, x)); });
+      });
+    });
+  });
+}
+
+}  // namespace unary_detail
+
+const UnaryKernels unary_kernels{unary_detail::forward, unary_detail::backward};
+
+}  // namespace heddle::cpu::HEDDLE_ISA

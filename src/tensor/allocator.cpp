@@ -1,0 +1,186 @@
+#include "tensor/allocator.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "heddle/error.h"
+#include "heddle/memory.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HEDDLE_NO_BLOCK_CACHE 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HEDDLE_NO_BLOCK_CACHE 1
+#endif
+#endif
+
+namespace heddle {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kLarge = std::size_t{1} << 20;  // from here on whole huge pages
+
+// Sanitizers can only see a use after free if freed blocks are really freed.
+#ifdef HEDDLE_NO_BLOCK_CACHE
+constexpr bool kKeepBlocks = false;
+#else
+constexpr bool kKeepBlocks = true;
+#endif
+
+// Size classes: four steps to each power of two, so that at most a fifth is wasted; large blocks in
+// whole huge pages.
+std::size_t class_size(std::size_t bytes) {
+  if (bytes >= kLarge) return (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  if (bytes <= 4 * kAlignment) return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+std::byte* system_allocate(std::size_t size) {
+  const std::size_t alignment = size >= kLarge ? kHugePage : kAlignment;
+  void* block = std::aligned_alloc(alignment, size);
+  if (block == nullptr) return nullptr;
+  // Advice only: without huge pages everything works, with more misses in the page tables.
+  if (size >= kLarge) (void)madvise(block, size, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(block);
+}
+
+class BlockCache {
+ public:
+  std::byte* take(std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    const auto it = free_.find(size);
+    if (it == free_.end() || it->second.empty()) return nullptr;
+    std::byte* block = it->second.back();
+    it->second.pop_back();
+    return block;
+  }
+
+  bool keep(std::byte* block, std::size_t size) noexcept {
+    try {
+      const std::lock_guard lock(mutex_);
+      free_[size].push_back(block);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
+  void trim() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (auto& [size, blocks] : free_)
+      for (std::byte* block : blocks) std::free(block);
+    free_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<std::byte*>> free_;
+};
+
+// Never destroyed: tensors with static storage duration may outlive any other static object.
+BlockCache& cache() {
+  static auto* instance = new BlockCache;
+  return *instance;
+}
+
+constexpr std::size_t kGuardBytes = 256;
+constexpr unsigned char kCanary = 0xa5;
+constexpr unsigned char kGarbage = 0xff;  // NaN in every floating-point type
+std::atomic<bool> guard_mode{false};
+std::atomic<std::int64_t> violations{0};
+
+// Guarded blocks: [size, canary..., bytes filled with garbage, canary...]. They are recognised by a
+// set of their own, because guard mode may be switched while blocks are out.
+struct GuardedBlocks {
+  std::mutex mutex;
+  std::map<std::byte*, std::byte*> base_of;  // block handed out -> block allocated
+};
+
+GuardedBlocks& guarded() {
+  static auto* instance = new GuardedBlocks;
+  return *instance;
+}
+
+std::byte* allocate_guarded(std::size_t bytes) {
+  // The end is not rounded: the canary begins with the first byte behind the block.
+  const std::size_t total =
+      (bytes + 2 * kGuardBytes + kAlignment - 1) / kAlignment * kAlignment;
+  auto* base = static_cast<std::byte*>(std::aligned_alloc(kAlignment, total));
+  if (base == nullptr) return nullptr;
+  std::memset(base, kCanary, total);
+  std::memset(base + kGuardBytes, kGarbage, bytes);
+  const std::lock_guard lock(guarded().mutex);
+  guarded().base_of[base + kGuardBytes] = base;
+  return base + kGuardBytes;
+}
+
+bool canary_intact(const std::byte* p) {
+  for (std::size_t i = 0; i < kGuardBytes; ++i)
+    if (p[i] != std::byte{kCanary}) return false;
+  return true;
+}
+
+bool release_guarded(std::byte* block, std::size_t bytes) noexcept {
+  std::byte* base = nullptr;
+  {
+    const std::lock_guard lock(guarded().mutex);
+    const auto it = guarded().base_of.find(block);
+    if (it == guarded().base_of.end()) return false;
+    base = it->second;
+    guarded().base_of.erase(it);
+  }
+  if (!canary_intact(base) || !canary_intact(block + bytes)) ++violations;
+  std::free(base);
+  return true;
+}
+
+std::atomic<bool> any_guarded{false};  // spares the map look-up where guard mode was never on
+
+}  // namespace
+
+std::byte* allocate_block(std::size_t bytes) {
+  std::byte* block = nullptr;
+  if (guard_mode.load(std::memory_order_relaxed)) {
+    block = allocate_guarded(bytes);
+  } else {
+    const std::size_t size = class_size(bytes);
+    if (kKeepBlocks) block = cache().take(size);
+    if (block == nullptr) block = system_allocate(size);
+    if (block == nullptr) {
+      cache().trim();
+      block = system_allocate(size);
+    }
+  }
+  if (block == nullptr)
+    fail(ErrorCode::out_of_memory, "tensor", "the system refused memory", "",
+         std::to_string(bytes) + " bytes asked for");
+  return block;
+}
+
+void release_block(std::byte* block, std::size_t bytes) noexcept {
+  if (any_guarded.load(std::memory_order_relaxed) && release_guarded(block, bytes)) return;
+  if (!kKeepBlocks || !cache().keep(block, class_size(bytes))) std::free(block);
+}
+
+void trim_memory() { cache().trim(); }
+
+void set_guard_mode(bool on) {
+  if (on) any_guarded = true;
+  guard_mode = on;
+}
+
+std::int64_t guard_violations() { return violations; }
+
+}  // namespace heddle

@@ -1,0 +1,67 @@
+// The ledger behind heddle/memory.h.
+#include "heddle/memory.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "tensor/ledger.h"
+
+namespace heddle {
+
+namespace {
+
+struct Ledger {
+  std::mutex mutex;
+  MemoryUse use;
+};
+
+Ledger& ledger(Device device) {
+  static auto* ledgers = new std::array<Ledger, kDeviceCount>;  // outlives static tensors
+  return (*ledgers)[static_cast<std::size_t>(device)];
+}
+
+thread_local Purpose purpose_now = Purpose::activations;
+
+}  // namespace
+
+std::int64_t booked_bytes(std::size_t bytes) noexcept {
+  return static_cast<std::int64_t>((bytes + 63) / 64 * 64);
+}
+
+void book(Device device, Purpose purpose, std::int64_t bytes) noexcept {
+  Ledger& l = ledger(device);
+  const std::lock_guard lock(l.mutex);
+  const auto p = static_cast<std::size_t>(purpose);
+  MemoryUse& use = l.use;
+  use.live += bytes;
+  use.live_by_purpose[p] += bytes;
+  use.peak_by_purpose[p] = std::max(use.peak_by_purpose[p], use.live_by_purpose[p]);
+  if (use.live > use.peak) {
+    use.peak = use.live;
+    use.at_peak = use.live_by_purpose;
+  }
+}
+
+MemoryUse memory_use(Device device) {
+  Ledger& l = ledger(device);
+  const std::lock_guard lock(l.mutex);
+  return l.use;
+}
+
+void reset_peak_memory(Device device) {
+  Ledger& l = ledger(device);
+  const std::lock_guard lock(l.mutex);
+  l.use.peak = l.use.live;
+  l.use.peak_by_purpose = l.use.live_by_purpose;
+  l.use.at_peak = l.use.live_by_purpose;
+}
+
+PurposeScope::PurposeScope(Purpose purpose) noexcept : previous_(purpose_now) {
+  purpose_now = purpose;
+}
+
+PurposeScope::~PurposeScope() { purpose_now = previous_; }
+
+Purpose current_purpose() noexcept { return purpose_now; }
+
+}  // namespace heddle

@@ -1,0 +1,65 @@
+// Storage: the bytes behind tensors; and TensorImpl: what a Tensor handle points to.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "heddle/device.h"
+#include "heddle/memory.h"
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+class Storage {
+ public:
+  Storage(std::size_t bytes, Device device);  // contents undefined; throws Error when refused
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  std::byte* data() const noexcept { return data_; }  // null on the meta device
+  std::size_t bytes() const noexcept { return bytes_; }
+  Device device() const noexcept { return device_; }
+  Purpose purpose() const noexcept { return purpose_; }
+  void set_purpose(Purpose purpose) noexcept;  // moves its bytes to another account
+
+  std::uint64_t version() const noexcept { return version_; }
+  void bump_version() noexcept { ++version_; }
+
+  // Something a backend derived from these bytes and wants to keep as long as they do not change,
+  // such as a weight packed for the matrix kernels. The owner checks the version itself.
+  std::shared_ptr<void>& derived() noexcept { return derived_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  Device device_;
+  Purpose purpose_;
+  std::uint64_t version_ = 0;
+  std::shared_ptr<void> derived_;
+};
+
+struct TensorImpl {
+  std::shared_ptr<Storage> storage;
+  Shape shape;
+  Strides strides;          // in elements
+  std::int64_t offset = 0;  // of the first element, in elements
+  std::int64_t elements = 0;
+  DType dtype = DType::f32;
+  bool contiguous = true;
+
+  // The tape's notes on this tensor: whether it is a leaf that wants a gradient, its gradient, and
+  // the slot it has on the tape with this serial number.
+  bool requires_grad = false;
+  std::shared_ptr<TensorImpl> grad;
+  std::uint64_t tape_serial = 0;
+  std::int32_t tape_slot = -1;
+};
+
+// A tensor on existing storage.
+Tensor make_view(std::shared_ptr<Storage> storage, const Shape& shape, const Strides& strides,
+                 std::int64_t offset, DType dtype);
+
+}  // namespace heddle

@@ -1,0 +1,289 @@
+#include <cmath>
+#include <cstring>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/threads.h"
+#include "harness/harness.h"
+#include "harness/values.h"
+
+namespace heddle::harness {
+
+namespace {
+
+double epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return 0x1p-23;
+    case DType::bf16: return 0x1p-8;
+    default: return 0x1p-52;
+  }
+}
+
+double rms(const std::vector<double>& v) {
+  double sum = 0;
+  for (const double x : v) sum += x * x;
+  return v.empty() ? 0 : std::sqrt(sum / static_cast<double>(v.size()));
+}
+
+// Rounding once to the output's type, plus what sums of `reduction` terms in the compute type lose.
+double tolerance(const Case& c, DType activations, DType output) {
+  const double compute = epsilon(activations == DType::f64 ? DType::f64 : DType::f32);
+  const double stored = activations == DType::bf16 ? epsilon(DType::bf16) : 0;
+  const double terms = std::sqrt(static_cast<double>(c.reduction));
+  return c.slack * (4 * epsilon(output) + 2 * stored + 16 * compute * terms);
+}
+
+void compare(const std::string& what, const Tensor& got, const Tensor& want, double tol,
+             Faults& faults) {
+  if (!got.defined() || !want.defined()) {
+    if (got.defined() != want.defined()) faults.push_back(what + ": there, or not there");
+    return;
+  }
+  if (got.shape() != want.shape()) {
+    faults.push_back(what + ": " + got.describe() + " instead of " + want.describe());
+    return;
+  }
+  const std::vector<double> a = to_doubles(got);
+  const std::vector<double> b = to_doubles(want);
+  const double scale = rms(b);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double limit = tol * (std::abs(b[i]) + scale);
+    if (!(std::abs(a[i] - b[i]) <= limit)) {  // NaN fails
+      faults.push_back(what + ": element " + std::to_string(i) + " is " + std::to_string(a[i]) +
+                       " instead of " + std::to_string(b[i]) + ", off by " +
+                       std::to_string(std::abs(a[i] - b[i]) / (limit / tol)) + " relative, " +
+                       std::to_string(tol) + " allowed");
+      return;
+    }
+  }
+}
+
+// What is right for inputs of type `dtype`: outputs by the definition, gradients by the op in
+// float64 (which check_gradient() proves).
+struct Truth {
+  Tensors outputs;
+  Tensors grads;
+};
+
+Truth truth(const Case& c, DType dtype) {
+  const auto values = case_values(c, dtype);
+  Tensors inputs = make_inputs(c, DType::f64, values, Layout::contiguous);
+  Truth t;
+  {
+    const NoGrad no_grad;
+    t.outputs = c.reference(inputs);
+  }
+  if (c.gradient) t.grads = evaluate(c, inputs, DType::f64).grads;
+  return t;
+}
+
+void compare_all(const std::string& where, const Case& c, DType dtype, const Evaluation& e,
+                 const Truth& t, Faults& faults) {
+  if (e.outputs.size() != t.outputs.size()) {
+    faults.push_back(where + ": another number of outputs than the definition");
+    return;
+  }
+  for (std::size_t i = 0; i < e.outputs.size(); ++i) {
+    const Tensor& y = e.outputs[i];
+    compare(where + " output " + std::to_string(i), y, t.outputs[i],
+            tolerance(c, dtype, y.dtype()), faults);
+  }
+  for (std::size_t i = 0; i < e.grads.size(); ++i)
+    if (e.grads[i].defined() || t.grads[i].defined())
+      compare(where + " gradient " + std::to_string(i), e.grads[i], t.grads[i],
+              tolerance(c, dtype, e.grads[i].defined() ? e.grads[i].dtype() : dtype), faults);
+}
+
+std::vector<DType> kernel_dtypes(const Case& c) {
+  return c.bf16 ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32};
+}
+
+double dot(const Tensors& outputs) {
+  double sum = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_floating(outputs[i].dtype())) continue;
+    const auto y = to_doubles(outputs[i]);
+    const auto w = cotangent_values(outputs[i], i);
+    for (std::size_t j = 0; j < y.size(); ++j) sum += y[j] * w[j];
+  }
+  return sum;
+}
+
+// Σ w·reference(x + step·v) with input `which` moved.
+double moved(const Case& c, const std::vector<std::vector<double>>& values, std::size_t which,
+             const std::vector<double>& direction, double step) {
+  auto shifted = values;
+  for (std::size_t j = 0; j < direction.size(); ++j) shifted[which][j] += step * direction[j];
+  const NoGrad no_grad;
+  return dot(c.reference(make_inputs(c, DType::f64, shifted, Layout::contiguous)));
+}
+
+// Central difference, improved once by Richardson: error of order step⁴.
+double difference(const Case& c, const std::vector<std::vector<double>>& values, std::size_t which,
+                  const std::vector<double>& direction) {
+  const auto central = [&](double h) {
+    return (moved(c, values, which, direction, h) - moved(c, values, which, direction, -h)) /
+           (2 * h);
+  };
+  const double h = 1e-3 / std::sqrt(1.0 + static_cast<double>(direction.size()) / 16);
+  return (4 * central(h / 2) - central(h)) / 3;
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  if (!a.contiguous() || !b.contiguous()) return to_doubles(a) == to_doubles(b);
+  return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+struct IsaScope {
+  cpu::Isa before = cpu::current_isa();
+  ~IsaScope() { cpu::set_isa(before); }
+};
+
+struct ThreadScope {
+  int before = cpu::thread_count();
+  ~ThreadScope() { cpu::set_threads(before); }
+};
+
+struct GuardScope {
+  GuardScope() { set_guard_mode(true); }
+  ~GuardScope() { set_guard_mode(false); }
+};
+
+void check_layouts(const Case& c, const std::string& where, DType dtype, const Truth& t,
+                   Faults& faults) {
+  const auto values = case_values(c, dtype);
+  for (const Layout layout :
+       {Layout::contiguous, Layout::offset, Layout::transposed, Layout::strided}) {
+    const bool gaps = layout == Layout::transposed || layout == Layout::strided;
+    if (gaps && !c.strided) continue;
+    const std::int64_t before = guard_violations();
+    {
+      const GuardScope guard;
+      const Evaluation e = evaluate(c, make_inputs(c, dtype, values, layout), dtype);
+      compare_all(where + " " + to_string(layout), c, dtype, e, t, faults);
+    }
+    if (guard_violations() != before)
+      faults.push_back(where + " " + to_string(layout) + ": wrote outside of its arrays");
+  }
+}
+
+}  // namespace
+
+Faults check_float64(const Case& c) {
+  Faults faults;
+  const auto values = case_values(c, DType::f64);
+  const Evaluation e =
+      evaluate(c, make_inputs(c, DType::f64, values, Layout::contiguous), DType::f64);
+  Truth t = truth(c, DType::f64);
+  t.grads = e.grads;
+  compare_all("f64", c, DType::f64, e, t, faults);
+  return faults;
+}
+
+Faults check_gradient(const Case& c) {
+  Faults faults;
+  if (!c.gradient) return faults;
+  const auto values = case_values(c, DType::f64);
+  const Evaluation e =
+      evaluate(c, make_inputs(c, DType::f64, values, Layout::contiguous), DType::f64);
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    if (!e.grads[i].defined()) {
+      const bool wanted = c.inputs[i].differentiable && c.inputs[i].fill != Fill::given;
+      if (wanted) faults.push_back("gradient " + std::to_string(i) + " is missing");
+      continue;
+    }
+    const auto g = to_doubles(e.grads[i]);
+    for (std::uint64_t trial = 0; trial < 3; ++trial) {
+      const auto v = normals(static_cast<std::int64_t>(g.size()), 77 + trial);
+      double analytic = 0;
+      for (std::size_t j = 0; j < g.size(); ++j) analytic += g[j] * v[j];
+      const double numeric = difference(c, values, i, v);
+      // The size a sum of random terms g·v has, so that a sum that happens to be small passes.
+      const double size = rms(g) * std::sqrt(static_cast<double>(g.size()));
+      if (!(std::abs(analytic - numeric) <= 1e-6 * std::max(std::abs(numeric), size) + 1e-10))
+        faults.push_back("gradient " + std::to_string(i) + ": directional derivative " +
+                         std::to_string(analytic) + " instead of " + std::to_string(numeric));
+    }
+  }
+  return faults;
+}
+
+Faults check_kernels(const Case& c) {
+  Faults faults;
+  const IsaScope restore;
+  for (const DType dtype : kernel_dtypes(c)) {
+    const Truth t = truth(c, dtype);
+    for (const cpu::Isa isa : cpu::available_isas()) {
+      cpu::set_isa(isa);
+      check_layouts(c, std::string(cpu::to_string(isa)) + " " + std::string(to_string(dtype)),
+                    dtype, t, faults);
+    }
+  }
+  return faults;
+}
+
+Faults check_threads(const Case& c) {
+  Faults faults;
+  const ThreadScope restore;
+  for (const DType dtype : kernel_dtypes(c)) {
+    const auto values = case_values(c, dtype);
+    Evaluation first;
+    for (const int threads : {1, 2, 3, 8}) {
+      cpu::set_threads(threads);
+      Evaluation e = evaluate(c, make_inputs(c, dtype, values, Layout::contiguous), dtype);
+      if (threads == 1) {
+        first = std::move(e);
+        continue;
+      }
+      const std::string where =
+          std::string(to_string(dtype)) + " with " + std::to_string(threads) + " threads: ";
+      for (std::size_t i = 0; i < e.outputs.size(); ++i)
+        if (!same_bytes(e.outputs[i], first.outputs[i]))
+          faults.push_back(where + "output " + std::to_string(i) + " has other bits");
+      for (std::size_t i = 0; i < e.grads.size(); ++i)
+        if (!same_bytes(e.grads[i], first.grads[i]))
+          faults.push_back(where + "gradient " + std::to_string(i) + " has other bits");
+    }
+  }
+  return faults;
+}
+
+Faults check_meta(const Case& c) {
+  Faults faults;
+  for (const DType dtype : kernel_dtypes(c)) {
+    const auto values = case_values(c, dtype);
+    Tensors real = make_inputs(c, dtype, values, Layout::contiguous);
+    Tensors shapes;
+    for (const Tensor& x : real) {
+      Tensor m = Tensor::empty(x.shape(), x.dtype(), Device::meta);
+      if (x.requires_grad()) m.set_requires_grad(true);
+      shapes.push_back(std::move(m));
+    }
+    const auto peak_of = [](Device device, const auto& body) {
+      reset_peak_memory(device);
+      const std::int64_t before = memory_use(device).live;
+      body();
+      return memory_use(device).peak - before;
+    };
+    Evaluation computed;
+    Evaluation planned;
+    const auto used = peak_of(Device::cpu, [&] { computed = evaluate(c, real, dtype); });
+    const auto expected = peak_of(Device::meta, [&] { planned = evaluate(c, shapes, dtype); });
+    for (std::size_t i = 0; i < computed.outputs.size(); ++i)
+      if (planned.outputs[i].shape() != computed.outputs[i].shape() ||
+          planned.outputs[i].dtype() != computed.outputs[i].dtype())
+        faults.push_back("meta: output " + std::to_string(i) + " is " +
+                         planned.outputs[i].describe() + " instead of " +
+                         computed.outputs[i].describe());
+    for (std::size_t i = 0; i < computed.grads.size(); ++i)
+      if (planned.grads[i].defined() != computed.grads[i].defined())
+        faults.push_back("meta: gradient " + std::to_string(i) + " there, or not there");
+    if (used != expected)
+      faults.push_back("meta: predicts " + std::to_string(expected) + " bytes at the peak, " +
+                       std::to_string(used) + " were used");
+  }
+  return faults;
+}
+
+}  // namespace heddle::harness
