@@ -1,6 +1,7 @@
 # src/ops/ops.def is the only list of ops. From each line HEDDLE_OP(rms_norm, RmsNorm) follow the
-# kernels to compile, the table that finds them, the public header and the test. A file that an op
-# lacks stops the configuration; a kernel that it lacks stops the build.
+# kernels to compile, the table that finds them, the public header and the test; HEDDLE_COMPOSITE is
+# an op without kernels, made of other ops. A file that an op lacks stops the configuration; a kernel
+# that it lacks stops the build.
 
 set(HEDDLE_GENERATED "${PROJECT_BINARY_DIR}/generated")
 set(HEDDLE_OPS_DEF "${PROJECT_SOURCE_DIR}/src/ops/ops.def")
@@ -27,16 +28,22 @@ foreach(line IN LISTS lines)
   if(line STREQUAL "" OR line MATCHES "^//")
     continue()
   endif()
-  if(NOT line MATCHES "^HEDDLE_OP\\(([a-z0-9_]+), *([A-Za-z0-9]+)\\)( *//.*)?$")
-    message(FATAL_ERROR "src/ops/ops.def: expected HEDDLE_OP(snake_name, PascalName), got: ${line}")
+  if(NOT line MATCHES "^HEDDLE_(OP|COMPOSITE)\\(([a-z0-9_]+), *([A-Za-z0-9]+)\\)( *//.*)?$")
+    message(FATAL_ERROR "src/ops/ops.def: expected HEDDLE_OP(snake_name, PascalName) or "
+      "HEDDLE_COMPOSITE(...), got: ${line}")
   endif()
-  set(op "${CMAKE_MATCH_1}")
-  set(Op "${CMAKE_MATCH_2}")
+  set(kind "${CMAKE_MATCH_1}")
+  set(op "${CMAKE_MATCH_2}")
+  set(Op "${CMAKE_MATCH_3}")
   if(op IN_LIST HEDDLE_OPS)
     message(FATAL_ERROR "src/ops/ops.def: ${op} is listed twice")
   endif()
   set(folder "${PROJECT_SOURCE_DIR}/src/ops/${op}")
-  foreach(file ${op}.h ${op}.kernels.h ${op}.cpp ${op}.cpu.h test.cpp)
+  set(files ${op}.h ${op}.cpp test.cpp)
+  if(kind STREQUAL "OP")
+    list(APPEND files ${op}.kernels.h ${op}.cpu.h)
+  endif()
+  foreach(file ${files})
     if(NOT EXISTS "${folder}/${file}")
       message(FATAL_ERROR "op ${op} is listed in src/ops/ops.def, but src/ops/${op}/${file} is missing")
     endif()
@@ -48,6 +55,16 @@ foreach(line IN LISTS lines)
   list(APPEND HEDDLE_OP_SOURCES ${sources})
   list(APPEND HEDDLE_OP_HEADERS "${folder}/${op}.h")
   list(APPEND HEDDLE_OP_TESTS "${folder}/test.cpp")
+
+  file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/heddle/ops/${op}.h" @ONLY CONTENT [[
+#pragma once
+#include "ops/@op@/@op@.h"
+]])
+  string(APPEND op_includes "#include \"heddle/ops/${op}.h\"\n")
+  string(APPEND op_names "\"${op}\",\n")
+  if(kind STREQUAL "COMPOSITE")
+    continue()
+  endif()
 
   # The declaration comes first: it gives the table external linkage and the type that is expected.
   set(unit "${HEDDLE_GENERATED}/kernels/${op}.cpp")
@@ -62,13 +79,6 @@ extern const @Op@Kernels @op@_kernels;
 ]])
   list(APPEND HEDDLE_KERNEL_SOURCES "${unit}")
 
-  file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/heddle/ops/${op}.h" @ONLY CONTENT [[
-#pragma once
-#include "ops/@op@/@op@.h"
-]])
-
-  string(APPEND op_includes "#include \"heddle/ops/${op}.h\"\n")
-  string(APPEND op_names "\"${op}\",\n")
   string(APPEND kernel_includes "#include \"ops/${op}/${op}.kernels.h\"\n")
   string(APPEND kernel_declarations "extern const ${Op}Kernels ${op}_kernels;\n")
   string(APPEND kernel_definitions "

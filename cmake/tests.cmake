@@ -11,7 +11,7 @@ function(heddle_test_executable name)
   add_executable(${name} ${ARGN})
   heddle_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(${name} PRIVATE heddle GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE heddle GTest::gtest)
 endfunction()
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
@@ -19,15 +19,23 @@ file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
+  target_link_libraries(unit_tests PRIVATE GTest::gtest_main)
   heddle_test(unit quick 120 unit_tests --gtest_filter=-*Slow*)
-  heddle_test(unit_slow slow 600 unit_tests --gtest_filter=*Slow*)
+  heddle_test(unit.slow slow 600 unit_tests --gtest_filter=*Slow*)
 endif()
 
+# The harness names its suites after the ops; what is left over are its own tests, among them the one
+# that every op has cases, so that no filter here can pass by matching nothing.
 file(GLOB_RECURSE harness_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/harness/*.cpp")
 if(HEDDLE_OP_TESTS)
   heddle_test_executable(op_tests ${HEDDLE_OP_TESTS} ${harness_sources})
-  heddle_test(ops quick 300 op_tests --gtest_filter=-*Slow*)
-  heddle_test(ops_slow slow 900 op_tests --gtest_filter=*Slow*)
+  set(others "mutants.*")
+  foreach(op IN LISTS HEDDLE_OPS)
+    heddle_test(op.${op} quick 120 op_tests --gtest_filter=${op}.*)
+    string(APPEND others ":${op}.*")
+  endforeach()
+  heddle_test(op.harness quick 120 op_tests --gtest_filter=-${others})
+  heddle_test(op.mutants slow 300 op_tests --gtest_filter=mutants.*)
 endif()
 
 # Whether the library as installed can be found and used by another project.
