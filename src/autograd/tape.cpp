@@ -173,7 +173,7 @@ void Tape::backward(std::span<const Tensor> outputs, std::span<const Tensor> cot
          std::to_string(outputs.size()) + " cotangents", std::to_string(cotangents.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
-    if (!y.defined() || !s.knows(*y.impl()))
+    if (!y.defined() || s.input_slot(y.impl()) < 0)
       fail(ErrorCode::autograd, "backward", "the tensor was not computed on this tape",
            "an output of a recorded op (did anything it depends on require a gradient?)",
            y.describe());
