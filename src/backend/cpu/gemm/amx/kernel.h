@@ -1,0 +1,346 @@
+// The product itself: what one thread does with one chunk of a plan (plan.h), on any tile policy.
+//
+// The 2 × 2 blocks of a unit form one pipeline. A tile is reloaded right after its last use, and
+// the last step of a block loads the first tiles of the next one. Meanwhile the vector units take
+// the block before through its epilogue, some rows per step, and lines that will be needed are
+// prefetched.
+#pragma once
+
+#include "backend/cpu/gemm/amx/epilogue.h"
+#include "backend/cpu/gemm/amx/intrinsics.h"
+#include "backend/cpu/gemm/amx/pack.h"
+#include "backend/cpu/gemm/amx/plan.h"
+#include "backend/cpu/gemm/amx/prefetch.h"
+#include "backend/cpu/gemm/amx/scratch.h"
+
+namespace heddle::cpu::amx {
+
+// Where a 2 × 2 block finds its operands. A lies in rows of the matrix or in packed blocks.
+struct Operands {
+  const std::uint16_t* a = nullptr;
+  const std::uint16_t* b = nullptr;
+  std::size_t a_row_bytes = 0;
+  std::int64_t a_half = 0;  // elements from tile a0 to tile a1
+  std::int64_t a_step = 0;  // elements from one step of 32 k to the next
+};
+
+// A rectangle of C, all counts in blocks of 32.
+struct Unit {
+  std::int64_t batch = 0, m_index = 0;
+  std::int64_t first_row = 0, rows = 0;
+  std::int64_t first_panel = 0, panels = 0;
+};
+
+// A range of K, in steps of 32.
+struct KRange {
+  std::int64_t first = 0, count = 0;
+  bool is_first = false, is_last = false;
+};
+
+template <class T>
+class ChunkRunner {
+ public:
+  explicit ChunkRunner(const Plan& plan) noexcept : plan_(plan), scratch_(thread_scratch()) {}
+
+  void run(std::int64_t chunk) noexcept {
+    const std::int64_t begin = chunk * plan_.units_per_chunk;
+    const std::int64_t end = smaller(begin + plan_.units_per_chunk, plan_.units);
+    if (plan_.steps == 0) {
+      for (std::int64_t u = begin; u < end; ++u) finish_without_sums(unit(u));
+    } else {
+      T::configure();
+      for (std::int64_t u = begin; u < end; ++u) run_unit(u);
+      T::release();
+      finish_pending();
+    }
+    if (plan_.stream) finish_streaming();
+  }
+
+ private:
+  struct Position {  // of a 2 × 2 block within a unit and a range of K
+    std::int64_t panel = 0, step = 0, row = 0;
+  };
+
+  static std::int64_t smaller(std::int64_t a, std::int64_t b) noexcept { return a < b ? a : b; }
+
+  Unit unit(std::int64_t index) const noexcept {
+    const Plan& p = plan_;
+    Unit u;
+    const std::int64_t n_index = index % p.n_units;
+    u.m_index = index / p.n_units % p.m_units;
+    u.batch = index / p.n_units / p.m_units;
+    u.first_row = u.m_index * p.m_unit;
+    u.rows = smaller(p.m_unit, p.row_blocks - u.first_row);
+    u.first_panel = n_index * p.n_unit;
+    u.panels = smaller(p.n_unit, p.panels - u.first_panel);
+    return u;
+  }
+
+  KRange range(std::int64_t outer) const noexcept {
+    const std::int64_t first = outer * plan_.outer;
+    return {first, smaller(plan_.outer, plan_.steps - first), outer == 0,
+            outer + 1 == plan_.outer_count};
+  }
+
+  const std::uint16_t* a_matrix(const Unit& u) const noexcept {
+    return static_cast<const std::uint16_t*>(plan_.job.a.data) + u.batch * plan_.job.a_batch_stride;
+  }
+  const std::uint16_t* b_block(const Unit& u, std::int64_t panel,
+                               std::int64_t step) const noexcept {
+    const char* b =
+        static_cast<const char*>(plan_.job.packed_b) + u.batch * plan_.job.b_batch_stride;
+    return reinterpret_cast<const std::uint16_t*>(b) +
+           ((u.first_panel + panel) * plan_.steps + step) * kBlockElements;
+  }
+
+  void run_unit(std::int64_t index) noexcept {
+    const Unit u = unit(index);
+    const bool more = index + plan_.lookahead < plan_.units;
+    const Unit guess = more ? unit(index + plan_.lookahead) : Unit{};
+    for (std::int64_t outer = 0; outer < plan_.outer_count; ++outer) {
+      const KRange k = range(outer);
+      // What this thread will probably do next.
+      next_unit_ = k.is_last ? guess : u;
+      next_k_ = range(k.is_last ? 0 : outer + 1);
+      start_a_prefetch(u, k);
+      prepare_a(u, k);
+      run_range(u, k);
+    }
+  }
+
+  // ---- A ----------------------------------------------------------------------------------------
+
+  // Full blocks of rows with full blocks of K are loaded from where they lie; the rest of the unit
+  // is packed, unless scratch has it from the unit before.
+  void prepare_a(const Unit& u, const KRange& k) noexcept {
+    const GemmJob& job = plan_.job;
+    const bool whole_k = (k.first + k.count) * kBlock <= job.k;
+    const std::int64_t whole_rows = job.m / kBlock - u.first_row;
+    in_place_ = plan_.load_in_place && whole_k ? smaller(u.rows, whole_rows) : 0;
+    if (in_place_ == u.rows) return;
+    const std::int64_t rows_index = u.batch * plan_.m_units + u.m_index;
+    const bool have = plan_.outer_count == 1 && scratch_.packed_job == plan_.id &&
+                      scratch_.packed_unit == rows_index;
+    if (have) return;
+    MatrixRef a = job.a;
+    a.data = a_matrix(u);
+    pack_a(a, job.m, job.k, (u.first_row + in_place_) * kBlock, u.rows - in_place_,
+           k.first * kBlock, k.count, scratch_.packed_a);
+    scratch_.packed_job = plan_.id;
+    scratch_.packed_unit = rows_index;
+    compiler_barrier();
+  }
+
+  Operands operands(const Unit& u, const KRange& k, const Position& at) const noexcept {
+    Operands o;
+    o.b = b_block(u, at.panel, k.first + at.step);
+    if (at.row < in_place_) {
+      const std::int64_t stride = plan_.job.a.row_stride;
+      o.a = a_matrix(u) + (u.first_row + at.row) * kBlock * stride + (k.first + at.step) * kBlock;
+      o.a_row_bytes = static_cast<std::size_t>(stride) * 2;
+      o.a_half = 16 * stride;
+      o.a_step = kBlock;
+    } else {
+      o.a = scratch_.packed_a + ((at.row - in_place_) * k.count + at.step) * kBlockElements;
+      o.a_row_bytes = 64;
+      o.a_half = kBlockElements / 2;
+      o.a_step = kBlockElements;
+    }
+    return o;
+  }
+
+  // ---- Prefetching
+  // --------------------------------------------------------------------------------
+
+  void start_a_prefetch(const Unit& u, const KRange& k) noexcept {
+    a_stream_.stop();
+    const GemmJob& job = plan_.job;
+    const Unit& next = next_unit_;
+    const bool same = plan_.outer_count == 1 && next.batch == u.batch && next.m_index == u.m_index;
+    if (!plan_.prefetch_a || same || next.rows == 0) return;
+    const std::int64_t row = next.first_row * kBlock, k0 = next_k_.first * kBlock;
+    const std::int64_t rows = smaller(next.rows * kBlock, job.m - row);
+    const std::int64_t ks = smaller(next_k_.count * kBlock, job.k - k0);
+    const std::uint16_t* a = a_matrix(next) + row * job.a.row_stride + k0 * job.a.col_stride;
+    const std::int64_t steps = u.panels * u.rows * k.count;
+    if (job.a.col_stride == 1)
+      a_stream_.start(a, job.a.row_stride * 2, ks / kBlock, rows, steps);
+    else if (job.a.row_stride == 1)
+      a_stream_.start(a, job.a.col_stride * 2, rows / kBlock, ks, steps);
+  }
+
+  void start_b_prefetch(const Unit& u, const KRange& k, std::int64_t panel) noexcept {
+    b_stream_.stop();
+    const bool inside = panel + 1 < u.panels;
+    const Unit& next = inside ? u : next_unit_;
+    if (!plan_.prefetch_b || next.panels == 0) return;
+    const KRange& next_k = inside ? k : next_k_;
+    const std::uint16_t* b = b_block(next, inside ? panel + 1 : 0, next_k.first);
+    b_stream_.start(b, 0, next_k.count * kBlock, 1, u.rows * k.count);
+  }
+
+  // ---- The tiles
+  // ----------------------------------------------------------------------------------
+
+  // The next block in order: rows inside, so that the B panel in L1 serves them all. False at the
+  // end.
+  bool advance(const Unit& u, const KRange& k, Position& at) const noexcept {
+    if (++at.row < u.rows) return true;
+    at.row = 0;
+    at.step += plan_.inner;
+    if (at.step < k.count) return true;
+    at.step = 0;
+    return ++at.panel < u.panels;
+  }
+
+  float* partial(const Unit& u, const Position& at) const noexcept {
+    const std::int64_t panel = plan_.outer_count > 1 ? at.panel : 0;
+    return scratch_.partial + (panel * u.rows + at.row) * kBlockElements;
+  }
+
+  void run_range(const Unit& u, const KRange& k) noexcept {
+    Position at;
+    Operands now = operands(u, k, at);
+    T::load_a0(now.a, now.a_row_bytes);
+    T::load_b0(now.b);
+    T::load_b1(now.b + kBlockElements / 2);
+    T::load_a1(now.a + now.a_half, now.a_row_bytes);
+    for (bool more = true; more;) {
+      if (at.row == 0 && at.step == 0) start_b_prefetch(u, k, at.panel);
+      const std::int64_t steps = smaller(plan_.inner, k.count - at.step);
+      Position after = at;
+      more = advance(u, k, after);
+      const Operands next = more ? operands(u, k, after) : Operands{};
+      if (k.is_first && at.step == 0)
+        T::zero_c();
+      else
+        T::load_c(partial(u, at));
+      multiply(now, steps, next);
+      if (k.is_last && at.step + steps == k.count)
+        hand_to_epilogue(u, at);
+      else
+        T::store_c(partial(u, at));
+      at = after;
+      now = next;
+    }
+  }
+
+  // On entry the tiles hold the first step of `now`, on return that of `next` if it has any.
+  void multiply(const Operands& now, std::int64_t steps, const Operands& next) noexcept {
+    // The sums that wait were stored a moment ago: reading them at once would stall.
+    const std::int64_t wait = smaller(plan_.defer_wait, steps / 2);
+    rows_per_step_ = static_cast<int>((kBlock + steps - wait - 1) / (steps - wait));
+    const std::uint16_t *a = now.a, *b = now.b;
+    for (std::int64_t s = 1; s < steps; ++s) {
+      a += now.a_step;
+      b += kBlockElements;
+      step(a, now.a_row_bytes, now.a_half, b);
+      if (s > wait) advance_pending();
+      prefetch();
+    }
+    if (next.a != nullptr) {
+      step(next.a, next.a_row_bytes, next.a_half, next.b);
+    } else {
+      T::dot_00();
+      T::dot_01();
+      T::dot_10();
+      T::dot_11();
+    }
+    advance_pending();
+    prefetch();
+  }
+
+  // The products of the tiles at hand; every tile is reloaded right after its last use.
+  [[gnu::always_inline]] static void step(const std::uint16_t* a, std::size_t a_row_bytes,
+                                          std::int64_t a_half, const std::uint16_t* b) noexcept {
+    T::dot_00();
+    T::dot_01();
+    T::load_a0(a, a_row_bytes);
+    T::dot_10();
+    T::load_b0(b);
+    T::dot_11();
+    T::load_b1(b + kBlockElements / 2);
+    T::load_a1(a + a_half, a_row_bytes);
+  }
+
+  // Some rows of the block before.
+  [[gnu::always_inline]] void advance_pending() noexcept {
+    if (pending_row_ >= pending_rows_) return;
+    const int end = pending_row_ + rows_per_step_;
+    const int stop = end < pending_rows_ ? end : pending_rows_;
+    plan_.epilogue(pending_, pending_row_, stop);
+    pending_row_ = stop;
+  }
+
+  [[gnu::always_inline]] void prefetch() noexcept {
+    b_stream_.step();
+    a_stream_.step();
+  }
+
+  // ---- The way out
+  // ----------------------------------------------------------------------------------
+
+  void hand_to_epilogue(const Unit& u, const Position& at) noexcept {
+    finish_pending();
+    float* sums = scratch_.staging[staging_];
+    staging_ ^= 1;
+    T::store_c_rows(sums);
+    set_pending(u, at, sums);
+    if (!plan_.defer) finish_pending();
+  }
+
+  void finish_pending() noexcept {
+    if (pending_row_ < pending_rows_) plan_.epilogue(pending_, pending_row_, pending_rows_);
+    pending_row_ = pending_rows_ = 0;
+  }
+
+  // Sums of no products: zeros, on which the epilogue still runs.
+  void finish_without_sums(const Unit& u) noexcept {
+    float* sums = scratch_.staging[0];
+    for (std::int64_t i = 0; i < kBlockElements; ++i) sums[i] = 0.0f;
+    for (std::int64_t panel = 0; panel < u.panels; ++panel) {
+      for (std::int64_t row = 0; row < u.rows; ++row) {
+        set_pending(u, {panel, 0, row}, sums);
+        finish_pending();
+      }
+    }
+  }
+
+  void set_pending(const Unit& u, const Position& at, const float* sums) noexcept {
+    const GemmJob& job = plan_.job;
+    const Epilogue& e = job.epilogue;
+    const std::int64_t row = (u.first_row + at.row) * kBlock;
+    const std::int64_t column = (u.first_panel + at.panel) * kBlock;
+    const std::int64_t columns = smaller(kBlock, job.n - column);
+    const std::int64_t element = job.c_dtype == DType::bf16 ? 2 : 4;
+    const std::int64_t batch = u.batch * job.c_batch_stride;
+    const std::int64_t c = (batch + row * job.c_row_stride + column) * element;
+    const std::int64_t residual = (batch + row * e.residual_stride + column) * element;
+
+    pending_.sums = sums;
+    pending_.c = static_cast<char*>(job.c) + c;
+    pending_.pre_activation =
+        e.pre_activation != nullptr ? static_cast<char*>(e.pre_activation) + c : nullptr;
+    pending_.residual =
+        e.residual != nullptr ? static_cast<const char*>(e.residual) + residual : nullptr;
+    pending_.bias = e.bias != nullptr ? static_cast<const float*>(e.bias) + column : nullptr;
+    pending_.c_row_bytes = job.c_row_stride * element;
+    pending_.residual_row_bytes = e.residual_stride * element;
+    pending_.columns = static_cast<std::uint32_t>((std::uint64_t{1} << columns) - 1);
+    pending_.accumulate = e.accumulate;
+    pending_.stream = plan_.stream && columns == kBlock;
+    pending_row_ = 0;
+    pending_rows_ = static_cast<int>(smaller(kBlock, job.m - row));
+  }
+
+  const Plan& plan_;
+  Scratch& scratch_;
+  std::int64_t in_place_ = 0;  // row blocks of the unit that tiles load from the matrix itself
+  Unit next_unit_;
+  KRange next_k_;
+  PrefetchStream a_stream_, b_stream_;
+  EpilogueTask pending_;  // rows [pending_row_, pending_rows_) of it are still to be written
+  int pending_row_ = 0, pending_rows_ = 0, rows_per_step_ = 1, staging_ = 0;
+};
+
+}  // namespace heddle::cpu::amx

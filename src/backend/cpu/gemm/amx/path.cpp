@@ -1,0 +1,44 @@
+#include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/gemm/amx/pack.h"
+#include "backend/cpu/gemm/amx/plan.h"
+#include "backend/cpu/threads.h"
+
+namespace heddle::cpu {
+namespace {
+
+// 128 KiB of packed blocks: enough to outweigh handing them out.
+constexpr std::int64_t kBlocksPerChunk = 64;
+
+std::size_t packed_bytes(std::int64_t k, std::int64_t n) {
+  return static_cast<std::size_t>(amx::blocks_of(k) * amx::blocks_of(n) * amx::kBlockElements * 2);
+}
+
+void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst) {
+  const std::int64_t blocks = amx::blocks_of(k) * amx::blocks_of(n);
+  parallel_ranges(blocks, kBlocksPerChunk, [&](std::int64_t first, std::int64_t last) {
+    amx::pack_b_blocks(k, n, b, first, last, static_cast<std::uint16_t*>(dst));
+  });
+}
+
+using RunChunk = void (*)(const amx::Plan&, std::int64_t) noexcept;
+
+template <RunChunk run_chunk>
+void run(const GemmJob& job) {
+  const amx::Plan plan = amx::make_plan(job, thread_count());
+  if (plan.chunks == 0) return;
+  parallel_chunks(plan.chunks, [&](std::int64_t chunk) { run_chunk(plan, chunk); });
+}
+
+}  // namespace
+
+const GemmPath& amx_bf16_path() {
+  static constexpr GemmPath path{packed_bytes, pack_b, run<amx::run_chunk_on_tiles>};
+  return path;
+}
+
+const GemmPath& amx_bf16_path_emulated() {
+  static constexpr GemmPath path{packed_bytes, pack_b, run<amx::run_chunk_emulated>};
+  return path;
+}
+
+}  // namespace heddle::cpu

@@ -1,0 +1,134 @@
+#include "backend/cpu/gemm/amx/plan.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "backend/cpu/gemm/amx/pack.h"
+#include "backend/cpu/gemm/amx/scratch.h"
+
+namespace heddle::cpu::amx {
+namespace {
+
+constexpr std::int64_t kBlockBytes = kBlockElements * 2;  // of an operand
+constexpr std::int64_t kSumBytes = kBlockElements * 4;    // of partial sums
+constexpr std::int64_t kSmallB = 64 << 10;                // a B that needs no cutting
+constexpr std::int64_t kMinimumChunk = 96;                // steps: 6,000 cycles of tile work
+constexpr std::int64_t kFewChunks = 8;                    // where more would cost traffic
+constexpr std::int64_t kManyPanels = 4;                   // that make a copy of A worth it
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The size of equal pieces of `total`, none above `limit`.
+std::int64_t even_split(std::int64_t total, std::int64_t limit) {
+  limit = std::max<std::int64_t>(limit, 1);
+  return std::max<std::int64_t>(ceil_div(total, ceil_div(std::max<std::int64_t>(total, 1), limit)),
+                                1);
+}
+
+bool aligned(const void* p, std::int64_t row_bytes) {
+  return reinterpret_cast<std::uintptr_t>(p) % 64 == 0 && row_bytes % 64 == 0;
+}
+
+// Rows of tiles need K contiguous; rows that straddle cache lines load at half speed, so that a
+// copy pays as soon as it is used a few times.
+bool may_load_in_place(const Plan& p, const Tuning& t) {
+  const MatrixRef& a = p.job.a;
+  if (t.pack_a == Choice::always || a.col_stride != 1 || a.row_stride < 0) return false;
+  return p.panels < kManyPanels || aligned(a.data, a.row_stride * 2);
+}
+
+void cut_k(Plan& p, const Tuning& t) {
+  const std::int64_t most = static_cast<std::int64_t>(kPackedABytes) / kBlockBytes;
+  const std::int64_t limit = p.steps * kBlock <= t.k_whole ? p.steps : t.k_outer / kBlock;
+  p.outer = even_split(p.steps, std::min(limit, most));
+  p.outer_count = std::max<std::int64_t>(ceil_div(p.steps, p.outer), 1);
+  p.inner = even_split(p.outer, t.k_inner / kBlock);
+}
+
+// Rows per unit such that A stays in L2, then panels per unit such that there are enough chunks.
+void cut_m_and_n(Plan& p, const Tuning& t) {
+  const std::int64_t batch = p.job.batch;
+  const std::int64_t steps = std::max<std::int64_t>(p.steps, 1);
+  const std::int64_t total = batch * p.row_blocks * p.panels * steps;
+  const std::int64_t per_chunk =
+      std::max(kMinimumChunk, total / std::max<std::int64_t>(t.chunks, 1));
+
+  const std::int64_t in_l2 = std::max<std::int64_t>(t.a_bytes / (p.outer * kBlockBytes), 1);
+  p.m_unit = even_split(p.row_blocks, in_l2);
+  if (p.panels * p.steps * kBlockBytes <= kSmallB) {
+    // Every thread can hold all of B: only the rows are shared out.
+    p.n_unit = p.panels;
+    p.m_unit = even_split(p.row_blocks, std::min(in_l2, per_chunk / (p.panels * steps)));
+  } else if (p.outer_count > 1) {
+    // A goes by once per unit: wide units, as far as their partial sums fit.
+    p.m_unit = even_split(p.row_blocks, std::min(in_l2, ceil_div(p.row_blocks, 4)));
+    p.n_unit = even_split(p.panels, t.partial_bytes / (p.m_unit * kSumBytes));
+  } else if (!p.load_in_place) {
+    // Every thread that takes part in these rows packs them anew: few units per row.
+    const std::int64_t m_units = ceil_div(p.row_blocks, p.m_unit) * batch;
+    p.n_unit = even_split(p.panels, p.panels * m_units / kFewChunks);
+  } else {
+    p.n_unit = even_split(p.panels, per_chunk / (p.m_unit * steps));
+  }
+}
+
+void apply_overrides(Plan& p, const Tuning& t) {
+  if (t.m_unit > 0) p.m_unit = even_split(p.row_blocks, t.m_unit / kBlock);
+  if (t.n_unit > 0) p.n_unit = even_split(p.panels, t.n_unit / kBlock);
+  // Whatever was asked for must fit into the scratch.
+  const auto packed = static_cast<std::int64_t>(kPackedABytes);
+  const auto partial = static_cast<std::int64_t>(kPartialBytes);
+  p.m_unit = std::min({p.m_unit, packed / (p.outer * kBlockBytes), partial / kSumBytes});
+  if (p.outer_count > 1) p.n_unit = std::min(p.n_unit, partial / (p.m_unit * kSumBytes));
+}
+
+bool wants_streaming(const Plan& p, const Tuning& t) {
+  const GemmJob& job = p.job;
+  if (t.stream == Choice::never || job.epilogue.accumulate) return false;
+  const std::int64_t element = job.c_dtype == DType::bf16 ? 2 : 4;
+  const bool fits =
+      aligned(job.c, job.c_row_stride * element) && job.c_batch_stride * element % 64 == 0;
+  if (t.stream == Choice::always) return fits;
+  return fits && element == 4 && job.batch * job.m * job.n * element >= t.stream_bytes;
+}
+
+}  // namespace
+
+Tuning& tuning() noexcept {
+  static Tuning value;
+  return value;
+}
+
+Plan make_plan(const GemmJob& job, int threads) noexcept {
+  static std::atomic<std::uint64_t> calls{0};
+  const Tuning& t = tuning();
+  Plan p;
+  p.job = job;
+  p.id = calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  p.epilogue = select_epilogue(job.c_dtype, job.epilogue.activation);
+  p.row_blocks = blocks_of(job.m);
+  p.panels = blocks_of(job.n);
+  p.steps = blocks_of(job.k);
+  if (p.row_blocks == 0 || p.panels == 0 || job.batch <= 0) return p;
+
+  p.load_in_place = may_load_in_place(p, t);
+  cut_k(p, t);
+  cut_m_and_n(p, t);
+  apply_overrides(p, t);
+  p.m_units = ceil_div(p.row_blocks, p.m_unit);
+  p.n_units = ceil_div(p.panels, p.n_unit);
+  p.units = job.batch * p.m_units * p.n_units;
+  // Small products of a batch share a chunk.
+  const std::int64_t unit_steps = p.m_unit * p.n_unit * std::max<std::int64_t>(p.steps, 1);
+  p.units_per_chunk = std::max<std::int64_t>(kMinimumChunk / unit_steps, 1);
+  p.chunks = ceil_div(p.units, p.units_per_chunk);
+  p.lookahead = std::max(threads, 1) * p.units_per_chunk;
+  p.stream = wants_streaming(p, t);
+  p.prefetch_a = t.prefetch_a;
+  p.prefetch_b = t.prefetch_b;
+  p.defer = t.defer;
+  p.defer_wait = t.defer_wait;
+  return p;
+}
+
+}  // namespace heddle::cpu::amx

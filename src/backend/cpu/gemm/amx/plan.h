@@ -1,0 +1,70 @@
+// How a product is cut. In blocks of 32:
+//
+//            N: panels                        unit: m_unit row blocks × n_unit panels, all of K
+//        +-----+-----+-----+                  chunk: `units_per_chunk` units, what a thread takes
+//    M   |unit |     |     |
+//        +-----+-----+-----+                  within a unit
+//        |     |     |     |                    for each outer block of K    (A: m_unit × outer,
+//        L2)
+//        +-----+-----+-----+                      for each panel
+//                                                   for each inner block     (B: inner × 32, L1)
+//                                                     for each row block     (2 × 2 tiles)
+//
+// Sums wait in scratch between blocks of K, in f32, as they do in the tiles: no choice made here
+// changes a bit of the result.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/gemm/amx/epilogue.h"
+#include "backend/cpu/gemm/gemm.h"
+
+namespace heddle::cpu::amx {
+
+enum class Choice : std::uint8_t { automatic, never, always };
+
+// Sizes in elements unless said otherwise. The defaults were tuned for 2 MiB of L2 and 48 KiB of L1
+// per core.
+struct Tuning {
+  std::int64_t a_bytes = 768 << 10;        // of A in L2 at a time
+  std::int64_t partial_bytes = 512 << 10;  // of sums that wait for the next outer block of K
+  std::int64_t k_outer = 768;              // a K up to k_whole is not cut
+  std::int64_t k_whole = 1024;
+  std::int64_t k_inner = 384;           // 64 bytes of B panel each: 24 KiB
+  std::int64_t m_unit = 0;              // rows; 0: by shape
+  std::int64_t n_unit = 0;              // columns; 0: by shape
+  std::int64_t chunks = 32;             // to aim at, so that threads end together
+  std::int64_t stream_bytes = 4 << 20;  // an f32 C from this size on is written past the caches
+  Choice stream = Choice::automatic;
+  Choice pack_a = Choice::automatic;  // copy A to scratch; automatic: where tiles cannot load it
+  bool prefetch_a = true;             // the next block of A to L2
+  bool prefetch_b = true;             // the next panel of B to L2
+  bool defer = true;                  // run the epilogue between the steps of the next block
+  std::int64_t defer_wait = 2;        // but not in the first ones
+};
+
+// For benchmarks and tests; not to be changed while a product runs.
+Tuning& tuning() noexcept;
+
+struct Plan {
+  GemmJob job;
+  std::uint64_t id = 0;  // of the call: names what thread-local scratch holds
+  EpilogueRows epilogue = nullptr;
+  // All in blocks of 32.
+  std::int64_t row_blocks = 0, panels = 0, steps = 0;
+  std::int64_t m_unit = 1, n_unit = 1, outer = 1, inner = 1;
+  std::int64_t m_units = 1, n_units = 1, outer_count = 1;
+  std::int64_t units = 0, units_per_chunk = 1, chunks = 0;
+  std::int64_t lookahead = 0;  // units until this thread's next one, a guess for prefetching
+  bool load_in_place = false;  // tiles may load A from where it lies
+  bool stream = false, prefetch_a = false, prefetch_b = false, defer = false;
+  std::int64_t defer_wait = 0;  // steps
+};
+
+Plan make_plan(const GemmJob& job, int threads) noexcept;
+
+// One chunk of a plan. Chunks may run in any order, on any thread.
+void run_chunk_on_tiles(const Plan& plan, std::int64_t chunk) noexcept;
+void run_chunk_emulated(const Plan& plan, std::int64_t chunk) noexcept;
+
+}  // namespace heddle::cpu::amx

@@ -1,0 +1,24 @@
+// What a thread needs while it computes: allocated once, on its first product.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heddle::cpu::amx {
+
+inline constexpr std::size_t kPackedABytes = std::size_t{1} << 20;
+inline constexpr std::size_t kPartialBytes = std::size_t{1} << 20;
+
+struct Scratch {
+  std::uint16_t* packed_a = nullptr;  // blocks of A that tiles cannot load in place
+  float* partial = nullptr;           // sums between two blocks of K
+  float* staging[2] = {};             // finished 32 × 32 sums on their way through the epilogue
+  // Which part of A `packed_a` holds, so that chunks of the same rows share it. Jobs count from 1.
+  std::uint64_t packed_job = 0;
+  std::int64_t packed_unit = 0;
+};
+
+// The calling thread's. Ends the program when there is no memory for it, as noexcept code must.
+Scratch& thread_scratch() noexcept;
+
+}  // namespace heddle::cpu::amx

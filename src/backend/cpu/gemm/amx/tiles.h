@@ -1,0 +1,88 @@
+// The eight tile registers as one product uses them: a 2 × 2 block of sums and what feeds it.
+//
+//              b0     b1        16 pairs of k by 16 columns each
+//      a0    c00    c01         a: 16 rows by 32 k
+//      a1    c10    c11         c: 16 rows by 16 columns, f32
+//
+// Each step of 32 k costs four loads and four products. A policy is a struct with the functions
+// below; `Tiles` is the real thing, `EmulatedTiles` (emulated_tiles.h) computes the same in C++.
+#pragma once
+
+#include "backend/cpu/gemm/amx/intrinsics.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heddle::cpu::amx {
+
+// What ldtilecfg reads.
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileConfig) == 64);
+
+struct Tiles {
+  // Per thread; every tile is 16 rows of 64 bytes.
+  static void configure() noexcept {
+    const TileConfig config;
+    asm volatile("" : : "m"(config) : "memory");
+    _tile_loadconfig(&config);
+  }
+  static void release() noexcept {
+    _tile_release();
+    compiler_barrier();
+  }
+
+  [[gnu::always_inline]] static inline void load_a0(const void* p, std::size_t row_bytes) noexcept {
+    _tile_loadd(4, p, row_bytes);
+  }
+  [[gnu::always_inline]] static inline void load_a1(const void* p, std::size_t row_bytes) noexcept {
+    _tile_loadd(5, p, row_bytes);
+  }
+  [[gnu::always_inline]] static inline void load_b0(const void* p) noexcept {
+    _tile_loadd(6, p, 64);
+  }
+  [[gnu::always_inline]] static inline void load_b1(const void* p) noexcept {
+    _tile_loadd(7, p, 64);
+  }
+
+  [[gnu::always_inline]] static inline void dot_00() noexcept { _tile_dpbf16ps(0, 4, 6); }
+  [[gnu::always_inline]] static inline void dot_01() noexcept { _tile_dpbf16ps(1, 4, 7); }
+  [[gnu::always_inline]] static inline void dot_10() noexcept { _tile_dpbf16ps(2, 5, 6); }
+  [[gnu::always_inline]] static inline void dot_11() noexcept { _tile_dpbf16ps(3, 5, 7); }
+
+  [[gnu::always_inline]] static inline void zero_c() noexcept {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  // Four tiles one after the other: 1024 floats that only load_c() reads again.
+  [[gnu::always_inline]] static inline void load_c(const float* p) noexcept {
+    _tile_loadd(0, p, 64);
+    _tile_loadd(1, p + 256, 64);
+    _tile_loadd(2, p + 512, 64);
+    _tile_loadd(3, p + 768, 64);
+  }
+  [[gnu::always_inline]] static inline void store_c(float* p) noexcept {
+    _tile_stored(0, p, 64);
+    _tile_stored(1, p + 256, 64);
+    _tile_stored(2, p + 512, 64);
+    _tile_stored(3, p + 768, 64);
+  }
+  // As a 32 × 32 row-major block, for ordinary code to read.
+  [[gnu::always_inline]] static inline void store_c_rows(float* p) noexcept {
+    compiler_barrier();
+    _tile_stored(0, p, 128);
+    _tile_stored(1, p + 16, 128);
+    _tile_stored(2, p + 512, 128);
+    _tile_stored(3, p + 528, 128);
+    compiler_barrier();
+  }
+};
+
+}  // namespace heddle::cpu::amx
