@@ -1,0 +1,64 @@
+// AVX-512 (F, BW, DQ, VL, CD).
+#include <immintrin.h>
+
+#include "backend/cpu/gemm/block.h"
+#include "backend/cpu/gemm/elements.h"
+#include "backend/cpu/gemm/paths.h"
+#include "backend/cpu/gemm/transpose16.h"
+
+namespace heddle::cpu::avx512 {
+namespace {
+
+// 12 × 2 vectors of sums, two of B and a few broadcasts on their way: 32 registers hold them.
+struct FloatRegisters {
+  using Vec = __m512;
+  using Factor = __m512;
+  static constexpr int kLanes = 16;
+  static constexpr int kRows = 12;
+  static constexpr int kVectors = 2;
+
+  static Vec zero() { return _mm512_setzero_ps(); }
+  static Vec load(const float* p) { return _mm512_loadu_ps(p); }
+  static Vec load_sums(const float* p) { return _mm512_loadu_ps(p); }
+  static void store_sums(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+  static Vec broadcast(const float* p) { return _mm512_set1_ps(*p); }
+  static Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+  static Vec multiply_add(Vec a, Vec b, Vec sum) { return _mm512_fmadd_ps(a, b, sum); }
+};
+
+struct DoubleRegisters {
+  using Vec = __m512d;
+  using Factor = __m512d;
+  static constexpr int kLanes = 8;
+  static constexpr int kRows = 12;
+  static constexpr int kVectors = 2;
+
+  static Vec zero() { return _mm512_setzero_pd(); }
+  static Vec load(const double* p) { return _mm512_loadu_pd(p); }
+  static Vec load_sums(const double* p) { return _mm512_loadu_pd(p); }
+  static void store_sums(double* p, Vec v) { _mm512_storeu_pd(p, v); }
+  static Vec broadcast(const double* p) { return _mm512_set1_pd(*p); }
+  static Vec add(Vec a, Vec b) { return _mm512_add_pd(a, b); }
+  static Vec multiply_add(Vec a, Vec b, Vec sum) { return _mm512_fmadd_pd(a, b, sum); }
+};
+
+struct F32 : F32Elements<F32>, FloatRegisters {
+  using Math = FloatMath<F32>;
+  static constexpr auto transpose = transpose16<F32>;
+};
+struct Bf16 : Bf16AsF32Elements<Bf16>, FloatRegisters {
+  using Math = FloatMath<Bf16>;
+  static constexpr auto transpose = transpose16<Bf16>;
+};
+struct F64 : F64Elements<F64>, DoubleRegisters {
+  using Math = DoubleMath<F64>;
+  static constexpr auto transpose = transpose_by_scalars<F64>;
+};
+
+}  // namespace
+
+constinit const Kernels f32_kernels = make_kernels<F32>();
+constinit const Kernels bf16_kernels = make_kernels<Bf16>();
+constinit const Kernels f64_kernels = make_kernels<F64>();
+
+}  // namespace heddle::cpu::avx512

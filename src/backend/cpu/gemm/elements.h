@@ -1,0 +1,66 @@
+// Element types that the register operations of several instruction sets have in common.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/gemm/pack.h"
+#include "heddle/dtype.h"
+
+namespace heddle::cpu {
+
+// f32 operands.
+template <class Ops>
+struct F32Elements {
+  using Source = float;   // of A
+  using Element = float;  // as packed
+  using Unit = float;
+  using Sum = float;
+  static constexpr int kPair = 1;
+
+  static float convert(float x) { return x; }
+  static float convert(double x) { return static_cast<float>(x); }
+  static float convert(bf16 x) { return Convert<Ops>::widen(x.bits); }
+};
+
+// bf16 operands without instructions for them: rounded to bf16, computed in f32.
+template <class Ops>
+struct Bf16AsF32Elements {
+  using Source = bf16;
+  using Element = float;
+  using Unit = float;
+  using Sum = float;
+  static constexpr int kPair = 1;
+
+  static float convert(float x) { return Convert<Ops>::widen(Convert<Ops>::round_to_bf16(x)); }
+  static float convert(double x) { return Convert<Ops>::widen(Convert<Ops>::round_to_bf16(x)); }
+  static float convert(bf16 x) { return Convert<Ops>::widen(x.bits); }
+};
+
+// bf16 operands in pairs along k.
+template <class Ops>
+struct Bf16PairElements {
+  using Source = bf16;
+  using Element = std::uint16_t;
+  using Unit = std::uint32_t;
+  using Sum = float;
+  static constexpr int kPair = 2;
+
+  static std::uint16_t convert(float x) { return Convert<Ops>::round_to_bf16(x); }
+  static std::uint16_t convert(double x) { return Convert<Ops>::round_to_bf16(x); }
+  static std::uint16_t convert(bf16 x) { return x.bits; }
+};
+
+template <class Ops>
+struct F64Elements {
+  using Source = double;
+  using Element = double;
+  using Unit = double;
+  using Sum = double;
+  static constexpr int kPair = 1;
+
+  static double convert(float x) { return static_cast<double>(x); }
+  static double convert(double x) { return x; }
+  static double convert(bf16 x) { return static_cast<double>(Convert<Ops>::widen(x.bits)); }
+};
+
+}  // namespace heddle::cpu

@@ -1,0 +1,52 @@
+// Any x86-64: the compilers' own vectors of 16 bytes, which are SSE2 registers.
+#include <cstring>
+
+#include "backend/cpu/gemm/block.h"
+#include "backend/cpu/gemm/elements.h"
+#include "backend/cpu/gemm/paths.h"
+
+namespace heddle::cpu::generic {
+namespace {
+
+// 4 × 2 vectors of sums; with two of B and the broadcast, 11 of 16 registers.
+template <class T>
+struct Registers {
+  typedef T Vec __attribute__((vector_size(16)));
+  using Factor = Vec;
+  static constexpr int kLanes = 16 / sizeof(T);
+  static constexpr int kRows = 4;
+  static constexpr int kVectors = 2;
+
+  static Vec zero() { return Vec{}; }
+  static Vec load(const T* p) {
+    Vec v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static Vec load_sums(const T* p) { return load(p); }
+  static void store_sums(T* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+  static Vec broadcast(const T* p) { return Vec{} + *p; }
+  static Vec add(Vec a, Vec b) { return a + b; }
+  static Vec multiply_add(Vec a, Vec b, Vec sum) { return sum + a * b; }
+};
+
+struct F32 : F32Elements<F32>, Registers<float> {
+  using Math = FloatMath<F32>;
+  static constexpr auto transpose = transpose_by_scalars<F32>;
+};
+struct Bf16 : Bf16AsF32Elements<Bf16>, Registers<float> {
+  using Math = FloatMath<Bf16>;
+  static constexpr auto transpose = transpose_by_scalars<Bf16>;
+};
+struct F64 : F64Elements<F64>, Registers<double> {
+  using Math = DoubleMath<F64>;
+  static constexpr auto transpose = transpose_by_scalars<F64>;
+};
+
+}  // namespace
+
+constinit const Kernels f32_kernels = make_kernels<F32>();
+constinit const Kernels bf16_kernels = make_kernels<Bf16>();
+constinit const Kernels f64_kernels = make_kernels<F64>();
+
+}  // namespace heddle::cpu::generic

@@ -1,0 +1,56 @@
+// What a file compiled for one instruction set gives to the driver, which is compiled for any
+// machine: the shape of its register tile and two functions. All sharing of work between threads,
+// all allocation and all planning happen on the driver's side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/gemm/gemm.h"
+
+namespace heddle::cpu {
+
+// A rectangle of C. A product is cut into these; each is computed by one thread, over all of K.
+struct CRange {
+  std::int64_t batch = 0;
+  std::int64_t row_begin = 0, row_end = 0;        // begins at a multiple of Kernels::rows
+  std::int64_t column_begin = 0, column_end = 0;  // begins at a multiple of Kernels::columns
+};
+
+// Aligned to 64 bytes, at least kScratchABytes and kScratchSumBytes.
+struct BlockScratch {
+  void* packed_a = nullptr;
+  void* sums = nullptr;
+};
+
+// A part of packing B: the k-block `depth_block` of the panels [panel_begin, panel_end).
+struct PanelRange {
+  std::int64_t depth_block = 0;
+  std::int64_t panel_begin = 0, panel_end = 0;
+};
+
+// The most rows and columns of a CRange, and the scratch they need: a block of A (kBlockRows rows ×
+// kBlockLines cache lines) and the sums of one CRange in f32. f64 sums are as many bytes, because a
+// register tile of doubles is half as wide and a CRange is counted in panels.
+inline constexpr std::int64_t kBlockRows = 144;
+inline constexpr std::int64_t kBlockColumnBytes = 384 * 4;
+inline constexpr std::int64_t kBlockLines = 24;
+inline constexpr std::int64_t kLineBytes = 64;
+inline constexpr std::size_t kScratchABytes =
+    static_cast<std::size_t>(kBlockRows * kBlockLines * kLineBytes);
+inline constexpr std::size_t kScratchSumBytes =
+    static_cast<std::size_t>(kBlockRows * kBlockColumnBytes);
+
+struct Kernels {
+  std::int64_t rows;         // of the register tile
+  std::int64_t columns;      // of the register tile: the width of a panel of packed B
+  std::int64_t block_depth;  // elements of K in one k-block
+  std::int64_t pair;         // neighbours along K that are packed together: 2 for vdpbf16ps
+  std::int64_t element_bytes;  // of one packed element
+  std::int64_t sum_bytes;      // of one accumulator
+  void (*pack_b)(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
+                 void* dst) noexcept;
+  void (*block)(const GemmJob& job, const CRange& range, const BlockScratch& scratch) noexcept;
+};
+
+}  // namespace heddle::cpu

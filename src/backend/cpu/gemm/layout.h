@@ -1,0 +1,66 @@
+// Packed layouts, for one set of register operations `Ops`.
+//
+// K is cut into units: `pair` neighbouring elements that one lane of a multiply-add consumes (one
+// f32, one f64, or two bf16), and into k-blocks of kBlockLines cache lines of units.
+//
+//   packed B   [k-block][panel of kColumns][unit][kColumns]         a row of a panel = kVectors loads
+//   packed A   [panel of kRows][line of kLineUnits units][row][unit in line]
+//
+// A is read by broadcasts of single units, so it keeps whole cache lines of each row together:
+// packing a row-major A is copying, not transposing. Both are padded with zeros: B to whole panels
+// and whole units, A to whole lines.
+//
+// Everything in this folder's headers is a template over an Ops type that lives in an unnamed
+// namespace of the file for its instruction set. So no function compiled with special flags has a
+// name that other files could link to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/gemm/kernels.h"
+
+namespace heddle::cpu {
+
+template <class Ops>
+struct Layout {
+  using Element = typename Ops::Element;
+  using Sum = typename Ops::Sum;
+
+  static constexpr std::int64_t kPair = Ops::kPair;
+  static constexpr std::int64_t kRows = Ops::kRows;
+  static constexpr std::int64_t kLanes = Ops::kLanes;
+  static constexpr std::int64_t kVectors = Ops::kVectors;
+  static constexpr std::int64_t kColumns = kLanes * kVectors;
+  static constexpr std::int64_t kUnitBytes = kPair * static_cast<std::int64_t>(sizeof(Element));
+  static constexpr std::int64_t kLineUnits = kLineBytes / kUnitBytes;
+  static constexpr std::int64_t kLineElements = kLineUnits * kPair;
+  static constexpr std::int64_t kBlockDepth = kBlockLines * kLineElements;
+  static constexpr std::int64_t kTileSums = kRows * kColumns;
+
+  static_assert(kBlockRows % kRows == 0);
+
+  static constexpr std::int64_t min(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+  static constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+  static constexpr std::int64_t units(std::int64_t k) { return ceil_div(k, kPair); }
+  static constexpr std::int64_t panels(std::int64_t n) { return ceil_div(n, kColumns); }
+  static constexpr std::int64_t depth_blocks(std::int64_t k) { return ceil_div(k, kBlockDepth); }
+  // Elements of K in block `b`.
+  static constexpr std::int64_t depth_of(std::int64_t k, std::int64_t b) {
+    return min(kBlockDepth, k - b * kBlockDepth);
+  }
+
+  // Where the panel `panel` of k-block `b` begins in packed B, in elements.
+  static constexpr std::int64_t b_offset(std::int64_t k, std::int64_t n, std::int64_t b,
+                                         std::int64_t panel) {
+    const std::int64_t before = b * kBlockDepth * panels(n);
+    return (before + panel * units(depth_of(k, b)) * kPair) * kColumns;
+  }
+
+  // Elements of one panel of packed A with `depth` elements of K.
+  static constexpr std::int64_t a_panel(std::int64_t depth) {
+    return ceil_div(depth, kLineElements) * kLineElements * kRows;
+  }
+};
+
+}  // namespace heddle::cpu

@@ -1,0 +1,189 @@
+// Planning and sharing of work, compiled for any machine, and the choice of a path.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/kernels.h"
+#include "backend/cpu/gemm/paths.h"
+#include "backend/cpu/threads.h"
+#include "heddle/error.h"
+
+namespace heddle::cpu {
+namespace {
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// ---- scratch ------------------------------------------------------------------------------------
+
+struct Free {
+  void operator()(void* p) const { std::free(p); }
+};
+
+// One large page per thread: a block of A and a block of sums.
+class ThreadScratch {
+ public:
+  BlockScratch get() {
+    if (memory_ == nullptr) allocate();
+    auto* bytes = static_cast<std::byte*>(memory_.get());
+    return {.packed_a = bytes, .sums = bytes + kScratchABytes};
+  }
+
+ private:
+  static constexpr std::size_t kPage = std::size_t{2} << 20;
+  static_assert(kScratchABytes + kScratchSumBytes <= kPage);
+
+  void allocate() {
+    memory_.reset(std::aligned_alloc(kPage, kPage));
+    if (memory_ == nullptr) fail(ErrorCode::out_of_memory, "gemm", "no memory for scratch", "2 MiB");
+    madvise(memory_.get(), kPage, MADV_HUGEPAGE);  // a hint
+  }
+
+  std::unique_ptr<void, Free> memory_;
+};
+
+thread_local ThreadScratch scratch;
+
+// ---- planning -----------------------------------------------------------------------------------
+
+// How C is cut. By shape alone: neither the sums nor the cut depend on the number of threads.
+struct Cut {
+  std::int64_t rows, columns;                // of one rectangle
+  std::int64_t row_blocks, column_blocks;
+  std::int64_t blocks;                       // in all batches
+  std::int64_t grain;                        // rectangles that one chunk computes
+
+  CRange range(const GemmJob& job, std::int64_t i) const {
+    const std::int64_t column = i % column_blocks * columns;
+    const std::int64_t row = i / column_blocks % row_blocks * rows;
+    return {.batch = i / (column_blocks * row_blocks),
+            .row_begin = row,
+            .row_end = std::min(row + rows, job.m),
+            .column_begin = column,
+            .column_end = std::min(column + columns, job.n)};
+  }
+};
+
+// Blocks of equal size, in whole panels, none above `most` panels.
+std::int64_t even_block(std::int64_t size, std::int64_t panel, std::int64_t most) {
+  const std::int64_t panels = ceil_div(size, panel);
+  return ceil_div(panels, ceil_div(panels, most)) * panel;
+}
+
+Cut cut(const Kernels& kernels, const GemmJob& job) {
+  // Enough rectangles for many threads and for uneven ones, as long as each is worth its start.
+  constexpr std::int64_t kEnough = 32;
+  constexpr double kWorthSplitting = 1.5e6, kWorthStarting = 2e5;  // floating-point operations
+  std::int64_t row_panels = kBlockRows / kernels.rows;
+  std::int64_t column_panels = kBlockColumnBytes / (kernels.columns * kernels.sum_bytes);
+  Cut c{};
+  for (;;) {
+    c.rows = even_block(job.m, kernels.rows, row_panels);
+    c.columns = even_block(job.n, kernels.columns, column_panels);
+    c.row_blocks = ceil_div(job.m, c.rows);
+    c.column_blocks = ceil_div(job.n, c.columns);
+    c.blocks = job.batch * c.row_blocks * c.column_blocks;
+    const double work = 2.0 * static_cast<double>(c.rows) * static_cast<double>(c.columns) *
+                        static_cast<double>(std::max<std::int64_t>(job.k, 1));
+    c.grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorthStarting / work));
+    const bool can_split = c.rows > kernels.rows || c.columns > kernels.columns;
+    if (c.blocks >= kEnough || work < kWorthSplitting || !can_split) return c;
+    // Every rectangle packs its rows of A, so columns are split last.
+    if (c.rows > 4 * kernels.rows || c.columns <= kernels.columns) {
+      row_panels = std::max<std::int64_t>(1, c.rows / kernels.rows / 2);
+    } else {
+      column_panels = std::max<std::int64_t>(1, c.columns / kernels.columns / 2);
+    }
+  }
+}
+
+// ---- one path -----------------------------------------------------------------------------------
+
+void check(const Kernels& kernels, const GemmJob& job) {
+  const bool wide = kernels.sum_bytes == 8;
+  const bool known = wide ? job.c_dtype == DType::f64
+                          : job.c_dtype == DType::f32 || job.c_dtype == DType::bf16;
+  if (!known)
+    fail(ErrorCode::dtype_mismatch, "gemm", "element type of C", wide ? "f64" : "f32 or bf16",
+         to_string(job.c_dtype));
+  if (job.epilogue.accumulate && job.c_dtype == DType::bf16)
+    fail(ErrorCode::dtype_mismatch, "gemm", "accumulation into C", "f32 or f64", "bf16");
+}
+
+template <const Kernels& kernels>
+struct Path {
+  static std::size_t packed_bytes(std::int64_t k, std::int64_t n) {
+    const std::int64_t depth = ceil_div(k, kernels.pair) * kernels.pair;
+    const std::int64_t width = ceil_div(n, kernels.columns) * kernels.columns;
+    return static_cast<std::size_t>(ceil_div(depth * width * kernels.element_bytes, kLineBytes) *
+                                    kLineBytes);
+  }
+
+  static void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst) {
+    if (b.dtype != DType::f32 && b.dtype != DType::bf16 && b.dtype != DType::f64)
+      fail(ErrorCode::dtype_mismatch, "gemm", "element type of B", "f32, bf16 or f64",
+           to_string(b.dtype));
+    constexpr std::int64_t kPanels = 8;  // per chunk: 256 columns of 32
+    const std::int64_t panels = ceil_div(n, kernels.columns);
+    const std::int64_t groups = ceil_div(panels, kPanels);
+    const std::int64_t depth_blocks = ceil_div(k, kernels.block_depth);
+    // Small matrices are not worth waking anybody up.
+    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(k * n, 1));
+    parallel_ranges(groups * depth_blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t panel = i % groups * kPanels;
+        const PanelRange range{i / groups, panel, std::min(panel + kPanels, panels)};
+        kernels.pack_b(k, n, b, range, dst);
+      }
+    });
+  }
+
+  static void run(const GemmJob& job) {
+    check(kernels, job);
+    if (job.m <= 0 || job.n <= 0 || job.batch <= 0) return;
+    const Cut plan = cut(kernels, job);
+    parallel_ranges(plan.blocks, plan.grain, [&](std::int64_t begin, std::int64_t end) {
+      const BlockScratch own = scratch.get();
+      for (std::int64_t i = begin; i < end; ++i) kernels.block(job, plan.range(job, i), own);
+    });
+  }
+
+  static constexpr GemmPath kPath = {packed_bytes, pack_b, run};
+};
+
+const GemmPath& f32_path(Isa isa) {
+  if (isa >= Isa::avx512) return Path<avx512::f32_kernels>::kPath;
+  if (isa >= Isa::avx2) return Path<avx2::f32_kernels>::kPath;
+  return Path<generic::f32_kernels>::kPath;
+}
+
+const GemmPath& f64_path(Isa isa) {
+  if (isa >= Isa::avx512) return Path<avx512::f64_kernels>::kPath;
+  if (isa >= Isa::avx2) return Path<avx2::f64_kernels>::kPath;
+  return Path<generic::f64_kernels>::kPath;
+}
+
+const GemmPath& bf16_path(Isa isa) {
+  if (isa >= Isa::amx) return amx_bf16_path();
+  if (isa >= Isa::avx512_bf16) return Path<avx512_bf16::bf16_kernels>::kPath;
+  if (isa >= Isa::avx512) return Path<avx512::bf16_kernels>::kPath;
+  if (isa >= Isa::avx2) return Path<avx2::bf16_kernels>::kPath;
+  return Path<generic::bf16_kernels>::kPath;
+}
+
+}  // namespace
+
+const GemmPath& gemm_path(Isa isa, DType operand) {
+  switch (operand) {
+    case DType::f32: return f32_path(isa);
+    case DType::f64: return f64_path(isa);
+    case DType::bf16: return bf16_path(isa);
+    default: break;
+  }
+  fail(ErrorCode::dtype_mismatch, "gemm", "operand type", "f32, bf16 or f64", to_string(operand));
+}
+
+}  // namespace heddle::cpu
