@@ -1,12 +1,12 @@
 # What holds for every translation unit of Heddle. Nothing here reaches the users of the library:
 # the flags are private to our targets.
 
-# ccache, unless the user chose a launcher. The sloppiness lets it cache units that use a
-# precompiled header; Heddle uses no __DATE__ or __TIME__.
+# ccache, unless the user chose a launcher. Paths are taken relative to the source tree, so that
+# another clone finds what this one compiled.
 find_program(HEDDLE_CCACHE ccache)
 if(PROJECT_IS_TOP_LEVEL AND HEDDLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${HEDDLE_CCACHE})
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${HEDDLE_CCACHE})
 endif()
 
 # For editors, clang-tidy and the symbol check.
