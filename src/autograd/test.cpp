@@ -1,0 +1,208 @@
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "autograd/record.h"
+#include "heddle/ops.h"
+#include "heddle/tape.h"
+
+namespace heddle {
+namespace {
+
+using Floats = std::vector<float>;
+
+Tensor leaf(std::initializer_list<float> values) {
+  Tensor t = Tensor::from<float>({static_cast<std::int64_t>(values.size())}, values);
+  t.set_requires_grad(true);
+  return t;
+}
+
+std::string message(const auto& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::autograd) << e.what();
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Tape, DifferentiatesAndAccumulates) {
+  Tensor x = leaf({1, 2, 3});
+  for (int pass = 1; pass <= 2; ++pass) {
+    Tape tape;
+    const Tensor y = ops::sum_all(ops::add(ops::mul(x, x), x));  // x is used three times
+    tape.backward(y);
+    const auto f = static_cast<float>(pass);
+    EXPECT_EQ(x.grad().to_vector<float>(), (Floats{3 * f, 5 * f, 7 * f}));
+  }
+  x.clear_grad();
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Tape, GradientsOfLeavesShareNoMemory) {
+  Tensor a = leaf({1, 2});
+  Tensor b = leaf({3, 4});
+  Tape tape;
+  const Tensor y = ops::sum_all(ops::add(a, b));  // one cotangent goes to both
+  tape.backward(y);
+  Tensor ga = a.grad();
+  ga.mutable_data<float>()[0] = 100;
+  EXPECT_EQ(b.grad().to_vector<float>(), (Floats{1, 1}));
+}
+
+TEST(Tape, UnusedOutputsAndConstantsCostNothing) {
+  Tensor x = leaf({1, 2});
+  const Tensor c = Tensor::from<float>({2}, {5.0f, 6.0f});
+  Tape tape;
+  const Tensor unused = ops::exp(x);
+  EXPECT_EQ(tape.recorded_ops(), 1u);
+  (void)ops::exp(c);
+  EXPECT_EQ(tape.recorded_ops(), 1u);
+  {
+    const NoGrad no_grad;
+    (void)ops::exp(x);
+  }
+  EXPECT_EQ(tape.recorded_ops(), 1u);
+  tape.backward(ops::sum_all(ops::mul(x, c)));
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{5, 6}));
+  EXPECT_FALSE(c.grad().defined());
+}
+
+TEST(Tape, SecondBackwardIsRefused) {
+  Tensor x = leaf({1});
+  Tape tape;
+  const Tensor y = ops::sum_all(ops::square(x));
+  tape.backward(y);
+  EXPECT_NE(message([&] { tape.backward(y); }).find("already been used"), std::string::npos);
+}
+
+TEST(Tape, InPlaceChangeOfASavedTensorIsRefused) {
+  Tensor x = leaf({1, 2});
+  Tensor c = Tensor::from<float>({2}, {5.0f, 6.0f});
+  Tape tape;
+  const Tensor y = ops::sum_all(ops::mul(x, c));
+  c.mutable_data<float>()[0] = 7;
+  EXPECT_NE(message([&] { tape.backward(y); }).find("changed in place"), std::string::npos);
+}
+
+TEST(Tape, InPlaceOpsRefuseRecordedTensors) {
+  Tensor x = leaf({1, 2});
+  Tape tape;
+  Tensor y = ops::square(x);
+  EXPECT_NE(message([&] { ops::add_into(y, x); }).find("in place"), std::string::npos);
+}
+
+TEST(Tape, ForeignTensorsAreRefused) {
+  Tensor x = leaf({1});
+  const Tensor outside = ops::square(x);  // no tape
+  Tape tape;
+  EXPECT_NE(message([&] { tape.backward(outside); }).find("not computed on this tape"),
+            std::string::npos);
+  const Tensor y = ops::square(leaf({1, 2}));
+  EXPECT_NE(message([&] { tape.backward(y); }).find("single number"), std::string::npos);
+  const Tensor wrong = Tensor::zeros({3});
+  EXPECT_NE(message([&] { tape.backward(std::span(&y, 1), std::span(&wrong, 1)); })
+                .find("does not fit"),
+            std::string::npos);
+}
+
+TEST(Tape, OuterTensorsOnInnerTapesAreRefused) {
+  Tensor x = leaf({1, 2});
+  Tape outer;
+  const Tensor y = ops::square(x);
+  Tape inner;
+  EXPECT_NE(message([&] { (void)ops::square(y); }).find("outer tape"), std::string::npos);
+  EXPECT_NO_THROW((void)ops::square(y.detach()));
+  EXPECT_NO_THROW((void)ops::square(x));  // leaves belong to nobody
+}
+
+TEST(Tape, MissingGradientNamesTheOp) {
+  Tensor x = leaf({1});
+  Tape tape;
+  Tensor y = Tensor::zeros({1});
+  autograd::record_without_gradient("argsort", {&x}, {&y});
+  EXPECT_NE(message([&] { tape.backward(y); }).find("argsort: this op has no gradient"),
+            std::string::npos);
+}
+
+TEST(Tape, WrongGradientShapeNamesTheOp) {
+  Tensor x = leaf({1, 2});
+  Tape tape;
+  Tensor y = Tensor::zeros({1});
+  autograd::record("faulty", {&x}, {&y}, [](VjpContext& c) { c.add(0, Tensor::zeros({3})); });
+  EXPECT_NE(message([&] { tape.backward(y); }).find("faulty: its gradient of input 0"),
+            std::string::npos);
+}
+
+TEST(Tape, ReleasesActivationsDuringBackward) {
+  Tensor x = Tensor::zeros({1 << 16});
+  x.set_requires_grad(true);
+  const std::int64_t before = memory_use(Device::cpu).live;
+  Tape tape;
+  Tensor y = x;
+  for (int i = 0; i < 8; ++i) y = ops::sigmoid(y);
+  y = ops::sum_all(y);
+  const std::int64_t forward = memory_use(Device::cpu).live - before;
+  EXPECT_GE(forward, 8 * 4 * (1 << 16));
+  reset_peak_memory(Device::cpu);
+  tape.backward(y);
+  // At no time more than the activations and a few gradients; afterwards x's gradient alone.
+  EXPECT_LE(memory_use(Device::cpu).peak - before, forward + 4 * 4 * (1 << 16));
+  y = Tensor();
+  EXPECT_EQ(memory_use(Device::cpu).live - before, 4 * (1 << 16));
+  EXPECT_GE(memory_use(Device::cpu)
+                .live_by_purpose[static_cast<std::size_t>(Purpose::gradients)],
+            4 * (1 << 16));
+}
+
+// The same loss and gradients with and without recomputation, with less memory.
+TEST(Recompute, EqualsPlainBackward) {
+  Tensor w = leaf({0.5f, -1.5f, 2});
+  std::array<Floats, 2> dx;
+  std::array<Floats, 2> dw;
+  for (const bool recomputed : {false, true}) {
+    Tensor x = leaf({1, 2, 3});
+    w.clear_grad();
+    Tape tape;
+    const Tensor h = ops::tanh(x);
+    const Region region = [&w](std::span<const Tensor> in) {
+      return std::vector<Tensor>{ops::gelu(ops::mul(in[0], w)), ops::square(in[0])};
+    };
+    const std::array<Tensor, 1> inputs = {h};
+    const std::vector<Tensor> out = recomputed ? recompute(region, inputs) : region(inputs);
+    tape.backward(ops::sum_all(ops::mul(out[0], out[1])));
+    dx[recomputed ? 1 : 0] = x.grad().to_vector<float>();
+    dw[recomputed ? 1 : 0] = w.grad().to_vector<float>();
+  }
+  EXPECT_EQ(dx[0], dx[1]);
+  EXPECT_EQ(dw[0], dw[1]);
+}
+
+TEST(Recompute, KeepsOnlyTheInputs) {
+  const Region region = [](std::span<const Tensor> in) {
+    Tensor y = in[0];
+    for (int i = 0; i < 10; ++i) y = ops::sigmoid(y);
+    return std::vector<Tensor>{y};
+  };
+  Tensor x = Tensor::zeros({1 << 14});
+  x.set_requires_grad(true);
+  const std::int64_t before = memory_use(Device::cpu).live;
+  Tape tape;
+  const std::array<Tensor, 1> inputs = {x};
+  const Tensor y = recompute(region, inputs)[0];
+  EXPECT_LE(memory_use(Device::cpu).live - before, 4 * (1 << 14));
+  tape.backward(ops::sum_all(y));
+  EXPECT_TRUE(x.grad().defined());
+}
+
+TEST(Recompute, WithoutATapeItJustRuns) {
+  const std::array<Tensor, 1> inputs = {Tensor::full({2}, 3)};
+  const Region twice = [](std::span<const Tensor> in) {
+    return std::vector<Tensor>{ops::add(in[0], in[0])};
+  };
+  EXPECT_EQ(recompute(twice, inputs)[0].to_vector<float>(), (Floats{6, 6}));
+}
+
+}  // namespace
+}  // namespace heddle
