@@ -1,0 +1,145 @@
+// Memory bandwidth. SSE2 is enough: memory, not the width of a register, is the limit.
+#include <emmintrin.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/probe/probe.h"
+#include "backend/cpu/threads.h"
+#include "heddle/error.h"
+
+namespace heddle::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostArrays = 8;
+constexpr std::int64_t kTotalBytes = std::int64_t{512} << 20;
+constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;  // of every array, per chunk
+
+struct Free {
+  void operator()(float* p) const { std::free(p); }
+};
+using Array = std::unique_ptr<float, Free>;
+
+Array make_array(std::int64_t bytes) {
+  constexpr std::size_t kPage = std::size_t{2} << 20;
+  Array array(static_cast<float*>(std::aligned_alloc(kPage, static_cast<std::size_t>(bytes))));
+  if (array == nullptr)
+    fail(ErrorCode::out_of_memory, "stream_bandwidth", "no memory for the arrays",
+         std::to_string(bytes) + " bytes");
+  madvise(array.get(), static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a hint
+  std::fill_n(array.get(), bytes / 4, 1.0f);
+  return array;
+}
+
+struct Streams {
+  const float* reads[kMostArrays];
+  float* writes[kMostArrays];
+};
+
+enum class Stores { ordinary, non_temporal };
+
+// One cache line of every array at a time. The counts are template arguments: a loop over arrays
+// inside the loop over lines would be what is measured.
+template <int Reads, int Writes, Stores kStores>
+void move_piece(const Streams& s, std::int64_t begin, std::int64_t end, float* result) noexcept {
+  __m128 sums[4] = {_mm_setzero_ps(), _mm_setzero_ps(), _mm_setzero_ps(), _mm_setzero_ps()};
+  for (std::int64_t i = begin; i < end; i += 16) {
+    for (int part = 0; part < 4; ++part) {
+      __m128 v = sums[part];
+      for (int r = 0; r < Reads; ++r)
+        v = r == 0 && Writes > 0 ? _mm_load_ps(s.reads[r] + i + 4 * part)
+                                 : _mm_add_ps(v, _mm_load_ps(s.reads[r] + i + 4 * part));
+      if constexpr (Writes == 0) sums[part] = v;
+      for (int w = 0; w < Writes; ++w) {
+        if constexpr (kStores == Stores::ordinary) {
+          _mm_store_ps(s.writes[w] + i + 4 * part, v);
+        } else {
+          _mm_stream_ps(s.writes[w] + i + 4 * part, v);
+        }
+      }
+    }
+  }
+  if constexpr (kStores == Stores::non_temporal) _mm_sfence();
+  *result = _mm_cvtss_f32(_mm_add_ps(_mm_add_ps(sums[0], sums[1]), _mm_add_ps(sums[2], sums[3])));
+}
+
+using Piece = void (*)(const Streams&, std::int64_t, std::int64_t, float*) noexcept;
+
+struct PieceTable {
+  Piece at[kMostArrays + 1][kMostArrays + 1];
+};
+
+template <Stores kStores, int Index>
+constexpr void fill_entry(PieceTable& table) {
+  constexpr int kReads = Index / (kMostArrays + 1), kWrites = Index % (kMostArrays + 1);
+  table.at[kReads][kWrites] = move_piece<kReads, kWrites, kStores>;
+}
+
+template <Stores kStores, int... Index>
+constexpr PieceTable make_table(std::integer_sequence<int, Index...>) {
+  PieceTable table{};
+  (fill_entry<kStores, Index>(table), ...);
+  return table;
+}
+
+using Everything = std::make_integer_sequence<int, (kMostArrays + 1) * (kMostArrays + 1)>;
+constexpr PieceTable kOrdinary = make_table<Stores::ordinary>(Everything{});
+constexpr PieceTable kNonTemporal = make_table<Stores::non_temporal>(Everything{});
+
+// Walks over all arrays until the time is up; the median of the walks.
+double measure(const Streams& streams, Piece piece, std::int64_t array_bytes, int arrays,
+               double seconds) {
+  const std::int64_t pieces = array_bytes / kPieceBytes;
+  std::vector<float> results(static_cast<std::size_t>(pieces));
+  std::vector<double> rates;
+  const auto start = Clock::now();
+  do {
+    const auto walk = Clock::now();
+    parallel_chunks(pieces, [&](std::int64_t i) {
+      constexpr std::int64_t kFloats = kPieceBytes / 4;
+      piece(streams, i * kFloats, (i + 1) * kFloats, &results[static_cast<std::size_t>(i)]);
+    });
+    const double took = std::chrono::duration<double>(Clock::now() - walk).count();
+    rates.push_back(static_cast<double>(array_bytes) * arrays / took);
+  } while (std::chrono::duration<double>(Clock::now() - start).count() < seconds);
+  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2),
+                   rates.end());
+  return rates[rates.size() / 2];
+}
+
+}  // namespace
+
+double stream_bandwidth(int read_arrays, int write_arrays, double seconds) {
+  const auto in_range = [](int n) { return n >= 0 && n <= kMostArrays; };
+  const int arrays = read_arrays + write_arrays;
+  if (!in_range(read_arrays) || !in_range(write_arrays) || arrays == 0)
+    fail(ErrorCode::invalid_argument, "stream_bandwidth", "number of arrays",
+         "0 to 8 of each and at least one",
+         std::to_string(read_arrays) + " and " + std::to_string(write_arrays));
+  constexpr std::int64_t kUnit = std::int64_t{2} << 20;
+  const std::int64_t array_bytes = kTotalBytes / arrays / kUnit * kUnit;
+  std::vector<Array> memory;
+  for (int i = 0; i < arrays; ++i) memory.push_back(make_array(array_bytes));
+  Streams streams{};
+  for (int i = 0; i < read_arrays; ++i) streams.reads[i] = memory[static_cast<std::size_t>(i)].get();
+  for (int i = 0; i < write_arrays; ++i)
+    streams.writes[i] = memory[static_cast<std::size_t>(read_arrays + i)].get();
+
+  const Piece ordinary = kOrdinary.at[read_arrays][write_arrays];
+  if (write_arrays == 0) return measure(streams, ordinary, array_bytes, arrays, seconds);
+  const Piece non_temporal = kNonTemporal.at[read_arrays][write_arrays];
+  return std::max(measure(streams, ordinary, array_bytes, arrays, seconds / 2),
+                  measure(streams, non_temporal, array_bytes, arrays, seconds / 2));
+}
+
+double read_bandwidth(double seconds) { return stream_bandwidth(1, 0, seconds); }
+
+}  // namespace heddle::cpu
