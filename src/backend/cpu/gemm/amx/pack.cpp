@@ -182,6 +182,14 @@ Lines block_lines(const MatrixRef& matrix, std::int64_t rows, std::int64_t cols,
                by_column ? have_rows : have_cols, staging);
 }
 
+// Lines a multiple of 2 KiB apart share two sets of the L1, which do not hold all 32 of them. The
+// transposition of A reads each several times, so they are copied first.
+Lines spread(Lines lines, Staging& staging) noexcept {
+  if (lines.data == staging.data || lines.stride % 1024 != 0) return lines;
+  write_a_rows(lines, staging.data);
+  return {staging.data, kBlock};
+}
+
 bool contiguous_columns(const MatrixRef& matrix) noexcept {
   return matrix.row_stride == 1 && matrix.col_stride != 1;
 }
@@ -199,7 +207,7 @@ void pack_a(const MatrixRef& a, std::int64_t m, std::int64_t k, std::int64_t row
       const Lines lines =
           block_lines(a, m, k, row + rb * kBlock, k0 + kb * kBlock, transposed, staging);
       std::uint16_t* out = dst + (rb * k_blocks + kb) * kBlockElements;
-      transposed ? write_a_columns(lines, out) : write_a_rows(lines, out);
+      transposed ? write_a_columns(spread(lines, staging), out) : write_a_rows(lines, out);
     }
   }
 }

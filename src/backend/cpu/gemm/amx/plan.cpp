@@ -13,7 +13,7 @@ constexpr std::int64_t kBlockBytes = kBlockElements * 2;  // of an operand
 constexpr std::int64_t kSumBytes = kBlockElements * 4;    // of partial sums
 constexpr std::int64_t kSmallB = 64 << 10;                // a B that needs no cutting
 constexpr std::int64_t kMinimumChunk = 96;                // steps: 6,000 cycles of tile work
-constexpr std::int64_t kFewChunks = 8;                    // where more would cost traffic
+constexpr std::int64_t kGoodChunk = 768;                  // steps that dwarf the handing out
 constexpr std::int64_t kManyPanels = 4;                   // that make a copy of A worth it
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -50,8 +50,9 @@ void cut_m_and_n(Plan& p, const Tuning& t) {
   const std::int64_t batch = p.job.batch;
   const std::int64_t steps = std::max<std::int64_t>(p.steps, 1);
   const std::int64_t total = batch * p.row_blocks * p.panels * steps;
-  const std::int64_t per_chunk =
-      std::max(kMinimumChunk, total / std::max<std::int64_t>(t.chunks, 1));
+  const std::int64_t few = std::max<std::int64_t>(t.few_chunks, 1);
+  const std::int64_t per_chunk = std::max({kMinimumChunk, std::min(kGoodChunk, total / few),
+                                           total / std::max<std::int64_t>(t.chunks, 1)});
 
   const std::int64_t in_l2 = std::max<std::int64_t>(t.a_bytes / (p.outer * kBlockBytes), 1);
   p.m_unit = even_split(p.row_blocks, in_l2);
@@ -61,12 +62,12 @@ void cut_m_and_n(Plan& p, const Tuning& t) {
     p.m_unit = even_split(p.row_blocks, std::min(in_l2, per_chunk / (p.panels * steps)));
   } else if (p.outer_count > 1) {
     // A goes by once per unit: wide units, as far as their partial sums fit.
-    p.m_unit = even_split(p.row_blocks, std::min(in_l2, ceil_div(p.row_blocks, 4)));
+    p.m_unit = even_split(p.row_blocks, std::min(in_l2, ceil_div(p.row_blocks, ceil_div(few, 2))));
     p.n_unit = even_split(p.panels, t.partial_bytes / (p.m_unit * kSumBytes));
   } else if (!p.load_in_place) {
     // Every thread that takes part in these rows packs them anew: few units per row.
     const std::int64_t m_units = ceil_div(p.row_blocks, p.m_unit) * batch;
-    p.n_unit = even_split(p.panels, p.panels * m_units / kFewChunks);
+    p.n_unit = even_split(p.panels, p.panels * m_units / few);
   } else {
     p.n_unit = even_split(p.panels, per_chunk / (p.m_unit * steps));
   }

@@ -23,8 +23,8 @@ namespace heddle::cpu::amx {
 
 enum class Choice : std::uint8_t { automatic, never, always };
 
-// Sizes in elements unless said otherwise. The defaults were tuned for 2 MiB of L2 and 48 KiB of L1
-// per core.
+// Sizes in elements unless said otherwise. The defaults are for 2 MiB of L2 and 48 KiB of L1 per
+// core; bench/gemm_amx tries others.
 struct Tuning {
   std::int64_t a_bytes = 768 << 10;        // of A in L2 at a time
   std::int64_t partial_bytes = 512 << 10;  // of sums that wait for the next outer block of K
@@ -34,6 +34,7 @@ struct Tuning {
   std::int64_t m_unit = 0;              // rows; 0: by shape
   std::int64_t n_unit = 0;              // columns; 0: by shape
   std::int64_t chunks = 32;             // to aim at, so that threads end together
+  std::int64_t few_chunks = 8;          // where each further one costs traffic or packing
   std::int64_t stream_bytes = 4 << 20;  // an f32 C from this size on is written past the caches
   Choice stream = Choice::automatic;
   Choice pack_a = Choice::automatic;  // copy A to scratch; automatic: where tiles cannot load it

@@ -302,6 +302,7 @@ class AmxGemm : public testing::Test {
       amx::tuning() = small_blocks();
       if (count % 2 == 0) amx::tuning().stream = amx::Choice::always;
       if (count % 4 == 0) amx::tuning().defer = false;
+      if (count % 3 == 0) amx::tuning().pack_a = amx::Choice::always;
       EXPECT_EQ(want, fixture.run(amx_bf16_path_emulated(), false)) << c.name() << ", " << count;
       amx::tuning() = amx::Tuning{};
       if (machine_has(Isa::amx)) fixture.run(amx_bf16_path(), true);
