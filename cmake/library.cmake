@@ -9,6 +9,18 @@ file(GLOB_RECURSE support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/suppo
 list(FILTER support EXCLUDE REGEX "/test[^/]*\\.cpp$")
 list(APPEND sources ${support})                         # ... except for what they share
 
+# PyTorch's side of the benchmarks travels inside of the program, as text.
+set(rival "${PROJECT_SOURCE_DIR}/src/bench/torch_rival.py")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${rival}")
+file(READ "${rival}" rival_script)
+file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/bench/torch_rival_script.h" @ONLY CONTENT
+[[// Generated from src/bench/torch_rival.py.
+#pragma once
+namespace heddle::bench {
+inline constexpr const char* kTorchRivalScript = R"python(@rival_script@)python";
+}
+]])
+
 foreach(isa IN LISTS HEDDLE_ISAS)
   set(isa_sources_${isa} "")
 endforeach()

@@ -1,0 +1,115 @@
+// heddle bench: measures this machine and Heddle on it.
+#include <fmt/core.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/rival.h"
+#include "bench/roofline.h"
+#include "command.h"
+#include "heddle/runtime.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using bench::GemmFigure;
+using bench::Roofline;
+using nlohmann::json;
+
+struct RooflineArguments {
+  bool as_json = false;
+  bool quick = false;
+  int rounds = 9;
+  std::string torch;
+};
+
+json to_json(const GemmFigure& f) {
+  json j = {{"m", f.m},
+            {"n", f.n},
+            {"k", f.k},
+            {"dtype", to_string(f.dtype)},
+            {"pass", bench::to_string(f.pass)},
+            {"flops_per_s", f.flops_per_s}};
+  if (f.peak_flops_per_s > 0) {
+    j["share_of_peak"] = f.share_of_peak;
+    j["peak_flops_per_s"] = f.peak_flops_per_s;
+  }
+  if (f.torch_flops_per_s) j["torch_flops_per_s"] = *f.torch_flops_per_s;
+  if (f.times_torch) j["times_torch"] = *f.times_torch;
+  return j;
+}
+
+json to_json(const Roofline& r) {
+  json peaks = json::object();
+  for (const bench::Peak& p : r.peaks) peaks[p.name] = p.flops_per_s;
+  json gemm = json::array();
+  for (const GemmFigure& f : r.gemm) gemm.push_back(to_json(f));
+  return {{"machine", {{"cpu", r.cpu}, {"threads", r.threads}, {"isa", r.isa}}},
+          {"isa_in_use", instruction_set()},
+          {"peaks", peaks},
+          {"read_bandwidth", r.read_bandwidth},
+          {"copy_bandwidth", r.copy_bandwidth},
+          {"gemm", gemm}};
+}
+
+void print(const Roofline& r, bool with_torch) {
+  fmt::print("{}, {} threads, using {}\n", r.cpu, r.threads, instruction_set());
+  for (const bench::Peak& p : r.peaks) fmt::print("  {:12} {:8.1f} GFLOP/s\n", p.name, p.flops_per_s / 1e9);
+  fmt::print("  {:12} {:8.1f} GB/s\n  {:12} {:8.1f} GB/s\n\n", "read", r.read_bandwidth / 1e9,
+             "copy", r.copy_bandwidth / 1e9);
+  fmt::print("{:>6} {:>6} {:>6}  {:5} {:12} {:>9} {:>7}{}\n", "m", "n", "k", "dtype", "pass",
+             "GFLOP/s", "of peak", with_torch ? "   torch  times" : "");
+  for (const GemmFigure& f : r.gemm) {
+    fmt::print("{:6} {:6} {:6}  {:5} {:12} {:9.1f}", f.m, f.n, f.k, to_string(f.dtype),
+               bench::to_string(f.pass), f.flops_per_s / 1e9);
+    if (f.peak_flops_per_s > 0) fmt::print(" {:6.1f}%", 100 * f.share_of_peak);
+    if (f.torch_flops_per_s)
+      fmt::print("  {:6.1f}  {:5.2f}", *f.torch_flops_per_s / 1e9, *f.times_torch);
+    fmt::print("\n");
+  }
+}
+
+void run_roofline(const RooflineArguments& arguments) {
+  bench::RooflineOptions options;
+  options.rounds = arguments.rounds;
+  options.quick = arguments.quick;
+  options.progress = [](const std::string& what) { std::cerr << "measuring " << what << "\n"; };
+  std::unique_ptr<bench::TorchRival> rival;
+  if (!arguments.torch.empty()) {
+    rival = std::make_unique<bench::TorchRival>(arguments.torch, threads());
+    std::cerr << "beside PyTorch " << rival->version() << "\n";
+    options.rival = rival.get();
+  }
+  const Roofline r = bench::measure_roofline(options);
+  if (arguments.as_json)
+    std::cout << to_json(r).dump(2) << "\n";
+  else
+    print(r, rival != nullptr);
+}
+
+void add_roofline(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand(
+      "roofline", "peaks of this machine, and our matrix products as a share of them");
+  command->footer("Example: heddle bench roofline --torch python3 --json > roofline.json");
+  auto arguments = std::make_shared<RooflineArguments>();
+  command->add_flag("--json", arguments->as_json, "one JSON document on standard output");
+  command->add_flag("--quick", arguments->quick, "leave the large shapes out");
+  command->add_option("--rounds", arguments->rounds, "probe, product and rival in turns, so often")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--torch", arguments->torch,
+                      "a Python with PyTorch, measured beside us in the same rounds");
+  command->callback([arguments] { run_roofline(*arguments); });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("bench", "benchmarks of this machine and of Heddle on it");
+  command->require_subcommand(1);
+  command->footer("Example: heddle bench roofline");
+  add_roofline(*command);
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,37 @@
+// heddle info: the machine as Heddle sees it.
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "heddle/runtime.h"
+
+namespace heddle::cli {
+
+namespace {
+
+void print(bool as_json) {
+  if (as_json) {
+    const nlohmann::json document = {{"cpu", cpu_name()},
+                                     {"isa", available_instruction_sets()},
+                                     {"isa_in_use", instruction_set()},
+                                     {"threads", threads()}};
+    std::cout << document.dump(2) << "\n";
+    return;
+  }
+  std::cout << "cpu:      " << cpu_name() << "\nisa:     ";
+  for (const std::string& isa : available_instruction_sets()) std::cout << " " << isa;
+  std::cout << " (in use: " << instruction_set() << ")\nthreads:  " << threads() << "\n";
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("info", "what Heddle sees of this machine");
+  command->footer("Example: HEDDLE_ISA=avx2 heddle info --json");
+  auto as_json = std::make_shared<bool>(false);
+  command->add_flag("--json", *as_json, "one JSON document on standard output");
+  command->callback([as_json] { print(*as_json); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,28 @@
+// heddle: parses the command line and turns errors into messages and exit codes.
+//   0 done; 1 it ran and failed; 2 the input or usage is at fault
+#include <exception>
+#include <iostream>
+
+#include "command.h"
+#include "heddle/error.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Heddle: a Transformer engine. Today it has its engine; training recipes are next.",
+               "heddle");
+  app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
+  app.require_subcommand(1);
+  heddle::cli::add_bench(app);
+  heddle::cli::add_info(app);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;  // --help and --version are no fault
+  } catch (const heddle::Error& e) {
+    std::cerr << "heddle: " << e.what() << "\n";
+    return 2;
+  } catch (const std::exception& e) {
+    std::cerr << "heddle: " << e.what() << "\n";
+    return 1;
+  }
+}

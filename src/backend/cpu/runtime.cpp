@@ -1,0 +1,32 @@
+#include "heddle/runtime.h"
+
+#include <fstream>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/threads.h"
+
+namespace heddle {
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(info, line))
+    if (line.starts_with("model name"))
+      if (const auto colon = line.find(": "); colon != std::string::npos)
+        return line.substr(colon + 2);
+  return "unknown x86-64";
+}
+
+std::vector<std::string> available_instruction_sets() {
+  std::vector<std::string> names;
+  for (const cpu::Isa isa : cpu::available_isas()) names.emplace_back(cpu::to_string(isa));
+  return names;
+}
+
+std::string instruction_set() { return std::string(cpu::to_string(cpu::current_isa())); }
+void set_instruction_set(std::string_view name) { cpu::set_isa(cpu::isa_from_name(name)); }
+
+int threads() { return cpu::thread_count(); }
+void set_threads(int count) { cpu::set_threads(count); }
+
+}  // namespace heddle

@@ -1,0 +1,35 @@
+// PyTorch as a process beside us: it answers how long its products take, in turns with ours.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace heddle::bench {
+
+// Starts `python` with the script torch_rival.py, which reads a request a line and answers with a
+// line. Throws Error when Python, or PyTorch in it, does not start, or when the process ends early.
+class TorchRival {
+ public:
+  TorchRival(const std::string& python, int threads);
+  ~TorchRival();
+  TorchRival(const TorchRival&) = delete;
+  TorchRival& operator=(const TorchRival&) = delete;
+
+  const std::string& version() const noexcept { return version_; }
+
+  // Seconds of one product: "gemm M N K DTYPE PASS REPEATS" and the like; see the script.
+  double seconds(const std::string& request);
+
+ private:
+  std::string answer();
+
+  pid_t process_ = -1;
+  std::FILE* to_ = nullptr;
+  std::FILE* from_ = nullptr;
+  std::string version_;
+};
+
+}  // namespace heddle::bench
