@@ -1,0 +1,114 @@
+#include "ops/support/product.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "autograd/accumulate.h"
+#include "backend/meta/cost.h"
+#include "tensor/storage.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+std::size_t packed_bytes(DType operand, std::int64_t k, std::int64_t n) {
+  return gemm_path(current_isa(), operand).packed_bytes(k, n);
+}
+
+void pack_b(DType operand, std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst) {
+  gemm_path(current_isa(), operand).pack_b(k, n, b, dst);
+}
+
+void run(DType operand, const GemmJob& job) { gemm_path(current_isa(), operand).run(job); }
+
+}  // namespace
+
+template <>
+const ProductKernels& native_kernels<ProductKernels>(Isa) {
+  static constexpr ProductKernels table{packed_bytes, pack_b, run};
+  return table;
+}
+
+}  // namespace heddle::cpu
+
+namespace heddle::ops {
+
+namespace {
+
+struct PackedKey {
+  std::int64_t offset = 0;
+  Shape shape;
+  Strides strides;
+  DType dtype = DType::f32;
+  DType operand = DType::f32;
+  cpu::Isa isa = cpu::Isa::generic;
+
+  bool operator==(const PackedKey&) const = default;
+};
+
+struct PackedEntry {
+  PackedKey key;
+  std::uint64_t version = 0;
+  bool filled = false;
+  Tensor packed;
+};
+
+// What Storage::derived() of a weight holds.
+using PackedEntries = std::vector<PackedEntry>;
+
+PackedEntries& entries_of(Storage& storage) {
+  std::shared_ptr<void>& slot = storage.derived();
+  if (slot == nullptr) slot = std::make_shared<PackedEntries>();
+  return *static_cast<PackedEntries*>(slot.get());
+}
+
+PackedEntry& entry_for(PackedEntries& entries, const PackedKey& key, const Tensor& b) {
+  const auto found = std::ranges::find(entries, key, &PackedEntry::key);
+  if (found != entries.end()) return *found;
+  // Only tests change the instruction set; what another one packed is of no more use.
+  std::erase_if(entries, [&](const PackedEntry& e) { return e.key.isa != key.isa; });
+  PackedEntry e;
+  e.key = key;
+  e.packed = packed_workspace(key.operand, key.shape[0], key.shape[1], b);
+  return entries.emplace_back(std::move(e));
+}
+
+}  // namespace
+
+cpu::MatrixRef matrix_of(const Tensor& x) {
+  return {x.raw(), x.dtype(), x.strides()[x.rank() - 2], x.strides()[x.rank() - 1]};
+}
+
+Tensor as_matrix(const Tensor& x, std::int64_t rows, std::int64_t width) {
+  const Shape shape{rows, width};
+  return views::reshape(views::can_reshape(x, shape) ? x : autograd::dense(x), shape);
+}
+
+Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,
+                        std::int64_t count) {
+  const PurposeScope scope(Purpose::workspace);
+  const std::size_t bytes = cpu::kernels<cpu::ProductKernels>().packed_bytes(operand, k, n);
+  return Tensor::empty({count, static_cast<std::int64_t>(bytes)}, DType::u8, like.device());
+}
+
+Tensor packed_weight(const Tensor& b, DType operand) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const TensorImpl& impl = *b.impl();
+  Storage& storage = *impl.storage;
+  const PackedKey key{impl.offset, impl.shape, impl.strides,
+                      impl.dtype,  operand,    cpu::current_isa()};
+  PackedEntry& entry = entry_for(entries_of(storage), key, b);
+  if (entry.filled && entry.version == storage.version()) return entry.packed;
+  const Cost cost{0, static_cast<double>(b.bytes() + entry.packed.bytes())};
+  if (meta::charge(b.device(), cost))
+    cpu::kernels<cpu::ProductKernels>().pack_b(operand, b.size(0), b.size(1), matrix_of(b),
+                                               entry.packed.mutable_raw());
+  entry.version = storage.version();
+  entry.filled = true;
+  return entry.packed;
+}
+
+}  // namespace heddle::ops

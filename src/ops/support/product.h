@@ -1,0 +1,48 @@
+// Matrix products for ops: the GEMM of the CPU backend, and weights kept in its packed form.
+#pragma once
+
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/kernels.h"
+#include "heddle/tensor.h"
+
+namespace heddle::cpu {
+
+// gemm_path(current_isa(), operand) as a table, so that tests can plant faults in it as in any
+// other table of kernels.
+struct ProductKernels {
+  std::size_t (*packed_bytes)(DType operand, std::int64_t k, std::int64_t n);
+  void (*pack_b)(DType operand, std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst);
+  void (*run)(DType operand, const GemmJob& job);
+};
+
+template <>
+const ProductKernels& native_kernels<ProductKernels>(Isa isa);
+
+}  // namespace heddle::cpu
+
+namespace heddle::ops {
+
+// The last two dimensions of x, as they lie in memory.
+cpu::MatrixRef matrix_of(const Tensor& x);
+
+// x as [rows, width]; a view where the layout allows it.
+Tensor as_matrix(const Tensor& x, std::int64_t rows, std::int64_t width);
+
+// Room for `count` packed [k, n] matrices, booked as workspace.
+Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,
+                        std::int64_t count = 1);
+
+// b, a weight [K, N] in any layout (usually a transposed view), packed for products with operands
+// of type `operand`. It is packed once for each version of b's storage and lives as long as that
+// storage; a new version is packed into the same memory. One entry is kept for each view, operand
+// type and instruction set.
+//
+// The bytes are booked as workspace, not as parameters: they are a cost of the engine, and the
+// bytes of the parameters stay what a reader computes from their number. On the meta device the
+// same bytes are booked.
+//
+// A weight must not be changed while another thread uses it; lookups themselves may run on several
+// threads.
+Tensor packed_weight(const Tensor& b, DType operand);
+
+}  // namespace heddle::ops
