@@ -1,0 +1,249 @@
+#include "ops/linear/linear.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ops/binary/binary.h"
+#include "ops/linear/linear.kernels.h"
+#include "ops/matmul/matmul.h"
+#include "ops/support/op.h"
+#include "ops/support/product.h"
+#include "ops/unary/unary.h"
+#include "ops/view/view.h"
+
+namespace heddle::ops {
+
+namespace {
+
+// Rows of x packed at a time for the weight's gradient. Longer ones are added up in the product, so
+// that the packed copy of x stays small; the weight's gradient goes through memory once for each.
+constexpr std::int64_t kGradientRows = 4096;
+
+cpu::Activation kernel_activation(Activation a) {
+  switch (a) {
+    case Activation::none: return cpu::Activation::none;
+    case Activation::relu: return cpu::Activation::relu;
+    case Activation::gelu: return cpu::Activation::gelu;
+    case Activation::gelu_tanh: return cpu::Activation::gelu_tanh;
+    case Activation::silu: return cpu::Activation::silu;
+  }
+  return cpu::Activation::none;
+}
+
+std::int64_t rows_before_last(const Shape& shape) {
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+  return rows;
+}
+
+Shape with_last(Shape shape, std::int64_t size) {
+  shape[shape.rank() - 1] = size;
+  return shape;
+}
+
+double product_flops(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+struct Sizes {
+  std::int64_t rows = 0, n = 0, k = 0;
+  double flops() const { return product_flops(rows, n, k); }
+};
+
+void check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     const LinearOptions& options) {
+  check_compute({"linear", "x", x});
+  check_rank_at_least({"linear", "x", x}, 1);
+  check_rank({"linear", "weight", weight}, 2);
+  check_same_device({"linear", "weight", weight}, x);
+  const bool narrow = x.dtype() != DType::f64 && weight.dtype() == DType::bf16;
+  if (!narrow) check_dtype({"linear", "weight", weight}, parameter_dtype(x));
+  if (weight.size(1) != x.size(-1))
+    fail(ErrorCode::shape_mismatch, "linear", "argument weight does not fit x, " + x.describe(),
+         "[N, " + std::to_string(x.size(-1)) + "]", weight.describe());
+  if (bias.defined()) check_parameter({"linear", "bias", bias}, x, {weight.size(0)});
+  if (options.residual.defined()) {
+    check_dtype({"linear", "residual", options.residual}, x.dtype());
+    check_shape({"linear", "residual", options.residual}, with_last(x.shape(), weight.size(0)));
+    check_same_device({"linear", "residual", options.residual}, x);
+  }
+}
+
+// What the forward product writes, and the tensors its epilogue reads.
+struct Forward {
+  Tensor y, sum;  // sum: before the activation; undefined when nobody asks for it
+  Tensor bias, residual;
+  cpu::Activation activation = cpu::Activation::none;
+};
+
+void run_forward(const Tensor& x, const Tensor& weight, Forward& f) {
+  const Sizes s{rows_before_last(x.shape()), weight.size(0), weight.size(1)};
+  const Tensor input = as_matrix(x, s.rows, s.k);
+  const Tensor packed = packed_weight(views::transpose(weight, 0, 1), x.dtype());  // [K, N]
+  const double bytes =
+      bytes_of(x) + bytes_of(packed) +
+      bytes_of(f.y) * (1 + (f.sum.defined() ? 1 : 0) + (f.residual.defined() ? 1 : 0));
+  if (!launch(f.y, {s.flops(), bytes})) return;
+  cpu::GemmJob job;
+  job.m = s.rows;
+  job.n = s.n;
+  job.k = s.k;
+  job.a = matrix_of(input);
+  job.packed_b = packed.raw();
+  job.c = f.y.mutable_raw();
+  job.c_dtype = f.y.dtype();
+  job.c_row_stride = s.n;
+  job.epilogue.activation = f.activation;
+  if (f.bias.defined()) job.epilogue.bias = f.bias.raw();
+  if (f.sum.defined()) job.epilogue.pre_activation = f.sum.mutable_raw();
+  if (f.residual.defined()) job.epilogue.residual = f.residual.raw();
+  job.epilogue.residual_stride = s.n;
+  kernels<cpu::ProductKernels>().run(x.dtype(), job);
+}
+
+// dx = dsum · W
+Tensor input_gradient(const Tensor& dsum, const Tensor& weight, const Shape& shape) {
+  const Sizes s{dsum.size(0), weight.size(0), weight.size(1)};
+  Tensor dx = Tensor::empty(shape, dsum.dtype(), dsum.device());
+  const Tensor packed = packed_weight(weight, dsum.dtype());  // [N, K]
+  if (!launch(dx, {s.flops(), bytes_of(dsum) + bytes_of(packed) + bytes_of(dx)})) return dx;
+  cpu::GemmJob job;
+  job.m = s.rows;
+  job.n = s.k;
+  job.k = s.n;
+  job.a = matrix_of(dsum);
+  job.packed_b = packed.raw();
+  job.c = dx.mutable_raw();
+  job.c_dtype = dx.dtype();
+  job.c_row_stride = s.k;
+  kernels<cpu::ProductKernels>().run(dsum.dtype(), job);
+  return dx;
+}
+
+// dW[n, k] = Σ_rows dsum[row, n] · x[row, k]
+Tensor weight_gradient(const Tensor& dsum, const Tensor& input, DType dtype) {
+  const Sizes s{dsum.size(0), dsum.size(1), input.shape().back()};
+  const Tensor x = as_matrix(input, s.rows, s.k);
+  Tensor dw = Tensor::empty({s.n, s.k}, dtype, x.device());
+  // bf16 cannot be added to.
+  const std::int64_t step = dtype == DType::bf16 ? s.rows : std::min(s.rows, kGradientRows);
+  Tensor packed = packed_workspace(x.dtype(), step, s.k, x);
+  if (!launch(dw, {s.flops(), bytes_of(dsum) + bytes_of(x) + bytes_of(dw)})) return dw;
+  const auto& product = kernels<cpu::ProductKernels>();
+  cpu::GemmJob job;
+  job.m = s.n;
+  job.n = s.k;
+  job.c = dw.mutable_raw();
+  job.c_dtype = dtype;
+  job.c_row_stride = s.k;
+  std::int64_t begin = 0;
+  do {  // also without any row: then dW is zero
+    const std::int64_t end = std::min(begin + step, s.rows);
+    const Tensor rows = views::slice(x, 0, begin, end);
+    const Tensor columns = views::transpose(views::slice(dsum, 0, begin, end), 0, 1);  // [N, rows]
+    job.k = end - begin;
+    job.a = matrix_of(columns);
+    product.pack_b(x.dtype(), job.k, s.k, matrix_of(rows), packed.mutable_raw());
+    job.packed_b = packed.raw();
+    job.epilogue.accumulate = begin > 0;
+    product.run(x.dtype(), job);
+    begin = end;
+  } while (begin < s.rows);
+  return dw;
+}
+
+struct SumGradient {
+  Tensor dsum;   // [rows, N]
+  Tensor dbias;  // [N], where wanted
+};
+
+// dsum = dy · activation'(sum), dbias = Σ_rows dsum
+SumGradient sum_gradient(const Tensor& cotangent, const Tensor& sum, cpu::Activation activation,
+                         bool wants_bias) {
+  const std::int64_t n = cotangent.shape().back();
+  const std::int64_t rows = rows_before_last(cotangent.shape());
+  const bool active = activation != cpu::Activation::none;
+  if (!active && !wants_bias) return {as_matrix(cotangent, rows, n), Tensor()};
+  const Tensor dy = views::reshape(dense(cotangent), {rows, n});
+  SumGradient g{active ? empty_like(dy) : dy, Tensor()};
+  Tensor partial;
+  if (wants_bias) {
+    g.dbias = Tensor::empty({n}, parameter_dtype(dy), dy.device());
+    const PurposeScope scope(Purpose::workspace);
+    partial = Tensor::empty({cpu::linear_blocks(rows, n), n}, parameter_dtype(dy), dy.device());
+  }
+  if (!launch(dy, {(active ? 5 : 1) * count_of(dy), (active ? 3 : 1) * bytes_of(dy)})) return g;
+  cpu::LinearGradientArgs args;
+  args.dtype = dy.dtype();
+  args.activation = activation;
+  args.rows = rows;
+  args.columns = n;
+  args.dy = dy.raw();
+  if (active) args.sum = sum.raw();
+  if (active) args.dsum = g.dsum.mutable_raw();
+  if (wants_bias) args.partial = partial.mutable_raw();
+  if (wants_bias) args.dbias = g.dbias.mutable_raw();
+  kernels<cpu::LinearKernels>().gradient(args);
+  return g;
+}
+
+struct Kept {
+  Saved x, weight, sum;
+  cpu::Activation activation;
+};
+
+void backward(VjpContext& c, const Kept& kept) {
+  const Tensor& dy = c.cotangent();
+  if (c.needs(3)) c.add(3, dy);
+  if (!c.needs(0) && !c.needs(1) && !c.needs(2)) return;
+  const SumGradient g = sum_gradient(dy, kept.sum.get(), kept.activation, c.needs(2));
+  if (c.needs(2)) c.add(2, g.dbias);
+  const Tensor& x = kept.x.get();
+  const Tensor& weight = kept.weight.get();
+  if (c.needs(0)) c.add(0, input_gradient(g.dsum, weight, x.shape()));
+  if (c.needs(1)) c.add(1, weight_gradient(g.dsum, x, weight.dtype()));
+}
+
+}  // namespace
+
+// With sum = x·Wᵀ + bias and dsum = dy · activation'(sum):
+//   dx = dsum·W, dW = dsumᵀ·x, dbias = Σ_rows dsum, dresidual = dy
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const LinearOptions& options) {
+  check_arguments(x, weight, bias, options);
+  const Tensor& residual = options.residual;
+  Forward f;
+  f.activation = kernel_activation(options.activation);
+  if (bias.defined()) f.bias = dense(bias);
+  if (residual.defined()) f.residual = dense(residual);
+  f.y = Tensor::empty(with_last(x.shape(), weight.size(0)), x.dtype(), x.device());
+  const bool on_tape = tracked({&x, &weight, &bias, &residual});
+  const bool from_output = f.activation == cpu::Activation::relu && !residual.defined();
+  if (on_tape && f.activation != cpu::Activation::none && !from_output) f.sum = empty_like(f.y);
+  run_forward(x, weight, f);
+  if (on_tape) {
+    const Kept kept{Saved(x), Saved(weight), Saved(from_output ? f.y.detach() : f.sum),
+                    f.activation};
+    record("linear", {&x, &weight, &bias, &residual}, {&f.y},
+           [kept](VjpContext& c) { backward(c, kept); });
+  }
+  return f.y;
+}
+
+Tensor reference::linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                         const LinearOptions& options) {
+  const Shape flat{rows_before_last(x.shape()), x.size(-1)};
+  Tensor y = matmul(reshape(x, flat), transpose(weight, 0, 1));
+  if (bias.defined()) y = add(y, bias);
+  switch (options.activation) {
+    case Activation::none: break;
+    case Activation::relu: y = relu(y); break;
+    case Activation::gelu: y = gelu(y); break;
+    case Activation::gelu_tanh: y = gelu_tanh(y); break;
+    case Activation::silu: y = silu(y); break;
+  }
+  y = reshape(y, with_last(x.shape(), weight.size(0)));
+  return options.residual.defined() ? add(y, options.residual) : y;
+}
+
+}  // namespace heddle::ops

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/gemm/gemm.h"
+#include "heddle/dtype.h"
+
+namespace heddle::cpu {
+
+// What the backward pass does before its two products, in one pass over dy [rows, columns]:
+//   dsum = dy · activation'(sum)      where there is an activation
+//   dbias[n] = Σ_rows dsum            where it is wanted
+// For relu, `sum` may hold the activation's output instead: both have the same sign.
+struct LinearGradientArgs {
+  DType dtype = DType::f32;  // of dy, sum and dsum
+  Activation activation = Activation::none;
+  std::int64_t rows = 0, columns = 0;
+  const void* dy = nullptr;
+  const void* sum = nullptr;  // null without activation
+  void* dsum = nullptr;       // null without activation
+  void* partial = nullptr;    // [linear_blocks(), columns] in the compute type
+  void* dbias = nullptr;      // [columns] in the compute type; null: not wanted
+};
+
+struct LinearKernels {
+  void (*gradient)(const LinearGradientArgs& args) noexcept;
+};
+
+// Rows whose sum is one partial sum: by the shape alone, at most 64 of them, none too small to be
+// worth handing out.
+constexpr std::int64_t linear_block(std::int64_t rows, std::int64_t columns) {
+  const std::int64_t even = (rows + 63) / 64;
+  const std::int64_t least = 16384 / (columns > 0 ? columns : 1) + 1;
+  return even > least ? even : least;
+}
+
+constexpr std::int64_t linear_blocks(std::int64_t rows, std::int64_t columns) {
+  const std::int64_t block = linear_block(rows, columns);
+  return (rows + block - 1) / block;
+}
+
+}  // namespace heddle::cpu

@@ -1,0 +1,107 @@
+#include "harness/harness.h"
+#include "ops/linear/linear.h"
+#include "ops/linear/linear.kernels.h"
+#include "ops/support/product.h"
+
+namespace heddle::harness {
+namespace {
+
+using ops::Activation;
+using Op = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const ops::LinearOptions&);
+
+struct Layer {
+  Shape x;  // [..., K]
+  std::int64_t n = 1;
+  bool bias = true;
+  bool residual = false;
+  Activation activation = Activation::none;
+};
+
+Fn call(const Layer& layer, Op op) {
+  return [layer, op](std::span<const Tensor> in) {
+    std::size_t next = 2;
+    const Tensor bias = layer.bias ? in[next++] : Tensor();
+    ops::LinearOptions options;
+    options.activation = layer.activation;
+    if (layer.residual) options.residual = in[next++];
+    return Tensors{op(in[0], in[1], bias, options)};
+  };
+}
+
+Case make_case(const std::string& name, const Layer& layer) {
+  const std::int64_t k = layer.x.back();
+  Shape y = layer.x;
+  y[y.rank() - 1] = layer.n;
+  Case c;
+  c.op = "linear";
+  c.name = name;
+  c.inputs = {act(layer.x), param({layer.n, k})};
+  if (layer.bias) c.inputs.push_back(param({layer.n}));
+  if (layer.residual) c.inputs.push_back(act(y));
+  c.run = call(layer, ops::linear);
+  c.reference = call(layer, ops::reference::linear);
+  const std::int64_t rows = k > 0 ? elements_of(layer.x) / k : 1;
+  c.reduction = std::max({std::int64_t{1}, k, layer.n, rows});
+  // In bf16 the f32 weight is rounded, and so are the sum before the activation and its gradient.
+  c.slack = layer.activation == Activation::none ? 1 : 2;
+  return c;
+}
+
+const bool registered = [] {
+  add_case(make_case("1x1", {{1, 1}, 1}));
+  add_case(make_case("vector", {{9}, 5}));
+  add_case(make_case("odd", {{7, 13}, 5}));
+  add_case(make_case("no bias", {{2, 3, 13}, 33, false}));
+  add_case(make_case("no rows", {{0, 4}, 3}));
+  add_case(make_case("no inputs", {{3, 0}, 5}));
+  add_case(make_case("no outputs", {{3, 4}, 0}));
+  add_case(make_case("residual", {{3, 2, 8}, 6, true, true}));
+  add_case(make_case("relu", {{6, 19}, 21, true, false, Activation::relu}));
+  add_case(make_case("relu and residual", {{6, 19}, 21, true, true, Activation::relu}));
+  add_case(make_case("gelu", {{3, 5, 10}, 35, true, false, Activation::gelu}));
+  add_case(make_case("gelu_tanh", {{5, 10}, 35, false, false, Activation::gelu_tanh}));
+  add_case(make_case("silu", {{5, 10}, 35, true, true, Activation::silu}));
+  add_case(make_case("several blocks", {{130, 40}, 300, true, false, Activation::gelu}));
+  add_case(make_case("blocks of bias sums", {{300, 6}, 200}));
+  // More rows than the weight's gradient takes at a time.
+  add_case(make_case("many rows", {{4100, 3}, 2}));
+
+  Case frozen = make_case("nobody wants the weight's gradient", {{7, 13}, 5});
+  frozen.inputs[1] = constant(param({5, 13}));
+  add_case(frozen);
+
+  using K = cpu::LinearKernels;
+  add_kernel_mutant<K>("linear", "the activation is not differentiated", [](K& k) {
+    k.gradient = [](const cpu::LinearGradientArgs& a) noexcept {
+      cpu::LinearGradientArgs b = a;
+      if (b.activation == cpu::Activation::silu) b.sum = b.dy;
+      sound<K>().gradient(b);
+    };
+  });
+  add_kernel_mutant<K>("linear", "the last row is missing in the bias gradient", [](K& k) {
+    k.gradient = [](const cpu::LinearGradientArgs& a) noexcept {
+      cpu::LinearGradientArgs b = a;
+      if (b.activation == cpu::Activation::none && b.rows > 1) b.rows -= 1;
+      sound<K>().gradient(b);
+    };
+  });
+  using P = cpu::ProductKernels;
+  add_kernel_mutant<P>("linear", "the residual is forgotten", [](P& p) {
+    p.run = [](DType t, const cpu::GemmJob& job) {
+      cpu::GemmJob b = job;
+      b.epilogue.residual = nullptr;
+      sound<P>().run(t, b);
+    };
+  });
+  add_kernel_mutant<P>("linear", "later rows replace the weight's gradient", [](P& p) {
+    p.run = [](DType t, const cpu::GemmJob& job) {
+      cpu::GemmJob b = job;
+      b.epilogue.accumulate = false;
+      sound<P>().run(t, b);
+    };
+  });
+  return true;
+}();
+
+}  // namespace
+}  // namespace heddle::harness

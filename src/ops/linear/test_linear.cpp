@@ -1,0 +1,154 @@
+// What the case table cannot say: when a weight is packed anew, what is booked for it, and which
+// calls are refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "heddle/tape.h"
+#include "ops/linear/linear.h"
+#include "ops/matmul/matmul.h"
+#include "ops/support/product.h"
+#include "tensor/storage.h"
+
+namespace heddle {
+namespace {
+
+Tensor ramp(const Shape& shape, DType dtype = DType::f32) {
+  Tensor t = Tensor::empty(shape, dtype);
+  for (std::int64_t i = 0; i < t.elements(); ++i) {
+    const auto value = static_cast<float>((i * 7) % 11 - 5);  // exact in bf16
+    if (dtype == DType::bf16)
+      t.mutable_data<bf16>()[i] = bf16::from_float(value);
+    else
+      t.mutable_data<float>()[i] = value;
+  }
+  return t;
+}
+
+std::int64_t workspace(Device device) {
+  return memory_use(device).live_by_purpose[static_cast<std::size_t>(Purpose::workspace)];
+}
+
+TEST(PackedWeight, IsKeptUntilTheWeightChanges) {
+  const Tensor x = ramp({3, 8});
+  Tensor w = ramp({5, 8});
+  const Tensor wt = views::transpose(w, 0, 1);
+  const void* first = ops::packed_weight(wt, DType::f32).raw();
+  const std::uint64_t version = ops::packed_weight(wt, DType::f32).version();
+  EXPECT_EQ(ops::packed_weight(wt, DType::f32).raw(), first);
+  EXPECT_EQ(ops::packed_weight(wt, DType::f32).version(), version);  // not packed again
+
+  const std::vector<float> before = ops::linear(x, w).to_vector<float>();
+  for (std::int64_t i = 0; i < w.elements(); ++i) w.mutable_data<float>()[i] *= 2;
+  const std::vector<float> after = ops::linear(x, w).to_vector<float>();
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], 2 * before[i]);
+  EXPECT_EQ(ops::packed_weight(wt, DType::f32).raw(), first);  // into the same memory
+}
+
+TEST(PackedWeight, ViewsAndTypesHaveTheirOwn) {
+  const Tensor w = ramp({6, 8});
+  const Tensor top = views::slice(w, 0, 0, 3);
+  const Tensor bottom = views::slice(w, 0, 3, 6);
+  const void* all[] = {ops::packed_weight(top, DType::f32).raw(),
+                       ops::packed_weight(bottom, DType::f32).raw(),
+                       ops::packed_weight(top, DType::bf16).raw(),
+                       ops::packed_weight(views::transpose(top, 0, 1), DType::f32).raw()};
+  for (const void* a : all) EXPECT_EQ(std::count(std::begin(all), std::end(all), a), 1);
+  EXPECT_EQ(ops::packed_weight(top, DType::f32).raw(), all[0]);
+}
+
+TEST(PackedWeight, IsBookedAsWorkspaceAndGoesWithTheWeight) {
+  for (const Device device : {Device::cpu, Device::meta}) {
+    const std::int64_t before = workspace(device);
+    {
+      const Tensor w = Tensor::zeros({40, 30}, DType::f32, device);
+      const Tensor packed = ops::packed_weight(w, DType::bf16);
+      EXPECT_EQ(workspace(device) - before, static_cast<std::int64_t>(packed.bytes()));
+    }
+    EXPECT_EQ(workspace(device), before);
+  }
+}
+
+TEST(Linear, FrozenWeightInBf16) {
+  const Tensor w32 = ramp({5, 8});
+  const Tensor w16 = ramp({5, 8}, DType::bf16);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor x = ramp({3, 8}, dtype);
+    const Tensor a = ops::linear(x, w32);
+    const Tensor b = ops::linear(x, w16);
+    EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0);
+  }
+}
+
+TEST(Linear, GradientOfABf16WeightIsBf16) {
+  Tensor w = ramp({5, 8}, DType::bf16);
+  w.set_requires_grad(true);
+  Tape tape;
+  const Tensor y = ops::linear(ramp({3, 8}), w);
+  const Tensor ones = Tensor::full(y.shape(), 1);
+  tape.backward(std::span(&y, 1), std::span(&ones, 1));
+  EXPECT_EQ(w.grad().dtype(), DType::bf16);
+}
+
+TEST(Linear, NothingIsSavedWithoutATape) {
+  const Tensor x = ramp({64, 8});
+  const Tensor w = ramp({64, 8});
+  ops::LinearOptions options;
+  options.activation = ops::Activation::gelu;
+  (void)ops::packed_weight(views::transpose(w, 0, 1), DType::f32);
+  const std::int64_t before = memory_use(Device::cpu).live;
+  reset_peak_memory(Device::cpu);
+  const Tensor y = ops::linear(x, w, {}, options);
+  EXPECT_EQ(memory_use(Device::cpu).peak - before, static_cast<std::int64_t>(y.bytes()));
+}
+
+template <class F>
+ErrorCode refusal(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  ADD_FAILURE() << "was not refused";
+  return ErrorCode::io;
+}
+
+TEST(Linear, RefusesWhatDoesNotFit) {
+  const Tensor x = ramp({3, 8});
+  const Tensor w = ramp({5, 8});
+  using enum ErrorCode;
+  EXPECT_EQ(refusal([&] { ops::linear(Tensor(), w); }), invalid_argument);
+  EXPECT_EQ(refusal([&] { ops::linear(x, Tensor()); }), invalid_argument);
+  EXPECT_EQ(refusal([&] { ops::linear(x, ramp({5, 7})); }), shape_mismatch);
+  EXPECT_EQ(refusal([&] { ops::linear(x, ramp({8})); }), shape_mismatch);
+  EXPECT_EQ(refusal([&] { ops::linear(x, Tensor::zeros({5, 8}, DType::f64)); }), dtype_mismatch);
+  EXPECT_EQ(refusal([&] { ops::linear(Tensor::zeros({3, 8}, DType::f64), w); }), dtype_mismatch);
+  EXPECT_EQ(refusal([&] { ops::linear(Tensor::zeros({3, 8}, DType::i32), w); }), dtype_mismatch);
+  EXPECT_EQ(refusal([&] { ops::linear(Tensor::zeros({}), w); }), shape_mismatch);
+  EXPECT_EQ(refusal([&] { ops::linear(x, Tensor::zeros({5, 8}, DType::f32, Device::meta)); }),
+            device_mismatch);
+  EXPECT_EQ(refusal([&] { ops::linear(x, w, ramp({4})); }), shape_mismatch);
+  EXPECT_EQ(refusal([&] { ops::linear(x, w, ramp({5}, DType::bf16)); }), dtype_mismatch);
+  ops::LinearOptions options;
+  options.residual = ramp({3, 4});
+  EXPECT_EQ(refusal([&] { ops::linear(x, w, {}, options); }), shape_mismatch);
+  options.residual = ramp({3, 5}, DType::bf16);
+  EXPECT_EQ(refusal([&] { ops::linear(x, w, {}, options); }), dtype_mismatch);
+}
+
+TEST(Matmul, RefusesWhatDoesNotFit) {
+  const Tensor a = ramp({3, 8});
+  using enum ErrorCode;
+  EXPECT_EQ(refusal([&] { ops::matmul(a, Tensor()); }), invalid_argument);
+  EXPECT_EQ(refusal([&] { ops::matmul(Tensor(), a); }), invalid_argument);
+  EXPECT_EQ(refusal([&] { ops::matmul(a, a); }), shape_mismatch);
+  EXPECT_EQ(refusal([&] { ops::matmul(a, ramp({8})); }), shape_mismatch);
+  EXPECT_EQ(refusal([&] { ops::matmul(ramp({2, 3, 8}), ramp({3, 8, 4})); }), shape_mismatch);
+  EXPECT_EQ(refusal([&] { ops::matmul(a, ramp({8, 2}, DType::bf16)); }), dtype_mismatch);
+  EXPECT_EQ(refusal([&] { ops::matmul(a, Tensor::zeros({8, 2}, DType::f32, Device::meta)); }),
+            device_mismatch);
+}
+
+}  // namespace
+}  // namespace heddle
