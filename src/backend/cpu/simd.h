@@ -61,7 +61,7 @@ HWY_INLINE void store([[maybe_unused]] D d, Vec<D> v, hn::TFromD<D>* p) {
 
 // Rounds to nearest even, NaN stays NaN: the same as bf16::from_float.
 template <class D>
-HWY_INLINE void store([[maybe_unused]] D d, Vec<D> v, bf16* p) {
+HWY_INLINE auto bf16_bits([[maybe_unused]] D d, Vec<D> v) {
   const hn::Rebind<std::uint16_t, D> d16;
   const hn::RebindToUnsigned<D> d32;
   const auto u = hn::BitCast(d32, v);
@@ -69,7 +69,26 @@ HWY_INLINE void store([[maybe_unused]] D d, Vec<D> v, bf16* p) {
   const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(u, hn::Set(d32, 0x7fffu)), odd));
   const auto quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(d32, 0x40u));
   const auto bits = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), quiet, rounded);
-  hn::StoreU(hn::TruncateTo(d16, bits), d16, reinterpret_cast<std::uint16_t*>(p));
+  return hn::TruncateTo(d16, bits);
+}
+
+template <class D>
+HWY_INLINE void store(D d, Vec<D> v, bf16* p) {
+  const hn::Rebind<std::uint16_t, D> d16;
+  hn::StoreU(bf16_bits(d, v), d16, reinterpret_cast<std::uint16_t*>(p));
+}
+
+// Stores past the caches, for arrays far larger than them that nobody reads soon. p must be aligned
+// to the vector as stored; end a piece of work with hwy::FlushStream().
+template <class D>
+HWY_INLINE void stream([[maybe_unused]] D d, Vec<D> v, hn::TFromD<D>* p) {
+  hn::Stream(v, d, p);
+}
+
+template <class D>
+HWY_INLINE void stream(D d, Vec<D> v, bf16* p) {
+  const hn::Rebind<std::uint16_t, D> d16;
+  hn::Stream(bf16_bits(d, v), d16, reinterpret_cast<std::uint16_t*>(p));
 }
 
 // ---- the last, incomplete vector: nothing outside of [p, p + n) is touched ------------------------

@@ -1,0 +1,171 @@
+// Kernels that work on rows, as a share of what this machine's memory gives.
+//
+//   bench_rows [rows columns]
+//
+// Each kernel is compared with a probe that moves as many arrays in and out and does nothing else,
+// with plain or with streaming stores, whichever is faster. Kernel and probes take turns, so that a
+// busy neighbour slows all of them down; medians are shown.
+#include <immintrin.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/threads.h"
+#include "heddle/ops.h"
+#include "heddle/tape.h"
+
+namespace {
+
+using heddle::DType;
+using heddle::Tensor;
+using Tensors = std::vector<Tensor>;
+
+constexpr int kRounds = 21;
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+// Combines `in` and writes the result to all of `out`, in pieces of 64 KiB.
+void probe(const Tensors& in, Tensors& out, bool stream) {
+  constexpr std::int64_t kLine = 16;  // floats
+  const auto lines = static_cast<std::int64_t>(in[0].bytes() / 64);
+  std::vector<const float*> from;
+  std::vector<float*> to;
+  for (const Tensor& t : in) from.push_back(static_cast<const float*>(t.raw()));
+  for (Tensor& t : out) to.push_back(static_cast<float*>(t.mutable_raw()));
+  heddle::cpu::parallel_ranges(lines, 1024, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = kLine * begin; i < kLine * end; i += kLine) {
+      __m128 v[4];
+      for (int k = 0; k < 4; ++k) v[k] = _mm_load_ps(from[0] + i + 4 * k);
+      for (std::size_t j = 1; j < from.size(); ++j)
+        for (int k = 0; k < 4; ++k) v[k] = _mm_xor_ps(v[k], _mm_load_ps(from[j] + i + 4 * k));
+      for (float* p : to)
+        for (int k = 0; k < 4; ++k) {
+          if (stream)
+            _mm_stream_ps(p + i + 4 * k, v[k]);
+          else
+            _mm_store_ps(p + i + 4 * k, v[k]);
+        }
+    }
+    _mm_sfence();
+  });
+}
+
+class Bench {
+ public:
+  Bench(std::int64_t rows, std::int64_t columns, DType dtype)
+      : shape_{rows, columns}, dtype_(dtype) {
+    for (unsigned i = 0; i < 4; ++i) arrays_.push_back(random(i));
+    for (int i = 0; i < 2; ++i) targets_.push_back(Tensor::zeros(shape_, dtype));
+  }
+
+  const Tensor& array(std::size_t i) const { return arrays_[i]; }
+
+  // `op` reads `reads` and writes `writes` arrays of rows × columns elements.
+  void forward(const char* name, int reads, int writes, const std::function<Tensors()>& op) {
+    compare(name, reads, writes, [&] {
+      Tensors kept;
+      return seconds_of([&] { kept = op(); });
+    });
+  }
+
+  // The vjp of `op`, which is run on a tape outside of the clock.
+  void backward(const char* name, int reads, int writes, Tensors leaves,
+                const std::function<Tensors()>& op) {
+    for (Tensor& leaf : leaves) leaf.set_requires_grad(true);
+    compare(name, reads, writes, [&] {
+      heddle::Tape tape;
+      const Tensors outputs = op();
+      const Tensors cotangents(arrays_.begin() + 2,
+                               arrays_.begin() + 2 + static_cast<std::ptrdiff_t>(outputs.size()));
+      const double seconds = seconds_of([&] { tape.backward(outputs, cotangents); });
+      for (Tensor& leaf : leaves) leaf.clear_grad();
+      return seconds;
+    });
+    for (Tensor& leaf : leaves) leaf.set_requires_grad(false);
+  }
+
+ private:
+  void compare(const char* name, int reads, int writes, const std::function<double()>& timed) {
+    const Tensors in(arrays_.begin(), arrays_.begin() + reads);
+    Tensors out(targets_.begin(), targets_.begin() + writes);
+    std::vector<double> kernel, plain, stream;
+    timed();  // allocates
+    for (int i = 0; i < kRounds; ++i) {
+      plain.push_back(seconds_of([&] { probe(in, out, false); }));
+      kernel.push_back(timed());
+      stream.push_back(seconds_of([&] { probe(in, out, true); }));
+    }
+    const double bytes = static_cast<double>(arrays_[0].bytes()) * (reads + writes);
+    const double best = std::min(median(plain), median(stream));
+    std::printf("%-4s %-22s %7.2f ms %5.1f GB/s   probe: %5.1f plain, %5.1f streaming   %4.0f %%\n",
+                std::string(heddle::to_string(dtype_)).c_str(), name, 1e3 * median(kernel),
+                1e-9 * bytes / median(kernel), 1e-9 * bytes / median(plain),
+                1e-9 * bytes / median(stream), 100 * best / median(kernel));
+    std::fflush(stdout);
+  }
+
+  Tensor random(std::uint32_t seed) const {
+    std::vector<float> v(static_cast<std::size_t>(heddle::elements_of(shape_)));
+    std::uint32_t state = 12345u + seed;
+    for (float& x : v) {
+      state = state * 1664525u + 1013904223u;
+      x = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
+    }
+    return heddle::ops::cast(Tensor::from<float>(shape_, v), dtype_);
+  }
+
+  heddle::Shape shape_;
+  DType dtype_;
+  Tensors arrays_;   // inputs; cotangents from [2] on
+  Tensors targets_;  // of the probe
+};
+
+void norms(Bench& b, std::int64_t columns) {
+  using namespace heddle::ops;
+  const Tensor gain = Tensor::full({columns}, 1.5);
+  const Tensor bias = Tensor::full({columns}, 0.5);
+  const Tensor &x = b.array(0), &residual = b.array(1);
+  const auto rms = [&] { return Tensors{rms_norm(x, gain, 1e-5)}; };
+  const auto layer = [&] { return Tensors{layer_norm(x, gain, bias, 1e-5)}; };
+  const auto add_rms = [&] {
+    const auto r = add_rms_norm(x, residual, gain, 1e-5);
+    return Tensors{r.sum, r.y};
+  };
+  const auto add_layer = [&] {
+    const auto r = add_layer_norm(x, residual, gain, bias, 1e-5);
+    return Tensors{r.sum, r.y};
+  };
+  b.forward("rms_norm", 1, 1, rms);
+  b.backward("rms_norm vjp", 2, 1, {x, gain}, rms);
+  b.forward("add_rms_norm", 2, 2, add_rms);
+  b.backward("add_rms_norm vjp", 3, 1, {x, gain}, add_rms);
+  b.forward("layer_norm", 1, 1, layer);
+  b.backward("layer_norm vjp", 2, 1, {x, gain, bias}, layer);
+  b.forward("add_layer_norm", 2, 2, add_layer);
+  b.backward("add_layer_norm vjp", 3, 1, {x, gain, bias}, add_layer);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::int64_t rows = argc > 2 ? std::atoll(argv[1]) : 16384;
+  const std::int64_t columns = argc > 2 ? std::atoll(argv[2]) : 1024;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Bench b(rows, columns, dtype);
+    norms(b, columns);
+  }
+}

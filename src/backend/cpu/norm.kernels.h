@@ -1,0 +1,64 @@
+// Arguments of the kernels that normalise rows; rms_norm and layer_norm share them.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/dtype.h"
+
+namespace heddle::cpu {
+
+// Everything is contiguous; rows of x, residual, sum and y have `columns` elements of `dtype`.
+// gain, bias, mean and rstd are in the compute type (f32; f64 for f64). Null pointers: residual
+// (then sum too) when there is none to add, gain and bias when there are none, mean and rstd when
+// nobody will go backward (and mean where nothing is subtracted).
+struct NormArgs {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0, columns = 0;
+  double eps = 0;
+  bool stream = false;  // write sum and y past the caches
+  const void* x = nullptr;
+  const void* residual = nullptr;
+  const void* gain = nullptr;
+  const void* bias = nullptr;
+  void* sum = nullptr;
+  void* y = nullptr;
+  void* mean = nullptr;
+  void* rstd = nullptr;
+};
+
+// x is what was normalised (the sum, where a residual was added). dsum, null when there is none, is
+// added to dx. dgain and dbias are null where nobody wants them; their partial sums are
+// [norm_blocks(), columns].
+struct NormBackwardArgs {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0, columns = 0;
+  bool stream = false;  // write dx past the caches
+  const void* x = nullptr;
+  const void* gain = nullptr;
+  const void* mean = nullptr;
+  const void* rstd = nullptr;
+  const void* dy = nullptr;
+  const void* dsum = nullptr;
+  void* dx = nullptr;
+  void* dgain_partial = nullptr;
+  void* dbias_partial = nullptr;
+  void* dgain = nullptr;
+  void* dbias = nullptr;
+};
+
+struct NormKernels {
+  void (*forward)(const NormArgs& args) noexcept;
+  void (*backward)(const NormBackwardArgs& args) noexcept;
+};
+
+// Rows whose parameter gradients are added up by one thread: about 64k elements.
+constexpr std::int64_t norm_block(std::int64_t columns) {
+  const std::int64_t rows = 65536 / (columns > 0 ? columns : 1);
+  return rows < 32 ? 32 : rows;
+}
+
+constexpr std::int64_t norm_blocks(std::int64_t rows, std::int64_t columns) {
+  return (rows + norm_block(columns) - 1) / norm_block(columns);
+}
+
+}  // namespace heddle::cpu

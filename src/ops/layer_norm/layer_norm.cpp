@@ -1,0 +1,47 @@
+#include "ops/layer_norm/layer_norm.h"
+
+#include "ops/binary/binary.h"
+#include "ops/layer_norm/layer_norm.kernels.h"
+#include "ops/reduce/reduce.h"
+#include "ops/support/norm.h"
+#include "ops/support/op.h"
+#include "ops/unary/unary.h"
+
+namespace heddle::ops {
+
+namespace {
+
+const cpu::NormKernels& table() { return kernels<cpu::LayerNormKernels>(); }
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
+  return apply_norm({"layer_norm", true, table}, {x, Tensor(), gain, bias, eps}, false).y;
+}
+
+NormResidual add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gain,
+                            const Tensor& bias, double eps) {
+  const NormOutputs out =
+      apply_norm({"add_layer_norm", true, table}, {x, residual, gain, bias, eps}, true);
+  return {out.sum, out.y};
+}
+
+namespace reference {
+
+Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
+  const Tensor centred = sub(x, mean(x, -1, true));
+  const Tensor rstd = rsqrt(shift(mean(square(centred), -1, true), eps));
+  Tensor y = mul(centred, rstd);
+  if (gain.defined()) y = mul(y, gain);
+  if (bias.defined()) y = add(y, bias);
+  return y;
+}
+
+NormResidual add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gain,
+                            const Tensor& bias, double eps) {
+  const Tensor sum = add(x, residual);
+  return {sum, layer_norm(sum, gain, bias, eps)};
+}
+
+}  // namespace reference
+}  // namespace heddle::ops

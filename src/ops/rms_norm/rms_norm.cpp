@@ -1,0 +1,44 @@
+#include "ops/rms_norm/rms_norm.h"
+
+#include "ops/binary/binary.h"
+#include "ops/reduce/reduce.h"
+#include "ops/rms_norm/rms_norm.kernels.h"
+#include "ops/support/norm.h"
+#include "ops/support/op.h"
+#include "ops/unary/unary.h"
+
+namespace heddle::ops {
+
+namespace {
+
+const cpu::NormKernels& table() { return kernels<cpu::RmsNormKernels>(); }
+
+}  // namespace
+
+Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
+  const Tensor none;
+  return apply_norm({"rms_norm", false, table}, {x, none, gain, none, eps}, false).y;
+}
+
+NormResidual add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& gain, double eps) {
+  const Tensor none;
+  const NormOutputs out =
+      apply_norm({"add_rms_norm", false, table}, {x, residual, gain, none, eps}, true);
+  return {out.sum, out.y};
+}
+
+namespace reference {
+
+Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
+  const Tensor rstd = rsqrt(shift(mean(square(x), -1, true), eps));
+  const Tensor y = mul(x, rstd);
+  return gain.defined() ? mul(y, gain) : y;
+}
+
+NormResidual add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& gain, double eps) {
+  const Tensor sum = add(x, residual);
+  return {sum, rms_norm(sum, gain, eps)};
+}
+
+}  // namespace reference
+}  // namespace heddle::ops
