@@ -47,8 +47,11 @@ function(heddle_isa_library isa)
   # -O3 in every build type: kernels that are not inlined are hundreds of times slower, and what the
   # compiler leaves out of line is shared with code for other machines. Sanitized kernels would take
   # minutes each to compile with -O3.
-  target_compile_options(${target} PRIVATE ${HEDDLE_FLAGS_${isa}}
-    $<IF:$<BOOL:${HEDDLE_SANITIZE}>,-O1,-O3>)
+  set(optimise -O3)
+  if(HEDDLE_SANITIZE)
+    set(optimise -O1)
+  endif()
+  target_compile_options(${target} PRIVATE ${HEDDLE_FLAGS_${isa}} ${optimise})
   # Highway compiles for exactly one target. Its emulation, not its scalar one, is the generic target:
   # it has vectors of 16 bytes, which the compiler maps to SSE2.
   target_compile_definitions(${target} PRIVATE HEDDLE_ISA=${isa}
