@@ -1,0 +1,120 @@
+// Rows picked by an index, and rows summed by one, for kernels (see simd.h).
+#pragma once
+
+#include "backend/cpu/simd.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+
+// Calls f with a value of the index type.
+template <class F>
+HWY_INLINE void for_index(DType dtype, F f) {
+  if (dtype == DType::i32) return f(std::int32_t{});
+  return f(std::int64_t{});
+}
+
+// Calls f(a, b) for the pairs of storage types that compute alike: f32 and bf16 in any combination,
+// f64 with itself.
+template <class F>
+HWY_INLINE void for_storage_pair(DType first, DType second, F f) {
+  if (first == DType::f64) return f(double{}, double{});
+  for_storage(first, [&](auto a) {
+    if constexpr (!std::is_same_v<decltype(a), double>) {
+      if (second == DType::bf16)
+        f(a, bf16{});
+      else
+        f(a, float{});
+    }
+  });
+}
+
+// How many rows of a width a thread takes at a time.
+HWY_INLINE std::int64_t row_grain(std::int64_t width) { return 1 + kGrain / (width + 1); }
+
+// y[i] = x[ids[i]], rows of `width` elements.
+template <class X, class Y, class I>
+HWY_INLINE void pick_rows(const X* x, const I* ids, Y* y, std::int64_t count, std::int64_t width) {
+  parallel_ranges(count, row_grain(width), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+      map(x + static_cast<std::int64_t>(ids[i]) * width, y + i * width, width,
+          [](auto, auto v) { return v; });
+  });
+}
+
+// Sorts the places 0..count by their id, keeping the order of equal ones: those with id r end up in
+// order[starts[r]] .. order[starts[r + 1]]. starts has rows + 2 numbers.
+template <class I>
+HWY_INLINE void group_by_row(const I* ids, std::int64_t count, std::int64_t rows,
+                             std::int64_t* starts, std::int64_t* order) {
+  for (std::int64_t r = 0; r < rows + 2; ++r) starts[r] = 0;
+  for (std::int64_t i = 0; i < count; ++i) ++starts[ids[i] + 2];
+  for (std::int64_t r = 2; r < rows + 2; ++r) starts[r] += starts[r - 1];
+  // starts[r + 1] is where r begins; placing moves it to where r ends.
+  for (std::int64_t i = 0; i < count; ++i) order[starts[ids[i] + 1]++] = i;
+}
+
+// out[r] = base[r] + sum of x[i] over the places i of row r, in their order. base may be null:
+// zeros.
+template <class X, class Out>
+struct RowSum {
+  const X* x;
+  const Out* base;
+  Out* out;
+  std::int64_t rows, width;
+  const std::int64_t* starts;
+  const std::int64_t* order;
+};
+
+template <class X, class Out>
+HWY_INLINE void sum_row(const RowSum<X, Out>& s, std::int64_t row, std::int64_t begin,
+                        std::int64_t end) {
+  const Tag<X> d;
+  const std::int64_t n = lanes(d);
+  const std::int64_t* first = s.order + s.starts[row];
+  const std::int64_t* last = s.order + s.starts[row + 1];
+  const Out* base = s.base == nullptr ? nullptr : s.base + row * s.width;
+  Out* out = s.out + row * s.width;
+  const auto start = [&](std::int64_t i) {
+    return base == nullptr ? hn::Zero(d) : load(d, base + i);
+  };
+  std::int64_t i = begin;
+  for (; i + 4 * n <= end; i += 4 * n) {
+    auto a = start(i), b = start(i + n), c = start(i + 2 * n), e = start(i + 3 * n);
+    for (const std::int64_t* at = first; at < last; ++at) {
+      const X* p = s.x + *at * s.width + i;
+      a = hn::Add(a, load(d, p));
+      b = hn::Add(b, load(d, p + n));
+      c = hn::Add(c, load(d, p + 2 * n));
+      e = hn::Add(e, load(d, p + 3 * n));
+    }
+    store(d, a, out + i);
+    store(d, b, out + i + n);
+    store(d, c, out + i + 2 * n);
+    store(d, e, out + i + 3 * n);
+  }
+  for (; i < end; i += n) {
+    const std::int64_t rest = end - i < n ? end - i : n;
+    auto a = base == nullptr ? hn::Zero(d) : load_n(d, base + i, rest);
+    for (const std::int64_t* at = first; at < last; ++at)
+      a = hn::Add(a, load_n(d, s.x + *at * s.width + i, rest));
+    store_n(d, a, out + i, rest);
+  }
+}
+
+// In parallel over blocks of rows and stripes of columns: each element is summed by one thread, in
+// an order that only the index decides.
+template <class X, class Out>
+HWY_INLINE void sum_rows(const RowSum<X, Out>& s) {
+  constexpr std::int64_t kRows = 64;
+  constexpr std::int64_t kColumns = 256;
+  const std::int64_t stripes = (s.width + kColumns - 1) / kColumns;
+  const std::int64_t blocks = (s.rows + kRows - 1) / kRows;
+  parallel_chunks(blocks * stripes, [&](std::int64_t chunk) {
+    const std::int64_t begin = chunk % stripes * kColumns;
+    const std::int64_t end = begin + kColumns < s.width ? begin + kColumns : s.width;
+    const std::int64_t first = chunk / stripes * kRows;
+    const std::int64_t last = first + kRows < s.rows ? first + kRows : s.rows;
+    for (std::int64_t row = first; row < last; ++row) sum_row(s, row, begin, end);
+  });
+}
+
+}  // namespace heddle::cpu::HEDDLE_ISA

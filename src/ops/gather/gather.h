@@ -1,0 +1,24 @@
+// Elements and rows picked by an index, and added to where an index says. Each is the gradient of
+// its counterpart. An index outside of its range is an Error; sums are made in the order of the
+// places, whatever the number of threads.
+#pragma once
+
+#include "heddle/tensor.h"
+
+namespace heddle::ops {
+
+// y[i, j, k] = x[index[i, j, k], j, k] for dim = 0, and so on. The index (i32 or i64) has x's rank,
+// and in every other dimension at most x's size; y has the index's shape.
+Tensor gather(const Tensor& x, int dim, const Tensor& index);
+
+// y = x, and then y[index[i, j, k], j, k] += source[i, j, k] for dim = 0, and so on. The source has
+// the index's shape; the index fits x as in gather().
+Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& source);
+
+// y[i, ...] = x[index[i], ...]; index: [N].
+Tensor index_select(const Tensor& x, const Tensor& index);
+
+// y = x, and then y[index[i], ...] += source[i, ...]; index: [N], source: [N, ...].
+Tensor index_add(const Tensor& x, const Tensor& index, const Tensor& source);
+
+}  // namespace heddle::ops
