@@ -1,0 +1,171 @@
+// Rows of softmax and log_softmax: the maximum, the sum, the result, each in a pass over a row that
+// stays in the nearest caches.
+#include "backend/cpu/activations.h"
+#include "ops/softmax/softmax.kernels.h"
+#include "ops/support/rows.cpu.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+namespace softmax_detail {
+
+// Rows up to this many elements keep their exponentials in a buffer; longer ones compute them
+// twice.
+inline constexpr std::int64_t kRowBuffer = 4096;
+
+// The maximum of a row, at least -inf. A NaN may or may not be passed over here: it comes back with
+// the exponentials.
+template <class S>
+HWY_INLINE Compute<S> row_max(const S* x, std::int64_t n) {
+  const Tag<S> d;
+  const auto lowest = hn::Neg(hn::Inf(d));
+  auto best0 = lowest, best1 = lowest, best2 = lowest, best3 = lowest;
+  const std::int64_t step = lanes(d);
+  std::int64_t i = 0;
+  for (; i + 4 * step <= n; i += 4 * step) {
+    best0 = hn::Max(load(d, x + i), best0);
+    best1 = hn::Max(load(d, x + i + step), best1);
+    best2 = hn::Max(load(d, x + i + 2 * step), best2);
+    best3 = hn::Max(load(d, x + i + 3 * step), best3);
+  }
+  for (; i + step <= n; i += step) best0 = hn::Max(load(d, x + i), best0);
+  if (i < n) best1 = hn::Max(load_n(d, x + i, n - i, hn::GetLane(lowest)), best1);
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(best0, best1), hn::Max(best2, best3))));
+}
+
+// Every element is -inf (or NaN, which stays): the result is `value` throughout.
+template <class S>
+HWY_INLINE void fill_masked(const S* x, S* y, std::int64_t n, Compute<S> value) {
+  const Tag<S> d;
+  each_vector(d, n, [&](std::int64_t i, auto io) {
+    const auto v = io.load(d, x + i);
+    io.store(d, hn::IfThenElse(hn::IsNaN(v), v, hn::Set(d, value)), y + i);
+  });
+}
+
+// Σ exp(x - max); the terms go to `kept` unless it is null.
+template <class S>
+HWY_INLINE Compute<S> exp_sum(const S* x, std::int64_t n, Compute<S> max, Compute<S>* kept) {
+  const Tag<S> d;
+  const auto top = hn::Set(d, max);
+  return sum_rows<1>(d, n,
+                     [&](std::int64_t i, auto io, auto* acc) {
+                       const auto e =
+                           io.keep(d, exp(d, hn::Sub(io.load(d, x + i), top)), hn::Zero(d));
+                       if (kept != nullptr) io.store(d, e, kept + i);
+                       acc[0] = hn::Add(acc[0], e);
+                     })
+      .value[0];
+}
+
+template <class S>
+HWY_INLINE void softmax_row(const S* x, S* y, std::int64_t n, Compute<S> max, bool past) {
+  using C = Compute<S>;
+  const Tag<S> d;
+  HWY_ALIGN C buffer[kRowBuffer];
+  C* kept = n <= kRowBuffer ? buffer : nullptr;
+  const auto share = hn::Set(d, C{1} / exp_sum(x, n, max, kept));
+  const auto top = hn::Set(d, max);
+  each_vector(d, n, [&](std::int64_t i, auto io) {
+    const auto e = kept != nullptr ? io.load(d, kept + i) : exp(d, hn::Sub(io.load(d, x + i), top));
+    io.store(d, hn::Mul(e, share), y + i, past);
+  });
+}
+
+// x - max - log Σ: subtracted in this order, because max + log Σ would lose digits of log Σ.
+template <class S>
+HWY_INLINE void log_softmax_row(const S* x, S* y, std::int64_t n, Compute<S> max, bool past) {
+  using C = Compute<S>;
+  const Tag<S> d;
+  const auto top = hn::Set(d, max);
+  const auto rest = log(d, hn::Set(d, exp_sum(x, n, max, static_cast<C*>(nullptr))));
+  each_vector(d, n, [&](std::int64_t i, auto io) {
+    io.store(d, hn::Sub(hn::Sub(io.load(d, x + i), top), rest), y + i, past);
+  });
+}
+
+template <class S>
+void forward_rows(const SoftmaxArgs& a, std::int64_t first, std::int64_t last) {
+  using C = Compute<S>;
+  const Tag<S> d;
+  const C lowest = hn::GetLane(hn::Neg(hn::Inf(d)));
+  const std::int64_t n = a.columns;
+  const bool past = a.stream && streamable(static_cast<const S*>(a.y), n);
+  for (std::int64_t r = first; r < last; ++r) {
+    const S* x = static_cast<const S*>(a.x) + r * n;
+    S* y = static_cast<S*>(a.y) + r * n;
+    const C max = row_max(x, n);
+    if (max == lowest)
+      fill_masked(x, y, n, a.logarithm ? lowest : C{0});
+    else if (a.logarithm)
+      log_softmax_row(x, y, n, max, past);
+    else
+      softmax_row(x, y, n, max, past);
+  }
+  finish_streams(past);
+}
+
+// dx = y·(dy - Σ dy·y)
+template <class S>
+HWY_INLINE void softmax_row_backward(const S* y, const S* dy, S* dx, std::int64_t n, bool past) {
+  const Tag<S> d;
+  const auto sum = sum_rows<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+    acc[0] = hn::MulAdd(io.load(d, y + i), io.load(d, dy + i), acc[0]);
+  });
+  const auto mean = hn::Set(d, sum.value[0]);
+  each_vector(d, n, [&](std::int64_t i, auto io) {
+    io.store(d, hn::Mul(io.load(d, y + i), hn::Sub(io.load(d, dy + i), mean)), dx + i, past);
+  });
+}
+
+// dx = dy - exp(y)·Σ dy, zero in a row of nothing but -inf
+template <class S>
+HWY_INLINE void log_softmax_row_backward(const S* y, const S* dy, S* dx, std::int64_t n,
+                                         bool past) {
+  using C = Compute<S>;
+  const Tag<S> d;
+  const bool masked = row_max(y, n) == hn::GetLane(hn::Neg(hn::Inf(d)));
+  const auto sum = sum_rows<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+    acc[0] = hn::Add(acc[0], io.load(d, dy + i));
+  });
+  const auto total = hn::Set(d, sum.value[0]);
+  const auto weight = hn::Set(d, masked ? C{0} : C{1});
+  each_vector(d, n, [&](std::int64_t i, auto io) {
+    const auto p = exp(d, io.load(d, y + i));
+    const auto v = hn::NegMulAdd(p, total, io.load(d, dy + i));
+    io.store(d, hn::Mul(v, weight), dx + i, past);
+  });
+}
+
+inline void forward(const SoftmaxArgs& a) noexcept {
+  for_storage(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    parallel_ranges(a.rows, row_grain(a.columns), [&](std::int64_t first, std::int64_t last) {
+      forward_rows<S>(a, first, last);
+    });
+  });
+}
+
+inline void backward(const SoftmaxBackwardArgs& a) noexcept {
+  for_storage(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    const std::int64_t n = a.columns;
+    const bool past = a.stream && streamable(static_cast<const S*>(a.dx), n);
+    parallel_ranges(a.rows, row_grain(n), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t r = first; r < last; ++r) {
+        const S* y = static_cast<const S*>(a.y) + r * n;
+        const S* dy = static_cast<const S*>(a.dy) + r * n;
+        S* dx = static_cast<S*>(a.dx) + r * n;
+        if (a.logarithm)
+          log_softmax_row_backward(y, dy, dx, n, past);
+        else
+          softmax_row_backward(y, dy, dx, n, past);
+      }
+      finish_streams(past);
+    });
+  });
+}
+
+}  // namespace softmax_detail
+
+const SoftmaxKernels softmax_kernels{softmax_detail::forward, softmax_detail::backward};
+
+}  // namespace heddle::cpu::HEDDLE_ISA
