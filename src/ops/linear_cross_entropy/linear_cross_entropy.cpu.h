@@ -1,0 +1,159 @@
+// Softmax cross-entropy of rows of logits, and its gradient.
+#include "backend/cpu/activations.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.kernels.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+namespace linear_cross_entropy_detail {
+
+template <class S>
+inline Compute<S> value(const S& x) {
+  if constexpr (std::is_same_v<S, bf16>)
+    return x.to_float();
+  else
+    return x;
+}
+
+template <class S>
+inline void assign(S& x, Compute<S> v) {
+  if constexpr (std::is_same_v<S, bf16>)
+    x = bf16::from_float(v);
+  else
+    x = v;
+}
+
+// The largest element; NaNs are passed over (they show up in the sum of exponentials).
+template <class S>
+Compute<S> row_max(const S* z, std::int64_t n) {
+  const Tag<S> d;
+  const auto lowest = hn::Neg(hn::Inf(d));
+  const Compute<S> fill = hn::GetLane(lowest);
+  const std::int64_t step = lanes(d);
+  auto a = lowest, b = lowest, c = lowest, e = lowest;
+  std::int64_t i = 0;
+  for (; i + 4 * step <= n; i += 4 * step) {
+    a = hn::Max(a, load(d, z + i));
+    b = hn::Max(b, load(d, z + i + step));
+    c = hn::Max(c, load(d, z + i + 2 * step));
+    e = hn::Max(e, load(d, z + i + 3 * step));
+  }
+  for (; i + step <= n; i += step) a = hn::Max(a, load(d, z + i));
+  if (i < n) b = hn::Max(b, load_n(d, z + i, n - i, fill));
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
+}
+
+// Σ exp(z - largest)
+template <class S>
+Compute<S> sum_of_exp(const S* z, std::int64_t n, Compute<S> largest) {
+  const Tag<S> d;
+  const auto m = hn::Set(d, largest);
+  const Compute<S> nothing = hn::GetLane(hn::Neg(hn::Inf(d)));  // exp(nothing - m) = 0
+  return sum_vectors(
+      d, n, [&](std::int64_t i) { return exp(d, hn::Sub(load(d, z + i), m)); },
+      [&](std::int64_t i, std::int64_t rest) {
+        return exp(d, hn::Sub(load_n(d, z + i, rest, nothing), m));
+      });
+}
+
+template <class S>
+Compute<S> row_sum(const S* z, std::int64_t n) {
+  const Tag<S> d;
+  return sum_vectors(
+      d, n, [&](std::int64_t i) { return load(d, z + i); },
+      [&](std::int64_t i, std::int64_t rest) { return load_n(d, z + i, rest); });
+}
+
+template <class S, class G>
+void one_row(const CrossEntropyArgs& a, std::int64_t target, const S* z, Compute<S>* loss, G* g) {
+  using C = Compute<S>;
+  const std::int64_t n = a.classes;
+  if (target == a.ignore_index) {
+    if (loss != nullptr) *loss = 0;
+    if (g != nullptr)
+      for (std::int64_t i = 0; i < n; ++i) assign(g[i], C{0});
+    return;
+  }
+  const C largest = row_max(z, n);
+  const C sum = sum_of_exp(z, n, largest);
+  const C log_sum = static_cast<C>(::log(static_cast<double>(sum))) + largest;
+  const C smoothing = static_cast<C>(a.smoothing);
+  const C even = smoothing / static_cast<C>(n);
+  const C at_target = value(z[target]);
+  if (loss != nullptr) {
+    *loss = log_sum - at_target;
+    // (1 - s)·(log_sum - z[t]) + s·(log_sum - mean z)
+    if (smoothing != 0)
+      *loss = (1 - smoothing) * *loss + even * (static_cast<C>(n) * log_sum - row_sum(z, n));
+  }
+  if (g == nullptr) return;
+  const C scale = static_cast<C>(a.scale);
+  const C factor = scale / sum;
+  const C shift = scale * even;
+  map(z, g, n, [&](auto d, auto x) {
+    return hn::MulSub(exp(d, hn::Sub(x, hn::Set(d, largest))), hn::Set(d, factor),
+                      hn::Set(d, shift));
+  });
+  // Once more for the target, from the unrounded softmax. exp() of the vectors, so that both agree.
+  const hn::CappedTag<C, 1> one;
+  const C p = hn::GetLane(exp(one, hn::Set(one, at_target - largest))) / sum;
+  assign(g[target], scale * (p - (1 - smoothing) - even));
+}
+
+template <class S, class G>
+void rows_typed(const CrossEntropyArgs& a) {
+  using C = Compute<S>;
+  const auto* z = static_cast<const S*>(a.logits);
+  auto* g = static_cast<G*>(a.gradient);
+  auto* losses = static_cast<C*>(a.losses);
+  parallel_ranges(a.rows, 1 + kGrain / (a.classes + 1), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) {
+      const std::int64_t target = a.target_dtype == DType::i32
+                                      ? static_cast<const std::int32_t*>(a.targets)[r]
+                                      : static_cast<const std::int64_t*>(a.targets)[r];
+      one_row<S, G>(a, target, z + r * a.classes, losses == nullptr ? nullptr : losses + r,
+                    g == nullptr ? nullptr : g + r * a.classes);
+    }
+  });
+}
+
+inline void rows(const CrossEntropyArgs& a) noexcept {
+  if (a.logits_dtype == DType::f64) return rows_typed<double, double>(a);
+  if (a.logits_dtype == DType::bf16) return rows_typed<bf16, bf16>(a);
+  if (a.gradient_dtype == DType::bf16) return rows_typed<float, bf16>(a);
+  return rows_typed<float, float>(a);
+}
+
+// Each range of columns adds the rows in order: nothing to join afterwards.
+inline void column_sums(const ColumnSumArgs& a) noexcept {
+  for_storage(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    using C = Compute<S>;
+    const auto* x = static_cast<const S*>(a.x);
+    auto* sums = static_cast<C*>(a.sums);
+    parallel_ranges(a.columns, 1024, [&](std::int64_t begin, std::int64_t end) {
+      if (!a.accumulate)
+        for (std::int64_t i = begin; i < end; ++i) sums[i] = 0;
+      for (std::int64_t r = 0; r < a.rows; ++r)
+        map(x + r * a.columns + begin, sums + begin, sums + begin, end - begin,
+            [](auto, auto term, auto sum) { return hn::Add(sum, term); });
+    });
+  });
+}
+
+inline void rescale(const RescaleArgs& a) noexcept {
+  for_storage(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    auto* x = static_cast<S*>(a.x);
+    parallel_ranges(a.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      map(x + begin, x + begin, end - begin,
+          [&](auto d, auto v) { return hn::Mul(v, constant(d, a.factor)); });
+    });
+  });
+}
+
+}  // namespace linear_cross_entropy_detail
+
+const LinearCrossEntropyKernels linear_cross_entropy_kernels{
+    linear_cross_entropy_detail::rows, linear_cross_entropy_detail::column_sums,
+    linear_cross_entropy_detail::rescale};
+
+}  // namespace heddle::cpu::HEDDLE_ISA

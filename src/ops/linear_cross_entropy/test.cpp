@@ -1,0 +1,120 @@
+#include "harness/harness.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.kernels.h"
+#include "ops/support/product.h"
+
+namespace heddle::harness {
+namespace {
+
+using ops::CrossEntropyOptions;
+using ops::Reduction;
+
+constexpr std::int64_t kIgnored = -100;
+
+// Targets in [0, classes), every `gap`-th one ignored.
+In targets(const Shape& shape, std::int64_t classes, std::int64_t gap, DType dtype = DType::i64) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < elements_of(shape); ++i)
+    values.push_back(
+        static_cast<double>(gap > 0 && i % gap == gap - 1 ? kIgnored : i * 7919 % classes));
+  return given_index(shape, values, dtype);
+}
+
+void add_given(const std::string& name, const Shape& shape, const In& t,
+               const CrossEntropyOptions& options = {}) {
+  Case c;
+  c.op = "linear_cross_entropy";
+  c.name = "logits: " + name;
+  c.inputs = {act(shape), t};
+  c.run = [options](std::span<const Tensor> in) {
+    return Tensors{ops::cross_entropy(in[0], in[1], options)};
+  };
+  c.reference = [options](std::span<const Tensor> in) {
+    return Tensors{ops::reference::cross_entropy(in[0], in[1], options)};
+  };
+  c.reduction = std::max<std::int64_t>(shape.back(), 1);
+  add_case(c);
+}
+
+struct Classifier {
+  Shape x;  // [..., K]
+  std::int64_t classes = 1;
+  bool bias = true;
+};
+
+void add_fused(const std::string& name, const Classifier& k, const In& t,
+               const CrossEntropyOptions& options = {}) {
+  Case c;
+  c.op = "linear_cross_entropy";
+  c.name = name;
+  c.inputs = {act(k.x), t, param({k.classes, k.x.back()})};
+  if (k.bias) c.inputs.push_back(param({k.classes}));
+  const auto call = [options](auto op) {
+    return [options, op](std::span<const Tensor> in) {
+      return Tensors{op(in[0], in[2], in.size() > 3 ? in[3] : Tensor(), in[1], options)};
+    };
+  };
+  c.run = call(ops::linear_cross_entropy);
+  c.reference = call(ops::reference::linear_cross_entropy);
+  c.reduction = std::max({k.classes, k.x.back(), t.shape.empty() ? 1 : elements_of(t.shape)});
+  // bf16 rounds the weight: logits of size √K are off by a part of √K·2⁻⁹, and exp() makes that a
+  // relative error of every softmax term.
+  c.slack = 4;
+  add_case(c);
+}
+
+const bool registered = [] {
+  const CrossEntropyOptions smooth{kIgnored, 0.1, Reduction::mean};
+  const CrossEntropyOptions summed{kIgnored, 0, Reduction::sum};
+  add_given("one row", {5}, targets({}, 5, 0));
+  add_given("one class", {3, 1}, targets({3}, 1, 0));
+  add_given("odd", {7, 13}, targets({7}, 13, 3));
+  add_given("i32", {7, 13}, targets({7}, 13, 3, DType::i32));
+  add_given("two dimensions of rows", {2, 3, 35}, targets({2, 3}, 35, 4));
+  add_given("smoothed", {7, 13}, targets({7}, 13, 3), smooth);
+  add_given("summed", {7, 13}, targets({7}, 13, 3), summed);
+  add_given("all ignored", {3, 5}, targets({3}, 5, 1));
+  add_given("no rows", {0, 5}, targets({0}, 5, 0));
+  add_given("several pieces", {70, 600}, targets({70}, 600, 5), {kIgnored, 0.2, Reduction::sum});
+
+  add_fused("one row", {{4}, 5}, targets({}, 5, 0));
+  add_fused("odd", {{7, 6}, 13}, targets({7}, 13, 3));
+  add_fused("i32, no bias", {{7, 6}, 13, false}, targets({7}, 13, 3, DType::i32));
+  add_fused("smoothed", {{2, 4, 6}, 35}, targets({2, 4}, 35, 3), smooth);
+  add_fused("summed", {{7, 6}, 13}, targets({7}, 13, 3), summed);
+  add_fused("all ignored", {{3, 4}, 5}, targets({3}, 5, 1));
+  add_fused("no rows", {{0, 4}, 5}, targets({0}, 5, 0));
+  // 256 rows at a time, and vocabularies above one vector's worth of everything.
+  add_fused("several chunks", {{520, 3}, 4100}, targets({520}, 4100, 7), smooth);
+
+  using K = cpu::LinearCrossEntropyKernels;
+  add_kernel_mutant<K>("linear_cross_entropy", "the gradient is not smoothed", [](K& k) {
+    k.rows = [](const cpu::CrossEntropyArgs& a) noexcept {
+      cpu::CrossEntropyArgs b = a;
+      if (b.gradient != nullptr && b.smoothing != 0) b.smoothing = 0;
+      sound<K>().rows(b);
+    };
+  });
+  add_kernel_mutant<K>("linear_cross_entropy", "the bias gradient is that of the last chunk",
+                       [](K& k) {
+                         k.column_sums = [](const cpu::ColumnSumArgs& a) noexcept {
+                           cpu::ColumnSumArgs b = a;
+                           b.accumulate = false;
+                           sound<K>().column_sums(b);
+                         };
+                       });
+  add_kernel_mutant<K>("linear_cross_entropy", "the loss's own gradient is taken for 1",
+                       [](K& k) { k.rescale = [](const cpu::RescaleArgs&) noexcept {}; });
+  add_kernel_mutant<K>("linear_cross_entropy", "the mean's divisor is missing in the gradient",
+                       [](K& k) {
+                         k.rows = [](const cpu::CrossEntropyArgs& a) noexcept {
+                           cpu::CrossEntropyArgs b = a;
+                           b.scale = 1;
+                           sound<K>().rows(b);
+                         };
+                       });
+  return true;
+}();
+
+}  // namespace
+}  // namespace heddle::harness
