@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/dtype.h"
+#include "heddle/random.h"
+
+namespace heddle::cpu {
+
+// y[i] = x[i] · scale where word i of the key's stream is at least `threshold`, else 0.
+struct DropoutArgs {
+  DType dtype = DType::f32;
+  std::int64_t count = 0;
+  std::uint32_t threshold = 0;
+  double scale = 1;
+  RandomKey key;
+  const void* x = nullptr;
+  void* y = nullptr;
+};
+
+struct DropoutKernels {
+  void (*forward)(const DropoutArgs& args) noexcept;  // the gradient is the same, of dy
+};
+
+}  // namespace heddle::cpu
