@@ -70,6 +70,7 @@ class BlockProduct {
       for (std::int64_t row = range_.row_begin; row < range_.row_end; row += L::kRows) {
         const std::int64_t rows = L::min(L::kRows, range_.row_end - row);
         Sum* tile = keep ? waiting : local;
+        if (last) finish_.prefetch(row, rows, column, columns);
         MicroTable<Ops>::get(rows, columns)(L::units(depth), a, b, tile, add);
         if (last) finish_.tile(tile, row, rows, column, columns);
         a += L::a_panel(depth);

@@ -11,6 +11,25 @@
 
 namespace heddle::cpu {
 
+// `count` elements of a vector, all or fewer. The two cases are apart, because a copy of variable
+// size is a loop of bytes or a call, and nearly all vectors are whole.
+template <class Ops, class Vector, class T>
+void load_elements(Vector& v, const T* p, std::int64_t count) noexcept {
+  if (count >= Ops::kLanes) {
+    std::memcpy(&v, p, sizeof v);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) v[i] = p[i];
+  }
+}
+template <class Ops, class Vector, class T>
+void store_elements(T* p, const Vector& v, std::int64_t count) noexcept {
+  if (count >= Ops::kLanes) {
+    std::memcpy(p, &v, sizeof v);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) p[i] = v[i];
+  }
+}
+
 // Vectors of sums from and to memory of type T (float, double or bf16); `count` elements exist.
 template <class Ops, class T>
 struct SumMemory {
@@ -18,12 +37,10 @@ struct SumMemory {
 
   static Vec load(const T* p, std::int64_t count) noexcept {
     Vec v{};
-    std::memcpy(&v, p, count >= Ops::kLanes ? sizeof v : static_cast<std::size_t>(count) * sizeof(T));
+    load_elements<Ops>(v, p, count);
     return v;
   }
-  static void store(T* p, Vec v, std::int64_t count) noexcept {
-    std::memcpy(p, &v, count >= Ops::kLanes ? sizeof v : static_cast<std::size_t>(count) * sizeof(T));
-  }
+  static void store(T* p, Vec v, std::int64_t count) noexcept { store_elements<Ops>(p, v, count); }
 };
 
 template <class Ops>
@@ -34,7 +51,7 @@ struct SumMemory<Ops, bf16> {
 
   static Vec load(const bf16* p, std::int64_t count) noexcept {
     Halves h{};
-    std::memcpy(&h, p, count >= Ops::kLanes ? sizeof h : static_cast<std::size_t>(count) * 2);
+    load_elements<Ops>(h, &p->bits, count);
     return reinterpret_cast<Vec>(__builtin_convertvector(h, Bits) << 16);
   }
   // Integer rounding, not vcvtneps2bf16: that one flushes denormals.
@@ -43,8 +60,7 @@ struct SumMemory<Ops, bf16> {
     const Bits rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
     const Bits nan = (u >> 16) | 0x40u;
     const Bits chosen = (u & 0x7fffffffu) > 0x7f800000u ? nan : rounded;
-    const Halves h = __builtin_convertvector(chosen, Halves);
-    std::memcpy(p, &h, count >= Ops::kLanes ? sizeof h : static_cast<std::size_t>(count) * 2);
+    store_elements<Ops>(&p->bits, __builtin_convertvector(chosen, Halves), count);
   }
 };
 
@@ -82,6 +98,16 @@ struct Finish {
   bool plain() const noexcept {
     return bias == nullptr && pre_activation == nullptr && residual == nullptr &&
            activation == Activation::none && !accumulate;
+  }
+
+  // Asks for the lines of C that tile() will write, early enough to hide their way from memory.
+  void prefetch(std::int64_t row, std::int64_t rows, std::int64_t column,
+                std::int64_t columns) const noexcept {
+    constexpr auto kPerLine = static_cast<std::int64_t>(kLineBytes / sizeof(C));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const C* line = c + (row + r) * c_stride + column;
+      for (std::int64_t i = 0; i < columns; i += kPerLine) __builtin_prefetch(line + i, 1);
+    }
   }
 
   // `tile` holds rows of kColumns sums.

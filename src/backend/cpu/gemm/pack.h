@@ -94,18 +94,24 @@ struct Packer {
   static void a_panel(const PackSource<Ops, Source>& source, std::int64_t row,
                       std::int64_t rows_left, std::int64_t k, std::int64_t depth,
                       Element* to) noexcept {
-    const std::int64_t rows = L::min(L::kRows, rows_left);
-    for (std::int64_t done = 0; done < depth; done += L::kLineElements) {
-      const std::int64_t count = L::min(L::kLineElements, depth - done);
-      if (source.outer_stride == 1 && source.k_stride != 1) {
-        a_line_transposed(source, row, rows_left, k + done, count, to);
-      } else {
-        for (std::int64_t r = 0; r < rows; ++r)
-          line_along_k(source.at(row + r, k + done), source.k_stride, count,
-                       to + r * L::kLineElements);
-      }
-      to += L::kRows * L::kLineElements;
+    constexpr std::int64_t kLine = L::kLineElements;
+    if (source.outer_stride == 1 && source.k_stride != 1) {
+      for (std::int64_t done = 0; done < depth; done += kLine)
+        a_line_transposed(source, row, rows_left, k + done, L::min(kLine, depth - done),
+                          to + done * L::kRows);
+      return;
     }
+    // All rows in step, so that many lines are on their way from memory at once; the processor's
+    // own prefetching does not follow twelve rows.
+    constexpr std::int64_t kAhead = 4 * kLineBytes / static_cast<std::int64_t>(sizeof(Source));
+    const std::int64_t rows = L::min(L::kRows, rows_left);
+    for (std::int64_t done = 0; done < depth; done += kLine)
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const Source* from = source.at(row + r, k + done);
+        __builtin_prefetch(from + kAhead);
+        line_along_k(from, source.k_stride, L::min(kLine, depth - done),
+                     to + done * L::kRows + r * kLine);
+      }
   }
 
   template <class Source>
