@@ -34,7 +34,7 @@ SOURCES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
 
 def is_test(path: str) -> bool:
     name = path.rsplit("/", 1)[-1]
-    return name.startswith("test") or path.startswith(("tests/", "bench/"))
+    return name.startswith("test")
 
 
 def place(path: str):
