@@ -1,0 +1,29 @@
+// Adam with decoupled weight decay (Loshchilov and Hutter 2019), one parameter in one pass.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/tensor.h"
+
+namespace heddle::ops {
+
+struct AdamWOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  std::int64_t step = 1;  // from 1: corrects the bias of m and v, which start at 0
+  double grad_scale = 1;  // multiplies the gradient: clipping, loss scale
+};
+
+// In place, as PyTorch computes it:
+//   g = grad_scale · grad
+//   w = w · (1 - lr·weight_decay)
+//   m = m + (1 - beta1)·(g - m)
+//   v = beta2·v + (1 - beta2)·g²
+//   w = w - lr/(1 - beta1^step) · m / (√v / √(1 - beta2^step) + eps)
+// weight: f32 or f64, contiguous; grad, m and v like it. Not recorded.
+void adamw(Tensor& weight, const Tensor& grad, Tensor& m, Tensor& v, const AdamWOptions& options);
+
+}  // namespace heddle::ops

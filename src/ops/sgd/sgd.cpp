@@ -1,0 +1,61 @@
+#include "ops/sgd/sgd.h"
+
+#include <cmath>
+#include <string>
+
+#include "ops/sgd/sgd.kernels.h"
+#include "ops/support/in_place.h"
+#include "ops/support/op.h"
+
+namespace heddle::ops {
+
+namespace {
+
+void check_number(const char* name, bool ok, const char* expected, double got) {
+  check_condition(ok && std::isfinite(got), "sgd", name, expected, std::to_string(got));
+}
+
+void check_options(const SgdOptions& o) {
+  check_number("lr", o.lr >= 0, "0 or more", o.lr);
+  check_number("momentum", o.momentum >= 0, "0 or more", o.momentum);
+  check_number("weight_decay", o.weight_decay >= 0, "0 or more", o.weight_decay);
+  check_number("grad_scale", true, "a finite number", o.grad_scale);
+  check_condition(!o.nesterov || o.momentum > 0, "sgd", "nesterov", "a momentum above 0 beside it",
+                  "momentum 0");
+}
+
+}  // namespace
+
+void sgd(Tensor& weight, const Tensor& gradient, Tensor& buffer, const SgdOptions& options) {
+  check_options(options);
+  check_in_place({"sgd", "weight", weight});
+  if (weight.dtype() == DType::bf16)
+    fail(ErrorCode::dtype_mismatch, "sgd", "argument weight", "f32 or f64", weight.describe());
+  check_like({"sgd", "grad", gradient}, weight);
+  const bool momentum = options.momentum > 0;
+  if (momentum) {
+    check_like({"sgd", "buffer", buffer}, weight);
+    check_in_place({"sgd", "buffer", buffer});
+  } else {
+    check_condition(!buffer.defined(), "sgd", "buffer", "an undefined tensor without momentum",
+                    buffer.describe());
+  }
+  const Tensor grad = dense(gradient);
+  if (!launch(weight,
+              {(momentum ? 6 : 4) * count_of(weight), (momentum ? 5 : 3) * bytes_of(weight)}))
+    return;
+  cpu::SgdArgs args;
+  args.dtype = weight.dtype();
+  args.count = weight.elements();
+  args.lr = options.lr;
+  args.momentum = options.momentum;
+  args.weight_decay = options.weight_decay;
+  args.grad_scale = options.grad_scale;
+  args.nesterov = options.nesterov;
+  args.grad = grad.raw();
+  args.weight = weight.mutable_raw();
+  args.buffer = momentum ? buffer.mutable_raw() : nullptr;
+  kernels<cpu::SgdKernels>().step(args);
+}
+
+}  // namespace heddle::ops
