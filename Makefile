@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
-ARGS ?= demo
+ARGS ?=
 
 .PHONY: help setup tools build run test quick asan tsan clang bench format check-format tidy check install clean
 
@@ -25,9 +25,14 @@ endef
 build: setup ## build everything, optimised, in build/release
 	$(call cmake-build,release)
 
-run: setup ## build Heddle and run its demo (ARGS="..." for another command)
+# Verses of the King James Bible, one a line, from Debian's package: a real text for the first run.
+build/data/kjv.txt:
+	@mkdir -p $(@D)
+	@bible -l100000 ge1:1-re22:21 | sed -nE 's/^ +[0-9]+ //p' > $@.part && mv $@.part $@
+
+run: setup build/data/kjv.txt ## build Heddle and train a small decoder on real text (ARGS="..." to vary)
 	$(call cmake-build,release)
-	@build/release/heddle $(ARGS)
+	@build/release/example_byte_decoder build/data/kjv.txt $(ARGS)
 
 test: build ## build and run all tests
 	@ctest --preset release

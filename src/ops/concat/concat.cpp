@@ -83,7 +83,7 @@ std::vector<Tensor> split(const Tensor& x, std::span<const std::int64_t> sizes, 
     total += size;
   }
   if (total != x.shape()[d])
-    fail(ErrorCode::shape_mismatch, "split", "the sum of sizes",
+    fail(ErrorCode::shape_mismatch, "split", "argument sizes: their sum",
          std::to_string(x.shape()[d]) + ", the size of dimension " + std::to_string(d),
          std::to_string(total));
   std::vector<Tensor> parts;
