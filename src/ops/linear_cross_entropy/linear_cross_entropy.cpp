@@ -16,12 +16,16 @@ namespace {
 
 using Kernels = cpu::LinearCrossEntropyKernels;
 
-// Rows of one chunk: 4 MiB of f32 logits for vocabularies up to 4096. Above that the logits grow
-// with the vocabulary, because fewer than 256 rows would make the products wait for memory: each
-// chunk reads the packed weight twice and adds to the weight's gradient once.
+// Rows of one chunk, about evenly cut: 4 MiB of f32 logits for vocabularies up to 2048. Above that
+// the logits grow with the vocabulary, because fewer than 512 rows would make the products wait for
+// memory: each chunk reads the packed weight twice and adds to the weight's gradient once.
 std::int64_t logits_rows(std::int64_t rows, std::int64_t classes) {
-  const std::int64_t fit = (std::int64_t{1} << 20) / std::max<std::int64_t>(classes, 1);
-  return std::min(rows, std::max<std::int64_t>(fit, 256));
+  constexpr std::int64_t kLogits = std::int64_t{1} << 20, kLeast = 512, kWhole = 32;
+  const std::int64_t most =
+      std::max<std::int64_t>(kLogits / std::max<std::int64_t>(classes, 1), kLeast);
+  const std::int64_t chunks = std::max<std::int64_t>((rows + most - 1) / most, 1);
+  const std::int64_t even = (rows + chunks - 1) / chunks;
+  return std::min(rows, (even + kWhole - 1) / kWhole * kWhole);
 }
 
 void check_options(const char* op, const CrossEntropyOptions& options) {
@@ -236,10 +240,12 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   Tensor loss = Tensor::empty({}, compute, x.device());
   if (tracked({&x})) f.dx = Tensor::empty({rows, k}, x.dtype(), x.device());
   {
-    // f32 also for a weight in bf16: chunks are added up. Zeros, for the case of no row at all.
+    // f32 also for a weight in bf16: chunks are added up. Without any chunk nothing else is
+    // written.
     const PurposeScope scope(Purpose::gradients);
-    if (tracked({&weight})) f.dw = Tensor::zeros({classes, k}, compute, x.device());
-    if (tracked({&bias})) f.dbias = Tensor::zeros({classes}, compute, x.device());
+    const auto make = rows == 0 ? Tensor::zeros : Tensor::empty;
+    if (tracked({&weight})) f.dw = make({classes, k}, compute, x.device());
+    if (tracked({&bias})) f.dbias = make({classes}, compute, x.device());
   }
   allocate_workspace(f, weight, chunk);
   if (launch(loss, fused_cost(f, weight, chunk))) {

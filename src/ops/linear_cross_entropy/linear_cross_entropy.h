@@ -27,7 +27,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 // cross_entropy(x · weightᵀ + bias, targets) without ever holding all logits.
 //
 // x is [..., K], weight [V, K], bias [V] or undefined, with the types that linear() takes; logits
-// are f32 beside bf16. Rows are taken in chunks of at least 256 (see logits_rows()); the logits of
+// are f32 beside bf16. Rows are taken in chunks of at least 512 (see logits_rows()); the logits of
 // one chunk exist at a time.
 //
 // On a tape, the gradients of x, weight and bias are made in the forward pass, chunk by chunk while

@@ -84,8 +84,8 @@ const bool registered = [] {
   add_fused("summed", {{7, 6}, 13}, targets({7}, 13, 3), summed);
   add_fused("all ignored", {{3, 4}, 5}, targets({3}, 5, 1));
   add_fused("no rows", {{0, 4}, 5}, targets({0}, 5, 0));
-  // 256 rows at a time, and vocabularies above one vector's worth of everything.
-  add_fused("several chunks", {{520, 3}, 4100}, targets({520}, 4100, 7), smooth);
+  // 352 rows at a time, and the rest.
+  add_fused("several chunks", {{690, 3}, 2100}, targets({690}, 2100, 7), smooth);
 
   using K = cpu::LinearCrossEntropyKernels;
   add_kernel_mutant<K>("linear_cross_entropy", "the gradient is not smoothed", [](K& k) {

@@ -72,7 +72,7 @@ TEST(CrossEntropy, LogitsAreNeverAllInMemory) {
   const std::int64_t before = memory_use(Device::meta).live;
   Tape tape;
   tape.backward(ops::linear_cross_entropy(x, w, {}, t));
-  EXPECT_LT(memory_use(Device::meta).peak - before, std::int64_t{150} << 20);
+  EXPECT_LT(memory_use(Device::meta).peak - before, std::int64_t{250} << 20);
 }
 
 }  // namespace
