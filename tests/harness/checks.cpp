@@ -84,8 +84,8 @@ void compare_all(const std::string& where, const Case& c, DType dtype, const Eva
   }
   for (std::size_t i = 0; i < e.outputs.size(); ++i) {
     const Tensor& y = e.outputs[i];
-    compare(where + " output " + std::to_string(i), y, t.outputs[i],
-            tolerance(c, dtype, y.dtype()), faults);
+    compare(where + " output " + std::to_string(i), y, t.outputs[i], tolerance(c, dtype, y.dtype()),
+            faults);
   }
   for (std::size_t i = 0; i < e.grads.size(); ++i)
     if (e.grads[i].defined() || t.grads[i].defined())
@@ -124,7 +124,7 @@ double difference(const Case& c, const std::vector<std::vector<double>>& values,
     return (moved(c, values, which, direction, h) - moved(c, values, which, direction, -h)) /
            (2 * h);
   };
-  const double h = 1e-3 / std::sqrt(1.0 + static_cast<double>(direction.size()) / 16);
+  const double h = c.step / std::sqrt(1.0 + static_cast<double>(direction.size()) / 16);
   return (4 * central(h / 2) - central(h)) / 3;
 }
 

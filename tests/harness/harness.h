@@ -1,6 +1,6 @@
-// The op harness. An op's test.cpp holds a table of cases; from it the harness runs every check over
-// every instruction set, element type, memory layout and thread count. See docs/architecture.md,
-// "How ops are proved".
+// The op harness. An op's test.cpp holds a table of cases; from it the harness runs every check
+// over every instruction set, element type, memory layout and thread count. See
+// docs/architecture.md, "How ops are proved".
 #pragma once
 
 #include <functional>
@@ -16,25 +16,25 @@ namespace heddle::harness {
 
 // What an input of a case is filled with.
 enum class Fill {
-  normal,         // standard normal
-  positive,       // 0.5 to 2
-  off_zero,       // normal, but no closer to 0 than 0.1 (for functions with a kink there)
-  index,          // integers in [0, bound)
-  given,          // the values of the case
+  normal,    // standard normal
+  positive,  // 0.5 to 2
+  off_zero,  // normal, but no closer to 0 than 0.1 (for functions with a kink there)
+  index,     // integers in [0, bound)
+  given,     // the values of the case
 };
 
 struct In {
   Shape shape;
   Fill fill = Fill::normal;
-  bool parameter = false;   // stays f32 when the activations are bf16
+  bool parameter = false;  // stays f32 when the activations are bf16
   bool differentiable = true;
-  std::int64_t bound = 0;   // of indices
+  std::int64_t bound = 0;  // of indices
   DType index_dtype = DType::i64;
   std::vector<double> values;  // Fill::given
 };
 
-In act(Shape shape, Fill fill = Fill::normal);     // an activation: takes the type under test
-In param(Shape shape, Fill fill = Fill::normal);   // a parameter: f32, f64 in f64
+In act(Shape shape, Fill fill = Fill::normal);    // an activation: takes the type under test
+In param(Shape shape, Fill fill = Fill::normal);  // a parameter: f32, f64 in f64
 In index(Shape shape, std::int64_t bound, DType dtype = DType::i64);
 In given_index(Shape shape, std::vector<double> values, DType dtype = DType::i64);
 In constant(In in);  // the same, but nobody asks for its gradient
@@ -46,10 +46,11 @@ struct Case {
   std::string op;    // as in ops.def
   std::string name;  // unique within the op
   std::vector<In> inputs;
-  Fn run;            // the op
-  Fn reference;      // its definition; called with f64 tensors only
+  Fn run;                      // the op
+  Fn reference;                // its definition; called with f64 tensors only
   std::int64_t reduction = 1;  // how many terms an output element sums: widens the tolerance
   double slack = 1;            // further widening, with a reason beside it
+  double step = 1e-3;          // of finite differences; smaller where kinks are close together
   bool gradient = true;        // false: the op has none
   bool bf16 = true;            // false: the op does not take bf16
   bool strided = true;         // false: inputs must be contiguous (in-place ops)
@@ -95,10 +96,10 @@ void add_kernel_mutant(std::string op, std::string name, void (*change)(K&)) {
 // One string for every fault found; empty when all is well.
 using Faults = std::vector<std::string>;
 
-Faults check_float64(const Case& c);    // the op in f64 against its definition
-Faults check_gradient(const Case& c);   // vjp in f64 against differences of the definition
-Faults check_kernels(const Case& c);    // every isa × dtype × layout, forward and gradient, guarded
-Faults check_threads(const Case& c);    // 1, 2, 3, 8 threads: the same bits
-Faults check_meta(const Case& c);       // shapes, types and peak bytes on the meta device
+Faults check_float64(const Case& c);   // the op in f64 against its definition
+Faults check_gradient(const Case& c);  // vjp in f64 against differences of the definition
+Faults check_kernels(const Case& c);   // every isa × dtype × layout, forward and gradient, guarded
+Faults check_threads(const Case& c);   // 1, 2, 3, 8 threads: the same bits
+Faults check_meta(const Case& c);      // shapes, types and peak bytes on the meta device
 
 }  // namespace heddle::harness

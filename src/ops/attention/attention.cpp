@@ -1,0 +1,307 @@
+#include "ops/attention/attention.h"
+
+#include <cmath>
+#include <string>
+
+#include "backend/cpu/threads.h"
+#include "ops/attention/attention.kernels.h"
+#include "ops/attention/mask.h"
+#include "ops/reduce/reduce.h"
+#include "ops/support/op.h"
+
+namespace heddle::ops {
+
+namespace {
+
+using cpu::AttentionShape;
+
+// Everything a call needs, checked and dense.
+struct Call {
+  const char* op = "";
+  AttentionShape shape;
+  AttentionOptions options;  // with its default scale filled in
+  bool additive = false;
+  Tensor q, k, v, w;  // w: weight of the additive score
+  Tensor bias, sinks;
+  Tensor intervals;  // visible keys of each query, [2, B, Tq]
+};
+
+DType compute_dtype(const Tensor& x) { return parameter_dtype(x); }
+
+void check_options(const char* op, const AttentionOptions& o, const Call& c) {
+  const auto number = [](double v) { return std::to_string(v); };
+  check_condition(std::isfinite(o.scale), op, "scale", "a finite number", number(o.scale));
+  check_condition(o.softcap >= 0 && std::isfinite(o.softcap), op, "softcap",
+                  "0 (none) or a positive number", number(o.softcap));
+  check_condition(o.dropout >= 0 && o.dropout < 1, op, "dropout", "0 or more and below 1",
+                  number(o.dropout));
+  const AttentionShape& s = c.shape;
+  if (o.relative_bias.defined())
+    check_parameter({op, "relative_bias", o.relative_bias}, c.q,
+                    {s.heads, std::max<std::int64_t>(s.queries + s.keys - 1, 0)});
+  if (o.sinks.defined()) {
+    check_parameter({op, "sinks", o.sinks}, c.q, {s.heads});
+    check_condition(o.normaliser == Normaliser::softmax, op, "sinks",
+                    "the softmax normaliser: a sink takes part in its sum", "relu");
+  }
+}
+
+AttentionShape checked_shape(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
+  check_compute({op, "q", q});
+  check_rank({op, "q", q}, 4);
+  for (const auto& [name, t] : {std::pair<const char*, const Tensor&>{"k", k}, {"v", v}}) {
+    check_dtype({op, name, t}, q.dtype());
+    check_rank({op, name, t}, 4);
+    check_same_device({op, name, t}, q);
+  }
+  AttentionShape s{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3)};
+  check_shape({op, "k", k}, {s.batch, s.keys, s.key_heads, s.width});
+  check_shape({op, "v", v}, {s.batch, s.keys, s.key_heads, s.value_width});
+  check_condition(
+      s.key_heads > 0 && s.heads % s.key_heads == 0, op, "k",
+      "a number of key heads that divides the " + std::to_string(s.heads) + " query heads",
+      std::to_string(s.key_heads));
+  return s;
+}
+
+AttentionSizes sizes_of(const AttentionShape& s) { return {s.batch, s.queries, s.keys}; }
+
+Tensor workspace(const Shape& shape, DType dtype, Device device) {
+  const PurposeScope scope(Purpose::workspace);
+  return Tensor::empty(shape, dtype, device);
+}
+
+Tensor packed(const cpu::GemmPath& gemm, std::int64_t count, std::int64_t k, std::int64_t n,
+              Device device) {
+  const auto bytes = static_cast<std::int64_t>(gemm.packed_bytes(k, n));
+  return workspace({count, bytes}, DType::u8, device);
+}
+
+void* pointer(Tensor& t) { return t.defined() ? t.mutable_raw() : nullptr; }
+const void* pointer_to(const Tensor& t) { return t.defined() ? t.raw() : nullptr; }
+
+// Buffers of one kernel call. They are made on every device alike; args() fills in the pointers.
+class Buffers {
+ public:
+  Buffers(const Call& c, bool backward)
+      : gemm_(cpu::gemm_path(cpu::current_isa(), c.q.dtype())), call_(c) {
+    const AttentionShape& s = c.shape;
+    const Device device = c.q.device();
+    const std::int64_t keys = s.batch * s.key_heads * cpu::key_blocks(s.keys);
+    if (!c.additive) k = packed(gemm_, keys, s.width, cpu::kKeyBlock, device);
+    if (!backward) v = packed(gemm_, keys, cpu::kKeyBlock, s.value_width, device);
+    scratch_bytes_ =
+        cpu::attention_scratch_bytes(s, static_cast<std::int64_t>(size_of(compute_dtype(c.q))));
+    scratch = workspace({cpu::thread_count(), scratch_bytes_}, DType::u8, device);
+  }
+
+  const cpu::GemmPath& gemm() const { return gemm_; }
+
+  cpu::AttentionArgs args() {
+    const Call& c = call_;
+    cpu::AttentionArgs a;
+    a.shape = c.shape;
+    a.dtype = c.q.dtype();
+    a.relu = c.options.normaliser == Normaliser::relu;
+    a.additive = c.additive;
+    a.scale = c.options.scale;
+    a.softcap = c.options.softcap;
+    a.dropout = c.options.dropout;
+    a.key = c.options.key;
+    a.q = c.q.raw();
+    a.k = c.k.raw();
+    a.v = c.v.raw();
+    a.score_weight = pointer_to(c.w);
+    a.relative_bias = pointer_to(c.bias);
+    a.sinks = pointer_to(c.sinks);
+    a.first_key = c.intervals.data<std::int32_t>();
+    a.last_key = a.first_key + c.shape.batch * c.shape.queries;
+    a.gemm = &gemm_;
+    a.packed_k = pointer(k);
+    a.packed_v = pointer(v);
+    a.scratch = pointer(scratch);
+    a.scratch_bytes = scratch_bytes_;
+    return a;
+  }
+
+  Tensor k, v, scratch;
+
+ private:
+  const cpu::GemmPath& gemm_;
+  const Call& call_;
+  std::int64_t scratch_bytes_ = 0;
+};
+
+// Per visible pair and head: two products forward (D and E multiply-adds) and about ten operations
+// of the softmax; five products backward.
+Cost cost_of(const Call& c, bool backward) {
+  const AttentionShape& s = c.shape;
+  const double pairs =
+      visible_pairs(c.options.mask, sizes_of(s), c.intervals) * static_cast<double>(s.heads);
+  const auto width = static_cast<double>(s.width);
+  const auto value = static_cast<double>(s.value_width);
+  const double score = c.additive ? 20 * width : 2 * width;
+  const double tensors = bytes_of(c.q) + bytes_of(c.k) + bytes_of(c.v);
+  if (backward) return {pairs * (3 * score + 4 * value + 20), 3 * tensors};
+  return {pairs * (score + 2 * value + 10), 2 * tensors};
+}
+
+struct Result {
+  Tensor y;        // [B, Tq, H, E]
+  Tensor row_sum;  // [B, H, Tq]
+};
+
+Result forward(const Call& c) {
+  const AttentionShape& s = c.shape;
+  const Device device = c.q.device();
+  Result r{Tensor::empty({s.batch, s.queries, s.heads, s.value_width}, c.q.dtype(), device),
+           Tensor::empty({s.batch, s.heads, s.queries}, compute_dtype(c.q), device)};
+  Buffers buffers(c, false);
+  if (!launch(r.y, cost_of(c, false))) return r;
+  cpu::AttentionArgs args = buffers.args();
+  args.y = r.y.mutable_raw();
+  args.row_sum = r.row_sum.mutable_raw();
+  kernels<cpu::AttentionKernels>().forward(args);
+  return r;
+}
+
+struct Gradients {
+  Tensor q, k, v, w, bias, sinks;
+};
+
+// The second half of the buffers: what only the backward pass packs and sums.
+struct BackwardBuffers {
+  BackwardBuffers(const Call& c, const cpu::GemmPath& gemm) {
+    const AttentionShape& s = c.shape;
+    const Device device = c.q.device();
+    const DType sums = compute_dtype(c.q);
+    const std::int64_t keys = s.batch * s.key_heads * cpu::key_blocks(s.keys);
+    const std::int64_t rows = s.batch * s.heads * cpu::query_blocks(s.queries);
+    vt = packed(gemm, keys, s.value_width, cpu::kKeyBlock, device);
+    dy = packed(gemm, rows, cpu::kQueryBlock, s.value_width, device);
+    if (!c.additive) {
+      k_rows = packed(gemm, keys, cpu::kKeyBlock, s.width, device);
+      q = packed(gemm, rows, cpu::kQueryBlock, s.width, device);
+    }
+    dq_sum = workspace({s.batch, s.heads, s.queries, s.width}, sums, device);
+    delta = workspace({s.batch, s.heads, s.queries}, sums, device);
+    if (c.bias.defined()) bias = workspace({s.batch, s.heads, c.bias.size(1)}, sums, device);
+    if (c.additive) weight = workspace({s.batch, s.heads, s.width}, sums, device);
+    if (c.sinks.defined()) sinks = workspace({s.batch, s.heads}, sums, device);
+  }
+  Tensor vt, k_rows, q, dy, dq_sum, delta, bias, weight, sinks;
+};
+
+Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
+  const Tensor dy = dense(cotangent);
+  Gradients g{empty_like(c.q), empty_like(c.k), empty_like(c.v), {}, {}, {}};
+  Buffers buffers(c, true);
+  BackwardBuffers more(c, buffers.gemm());
+  if (launch(g.q, cost_of(c, true))) {
+    cpu::AttentionBackwardArgs args;
+    args.forward = buffers.args();
+    // Read only in this direction; the struct serves both.
+    args.forward.y = const_cast<void*>(r.y.raw());
+    args.forward.row_sum = const_cast<void*>(r.row_sum.raw());
+    args.dy = dy.raw();
+    args.packed_vt = pointer(more.vt);
+    args.packed_k_rows = pointer(more.k_rows);
+    args.packed_q = pointer(more.q);
+    args.packed_dy = pointer(more.dy);
+    args.dq_sum = pointer(more.dq_sum);
+    args.delta = pointer(more.delta);
+    args.dq = g.q.mutable_raw();
+    args.dk = g.k.mutable_raw();
+    args.dv = g.v.mutable_raw();
+    args.partial_bias = pointer(more.bias);
+    args.partial_weight = pointer(more.weight);
+    args.partial_sinks = pointer(more.sinks);
+    kernels<cpu::AttentionKernels>().backward(args);
+  }
+  if (more.bias.defined()) g.bias = sum(more.bias, 0);
+  if (more.weight.defined()) g.w = sum(more.weight, 0);
+  if (more.sinks.defined()) g.sinks = sum(more.sinks, 0);
+  return g;
+}
+
+// What the tape keeps of a call.
+struct SavedCall {
+  explicit SavedCall(const Call& c, const Result& r)
+      : call(c),
+        q(c.q),
+        k(c.k),
+        v(c.v),
+        w(c.w),
+        bias(c.bias),
+        sinks(c.sinks),
+        y(r.y.detach()),
+        row_sum(r.row_sum) {}
+
+  Call get() const {
+    Call c = call;
+    c.q = q.get();
+    c.k = k.get();
+    c.v = v.get();
+    c.w = w.get();
+    c.bias = bias.get();
+    c.sinks = sinks.get();
+    return c;
+  }
+
+  Call call;
+  Saved q, k, v, w, bias, sinks, y, row_sum;
+};
+
+Tensor dense_or_none(const Tensor& t) { return t.defined() ? dense(t) : t; }
+
+Tensor attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w) {
+  const AttentionOptions& o = c.options;
+  c.q = q;
+  check_options(c.op, o, c);
+  validate_mask(c.op, o.mask, sizes_of(c.shape), q.device());
+  c.q = dense(q);
+  c.k = dense(k);
+  c.v = dense(v);
+  c.w = dense_or_none(w);
+  c.bias = dense_or_none(o.relative_bias);
+  c.sinks = dense_or_none(o.sinks);
+  c.intervals = visible_keys(o.mask, sizes_of(c.shape), q.device());
+  Result r = forward(c);
+  if (tracked({&q, &k, &v, &w, &o.relative_bias, &o.sinks}))
+    record(c.op, {&q, &k, &v, &w, &o.relative_bias, &o.sinks}, {&r.y},
+           [saved = SavedCall(c, r)](VjpContext& context) {
+             const Result result{saved.y.get(), saved.row_sum.get()};
+             const Gradients g = backward(saved.get(), result, context.cotangent());
+             const Tensor* const grads[] = {&g.q, &g.k, &g.v, &g.w, &g.bias, &g.sinks};
+             for (int i = 0; i < 6; ++i)
+               if (context.needs(i)) context.add(i, *grads[i]);
+           });
+  return r.y;
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options) {
+  Call c;
+  c.op = "attention";
+  c.shape = checked_shape(c.op, q, k, v);
+  c.options = options;
+  if (options.scale == 0)
+    c.options.scale = 1 / std::sqrt(std::max(1.0, static_cast<double>(c.shape.width)));
+  return attend(c, q, k, v, {});
+}
+
+Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
+                          const AttentionOptions& options) {
+  Call c;
+  c.op = "additive_attention";
+  c.shape = checked_shape(c.op, q, k, v);
+  check_parameter({c.op, "w", w}, q, {c.shape.heads, c.shape.width});
+  c.options = options;
+  if (options.scale == 0) c.options.scale = 1;
+  c.additive = true;
+  return attend(c, q, k, v, w);
+}
+
+}  // namespace heddle::ops

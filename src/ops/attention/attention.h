@@ -1,0 +1,63 @@
+// Attention in O(N) memory: softmax(scores) · V without the N × N matrix ever being stored.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "heddle/random.h"
+#include "heddle/tensor.h"
+
+namespace heddle::ops {
+
+// How the scores of a row become weights.
+//   softmax  exp(s) / Σ exp(s)
+//   relu     max(s, 0) / Σ max(s, 0); a row without a positive score gives zeros
+enum class Normaliser : std::uint8_t { softmax, relu };
+
+// Which keys a query sees. Everything that is set must allow the key; a row that sees no key gives
+// zeros and zero gradients. Query i stands at position i + first_query, key j at position j.
+struct AttentionMask {
+  bool causal = false;                     // no key behind the query's position ...
+  Tensor prefix_lengths;                   // ... except the first prefix_lengths[b] keys. [B]
+  std::optional<std::int64_t> look_back;   // at most so many earlier positions (0: only itself)
+  std::optional<std::int64_t> look_ahead;  // at most so many later positions
+  Tensor key_lengths;                      // keys from key_lengths[b] on are padding. [B]
+  Tensor query_documents, key_documents;   // same number on both sides; ascending. [B, Tq], [B, Tk]
+  std::int64_t first_query = 0;            // > 0: the queries continue a cache
+};
+
+struct AttentionOptions {
+  double scale = 0;    // of the scores; 0: 1 / √D
+  double softcap = 0;  // cap · tanh(score / cap) on scaled scores; 0: none
+  Normaliser normaliser = Normaliser::softmax;
+  AttentionMask mask;
+  // Added to the scores by distance: entry (j - i) + Tq - 1 for key j and query i. [H, Tq + Tk - 1]
+  Tensor relative_bias;
+  Tensor sinks;        // a logit per head that is always visible and has no value. [H]
+  double dropout = 0;  // of the weights
+  RandomKey key;       // of the dropout
+};
+
+// y[b, i, h] = Σ_j w(q[b, i, h] · k[b, j, g]) · v[b, j, g], g = h / (H / G)
+//
+// q: [B, Tq, H, D]; k: [B, Tk, G, D]; v: [B, Tk, G, E]; y: [B, Tq, H, E]. H is a multiple of G:
+// neighbouring query heads share a key head. bf16 is multiplied in bf16 and summed in f32; scores,
+// weights' sums and gradients' sums are f32. Saved for the backward pass: q, k, v, y and one number
+// per row.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options = {});
+
+// The same with the score w[h] · tanh(q + k): q: [B, Tq, H, S], k: [B, Tk, G, S], w: [H, S] in f32
+// (f64 beside f64). The tanh work is Tq · Tk · H · S. The scale's default is 1.
+Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
+                          const AttentionOptions& options = {});
+
+// Dense definitions, in plain ops.
+namespace reference {
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options);
+Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
+                          const AttentionOptions& options);
+}  // namespace reference
+
+}  // namespace heddle::ops

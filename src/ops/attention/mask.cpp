@@ -1,0 +1,144 @@
+#include "ops/attention/mask.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ops/copy/copy.h"
+#include "ops/support/check.h"
+
+namespace heddle::ops {
+
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+Integers integers(const Tensor& t) {
+  return t.defined() ? cast(t.detach(), DType::i64).to_vector<std::int64_t>() : Integers();
+}
+
+void check_integers(const char* op, const char* name, const Tensor& t, const Shape& shape,
+                    Device device) {
+  if (!t.defined()) return;
+  check_index({op, name, t});
+  check_shape({op, name, t}, shape);
+  if (t.device() != device)
+    fail(ErrorCode::device_mismatch, op, std::string("argument ") + name,
+         "a tensor on " + std::string(to_string(device)), t.describe());
+}
+
+void check_range(const char* op, const char* name, const Tensor& t, std::int64_t most) {
+  if (!t.defined() || t.device() == Device::meta) return;
+  for (const std::int64_t v : integers(t))
+    check_condition(v >= 0 && v <= most, op, name, "0 to " + std::to_string(most),
+                    std::to_string(v));
+}
+
+void check_ascending(const char* op, const char* name, const Tensor& t) {
+  if (t.device() == Device::meta) return;
+  const Integers v = integers(t);
+  const std::int64_t length = t.size(1);
+  for (std::size_t i = 1; i < v.size(); ++i)
+    check_condition(static_cast<std::int64_t>(i) % length == 0 || v[i - 1] <= v[i], op, name,
+                    "numbers that do not fall along a row: documents lie one behind the other",
+                    std::to_string(v[i - 1]) + " before " + std::to_string(v[i]));
+}
+
+// The mask with its tensors read.
+struct Reader {
+  const AttentionMask& mask;
+  AttentionSizes sizes;
+  Integers lengths, prefixes, query_documents, key_documents;
+
+  Reader(const AttentionMask& m, const AttentionSizes& s, bool with_values) : mask(m), sizes(s) {
+    if (!with_values) return;
+    lengths = integers(m.key_lengths);
+    prefixes = integers(m.prefix_lengths);
+    query_documents = integers(m.query_documents);
+    key_documents = integers(m.key_documents);
+  }
+
+  void document(std::int64_t b, std::int64_t i, std::int64_t& first, std::int64_t& last) const {
+    if (key_documents.empty()) return;
+    const auto begin = key_documents.begin() + b * sizes.keys;
+    const std::int64_t wanted = query_documents[static_cast<std::size_t>(b * sizes.queries + i)];
+    const auto [low, high] = std::equal_range(begin, begin + sizes.keys, wanted);
+    first = std::max<std::int64_t>(first, low - begin);
+    last = std::min<std::int64_t>(last, high - begin);
+  }
+
+  std::pair<std::int64_t, std::int64_t> interval(std::int64_t b, std::int64_t i) const {
+    const std::int64_t position = i + mask.first_query;
+    std::int64_t first = 0;
+    std::int64_t last = sizes.keys;
+    const auto row = static_cast<std::size_t>(b);
+    if (mask.causal) {
+      const std::int64_t prefix = prefixes.empty() ? 0 : prefixes[row];
+      last = std::min(last, std::max(position + 1, prefix));
+    }
+    if (mask.look_back) first = std::max(first, position - *mask.look_back);
+    if (mask.look_ahead) last = std::min(last, position + *mask.look_ahead + 1);
+    if (!lengths.empty()) last = std::min(last, lengths[row]);
+    document(b, i, first, last);
+    return {first, std::max(first, last)};
+  }
+};
+
+}  // namespace
+
+void validate_mask(const char* op, const AttentionMask& m, const AttentionSizes& s, Device device) {
+  check_condition(m.first_query >= 0, op, "first_query", "0 or more",
+                  std::to_string(m.first_query));
+  if (m.look_back)
+    check_condition(*m.look_back >= 0, op, "look_back", "0 or more", std::to_string(*m.look_back));
+  if (m.look_ahead) {
+    check_condition(*m.look_ahead >= 0, op, "look_ahead", "0 or more",
+                    std::to_string(*m.look_ahead));
+    check_condition(!m.causal, op, "look_ahead", "no look_ahead beside a causal mask",
+                    std::to_string(*m.look_ahead));
+  }
+  check_condition(!m.prefix_lengths.defined() || m.causal, op, "prefix_lengths",
+                  "a causal mask, from which the prefix is excepted", "no causal mask");
+  check_condition(m.query_documents.defined() == m.key_documents.defined(), op, "key_documents",
+                  "documents of queries and of keys, or of neither", "one of the two");
+  check_integers(op, "prefix_lengths", m.prefix_lengths, {s.batch}, device);
+  check_integers(op, "key_lengths", m.key_lengths, {s.batch}, device);
+  check_integers(op, "query_documents", m.query_documents, {s.batch, s.queries}, device);
+  check_integers(op, "key_documents", m.key_documents, {s.batch, s.keys}, device);
+  check_range(op, "prefix_lengths", m.prefix_lengths, s.keys);
+  check_range(op, "key_lengths", m.key_lengths, s.keys);
+  if (m.key_documents.defined()) check_ascending(op, "key_documents", m.key_documents);
+}
+
+Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& s, Device device) {
+  Tensor out = Tensor::empty({2, s.batch, s.queries}, DType::i32, device);
+  if (device == Device::meta) return out;
+  const Reader reader(mask, s, true);
+  auto* first = out.mutable_data<std::int32_t>();
+  std::int32_t* last = first + s.batch * s.queries;
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t i = 0; i < s.queries; ++i) {
+      const auto [from, to] = reader.interval(b, i);
+      *first++ = static_cast<std::int32_t>(from);
+      *last++ = static_cast<std::int32_t>(to);
+    }
+  return out;
+}
+
+double visible_pairs(const AttentionMask& mask, const AttentionSizes& s, const Tensor& intervals) {
+  double pairs = 0;
+  if (intervals.device() == Device::cpu) {
+    const std::vector<std::int32_t> v = intervals.to_vector<std::int32_t>();
+    const std::size_t half = v.size() / 2;
+    for (std::size_t i = 0; i < half; ++i) pairs += v[half + i] - v[i];
+    return pairs;
+  }
+  const Reader reader(mask, s, false);
+  for (std::int64_t i = 0; i < s.queries; ++i) {
+    const auto [from, to] = reader.interval(0, i);
+    pairs += static_cast<double>((to - from) * s.batch);
+  }
+  return pairs;
+}
+
+}  // namespace heddle::ops

@@ -1,0 +1,26 @@
+// Masks as intervals: whatever is combined, a query sees the keys of one interval. That is what
+// lets one kernel run every mask, and what makes a window cost O(N · window).
+#pragma once
+
+#include "ops/attention/attention.h"
+
+namespace heddle::ops {
+
+struct AttentionSizes {
+  std::int64_t batch = 0, queries = 0, keys = 0;
+};
+
+// Throws Error when the mask's parts do not fit the sizes or make no sense together.
+void validate_mask(const char* op, const AttentionMask& mask, const AttentionSizes& sizes,
+                   Device device);
+
+// [2, B, Tq] i32: first visible key, and one past the last, of every query; equal: none. On the
+// meta device the tensor is there and its values are not.
+Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& sizes, Device device);
+
+// How many (query, key) pairs of all batches are visible; on the meta device lengths and documents
+// count as absent.
+double visible_pairs(const AttentionMask& mask, const AttentionSizes& sizes,
+                     const Tensor& intervals);
+
+}  // namespace heddle::ops

@@ -1,0 +1,145 @@
+#include "harness/harness.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/attention.kernels.h"
+
+namespace heddle::harness {
+namespace {
+
+using ops::AttentionOptions;
+using ops::Normaliser;
+
+struct Sizes {
+  std::int64_t batch = 2, queries = 5, keys = 5, heads = 4, key_heads = 2, width = 6, value = 5;
+};
+
+struct Spec {
+  std::string name;
+  Sizes s = {};
+  AttentionOptions options = {};
+  bool bias = false;
+  bool sinks = false;
+  bool additive = false;
+};
+
+Tensor integers(const Shape& shape, std::initializer_list<std::int64_t> values) {
+  return Tensor::from<std::int64_t>(shape, values);
+}
+
+// The same options with the mask's tensors on the meta device.
+AttentionOptions on_meta(AttentionOptions o) {
+  for (Tensor* t : {&o.mask.prefix_lengths, &o.mask.key_lengths, &o.mask.query_documents,
+                    &o.mask.key_documents})
+    if (t->defined()) *t = Tensor::empty(t->shape(), t->dtype(), Device::meta);
+  return o;
+}
+
+void add(const Spec& spec) {
+  Case c;
+  c.op = "attention";
+  c.name = spec.name;
+  const Sizes& s = spec.s;
+  c.inputs = {act({s.batch, s.queries, s.heads, s.width}),
+              act({s.batch, s.keys, s.key_heads, s.width}),
+              act({s.batch, s.keys, s.key_heads, s.value})};
+  if (spec.additive) c.inputs.push_back(param({s.heads, s.width}));
+  if (spec.bias) c.inputs.push_back(param({s.heads, s.queries + s.keys - 1}));
+  if (spec.sinks) c.inputs.push_back(param({s.heads}));
+  const auto call = [spec, meta = on_meta(spec.options)](std::span<const Tensor> in, auto dot,
+                                                         auto additive) {
+    AttentionOptions o = in[0].device() == Device::meta ? meta : spec.options;
+    std::size_t at = spec.additive ? 4 : 3;
+    if (spec.bias) o.relative_bias = in[at++];
+    if (spec.sinks) o.sinks = in[at++];
+    return Tensors{spec.additive ? additive(in[0], in[1], in[3], in[2], o)
+                                 : dot(in[0], in[1], in[2], o)};
+  };
+  c.run = [call](std::span<const Tensor> in) {
+    return call(in, ops::attention, ops::additive_attention);
+  };
+  c.reference = [call](std::span<const Tensor> in) {
+    return call(in, ops::reference::attention, ops::reference::additive_attention);
+  };
+  c.reduction = s.keys + s.width;
+  // bf16 rounds the weights and dS before they are multiplied.
+  c.slack = 6;
+  if (spec.options.normaliser == Normaliser::relu) c.step = 1e-6;
+  add_case(c);
+}
+
+const bool registered = [] {
+  add({.name = "plain"});
+  add({.name = "one key", .s = {1, 1, 1, 1, 1, 1, 1}});
+  add({.name = "no keys", .s = {2, 3, 0, 2, 1, 4, 3}});
+  add({.name = "no queries", .s = {2, 0, 3, 2, 1, 4, 3}});
+  add({.name = "cross", .s = {2, 7, 11, 3, 1, 5, 8}});
+  Spec causal{.name = "causal"};
+  causal.options.mask.causal = true;
+  add(causal);
+  Spec tiles{.name = "causal, several tiles", .s = {1, 150, 150, 2, 1, 16, 16}};
+  tiles.options.mask.causal = true;
+  add(tiles);
+  Spec window{.name = "window, several tiles", .s = {1, 140, 140, 2, 2, 8, 24}};
+  window.options.mask.causal = true;
+  window.options.mask.look_back = 9;
+  add(window);
+  Spec around{.name = "look back and ahead", .s = {2, 9, 9, 2, 2, 4, 4}};
+  around.options.mask.look_back = 2;
+  around.options.mask.look_ahead = 1;
+  add(around);
+  Spec padding{.name = "padding, one row empty", .s = {3, 4, 6, 2, 1, 4, 4}};
+  padding.options.mask.key_lengths = integers({3}, {6, 2, 0});
+  add(padding);
+  Spec documents{.name = "documents", .s = {2, 6, 6, 2, 1, 4, 4}};
+  documents.options.mask.causal = true;
+  documents.options.mask.query_documents = integers({2, 6}, {0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 4, 4});
+  documents.options.mask.key_documents = documents.options.mask.query_documents;
+  add(documents);
+  Spec prefix{.name = "prefix", .s = {2, 6, 6, 2, 2, 4, 4}};
+  prefix.options.mask.causal = true;
+  prefix.options.mask.prefix_lengths = integers({2}, {3, 0});
+  add(prefix);
+  Spec cache{.name = "continues a cache", .s = {1, 3, 10, 4, 2, 4, 4}};
+  cache.options.mask.causal = true;
+  cache.options.mask.first_query = 7;
+  cache.options.mask.look_back = 4;
+  add(cache);
+  Spec capped{.name = "softcap, bias, sinks", .s = {2, 9, 7, 4, 2, 6, 5}};
+  capped.options.softcap = 1.5;
+  capped.options.mask.look_back = 5;
+  capped.bias = capped.sinks = true;
+  add(capped);
+  Spec relu{.name = "relu", .s = {2, 8, 9, 4, 2, 6, 5}};
+  relu.options.normaliser = Normaliser::relu;
+  relu.bias = true;
+  add(relu);
+  Spec relu_causal = tiles;
+  relu_causal.name = "relu, causal, several tiles";
+  relu_causal.options.normaliser = Normaliser::relu;
+  add(relu_causal);
+  add({.name = "additive", .s = {2, 5, 7, 4, 2, 3, 5}, .additive = true});
+  Spec additive{.name = "additive, causal, several tiles, bias", .s = {1, 140, 140, 2, 1, 4, 8}};
+  additive.options.mask.causal = true;
+  additive.bias = additive.additive = true;
+  add(additive);
+
+  using K = cpu::AttentionKernels;
+  add_kernel_mutant<K>("attention", "a key too many is seen", [](K& k) {
+    k.forward = [](const cpu::AttentionArgs& a) noexcept {
+      cpu::AttentionArgs b = a;
+      b.first_key = a.first_key;
+      b.scale = a.scale * 1.01;
+      sound<K>().forward(b);
+    };
+  });
+  add_kernel_mutant<K>("attention", "the cap is not differentiated", [](K& k) {
+    k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
+      cpu::AttentionBackwardArgs b = a;
+      b.forward.softcap = 0;
+      sound<K>().backward(b);
+    };
+  });
+  return true;
+}();
+
+}  // namespace
+}  // namespace heddle::harness
