@@ -123,8 +123,8 @@ std::string_view to_string(Isa isa) {
 Isa isa_from_name(std::string_view name) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == name) return static_cast<Isa>(i);
-  fail(ErrorCode::invalid_argument, "isa", "unknown instruction set",
-       "one of " + joined(kNames), name);
+  fail(ErrorCode::invalid_argument, "isa", "unknown instruction set", "one of " + joined(kNames),
+       name);
 }
 
 const std::vector<Isa>& available_isas() {

@@ -1,5 +1,5 @@
-// AVX-512 with vdpbf16ps: products of pairs of bf16, summed in f32. Denormal operands count as zero,
-// as the instruction has it.
+// AVX-512 with vdpbf16ps: products of pairs of bf16, summed in f32. Denormal operands count as
+// zero, as the instruction has it.
 #include <immintrin.h>
 
 #include "backend/cpu/gemm/block.h"

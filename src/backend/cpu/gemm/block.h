@@ -49,12 +49,8 @@ class BlockProduct {
 
  private:
   void pack_a(std::int64_t block) noexcept {
-    const std::int64_t depth = L::depth_of(job_.k, block);
-    Element* to = packed_a_;
-    for (std::int64_t row = range_.row_begin; row < range_.row_end; row += L::kRows) {
-      Packer<Ops>::a_panel(a_, row, job_.m - row, block * L::kBlockDepth, depth, to);
-      to += L::a_panel(depth);
-    }
+    Packer<Ops>::a_panels(a_, range_.row_begin, range_.row_end, job_.m, block * L::kBlockDepth,
+                          L::depth_of(job_.k, block), packed_a_);
   }
 
   void multiply(std::int64_t block, bool add, bool last) noexcept {
@@ -112,7 +108,8 @@ void run_block(const GemmJob& job, const CRange& range, const BlockScratch& scra
 template <class Ops>
 constexpr Kernels make_kernels() {
   using L = Layout<Ops>;
-  static_assert(kBlockColumnBytes % (L::kColumns * static_cast<std::int64_t>(sizeof(typename L::Sum))) == 0);
+  static_assert(
+      kBlockColumnBytes % (L::kColumns * static_cast<std::int64_t>(sizeof(typename L::Sum))) == 0);
   return {.rows = L::kRows,
           .columns = L::kColumns,
           .block_depth = L::kBlockDepth,

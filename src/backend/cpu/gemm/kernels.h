@@ -42,10 +42,10 @@ inline constexpr std::size_t kScratchSumBytes =
     static_cast<std::size_t>(kBlockRows * kBlockColumnBytes);
 
 struct Kernels {
-  std::int64_t rows;         // of the register tile
-  std::int64_t columns;      // of the register tile: the width of a panel of packed B
-  std::int64_t block_depth;  // elements of K in one k-block
-  std::int64_t pair;         // neighbours along K that are packed together: 2 for vdpbf16ps
+  std::int64_t rows;           // of the register tile
+  std::int64_t columns;        // of the register tile: the width of a panel of packed B
+  std::int64_t block_depth;    // elements of K in one k-block
+  std::int64_t pair;           // neighbours along K that are packed together: 2 for vdpbf16ps
   std::int64_t element_bytes;  // of one packed element
   std::int64_t sum_bytes;      // of one accumulator
   void (*pack_b)(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,

@@ -3,8 +3,8 @@
 // K is cut into units: `pair` neighbouring elements that one lane of a multiply-add consumes (one
 // f32, one f64, or two bf16), and into k-blocks of kBlockLines cache lines of units.
 //
-//   packed B   [k-block][panel of kColumns][unit][kColumns]         a row of a panel = kVectors loads
-//   packed A   [panel of kRows][line of kLineUnits units][row][unit in line]
+//   packed B   [k-block][panel of kColumns][unit][kColumns]         a row of a panel = kVectors
+//   loads packed A   [panel of kRows][line of kLineUnits units][row][unit in line]
 //
 // A is read by broadcasts of single units, so it keeps whole cache lines of each row together:
 // packing a row-major A is copying, not transposing. Both are padded with zeros: B to whole panels

@@ -27,8 +27,7 @@ struct MicroKernel {
                                           Vec (&sums)[Rows][Vectors],
                                           std::integer_sequence<int, R...>,
                                           std::integer_sequence<int, V...>) noexcept {
-    const typename Ops::Factor column[Vectors] = {
-        Ops::load(b + V * L::kLanes * L::kPair)...};
+    const typename Ops::Factor column[Vectors] = {Ops::load(b + V * L::kLanes * L::kPair)...};
     (row_step(Ops::broadcast(a + R * L::kLineElements), column, sums[R], Indices<Vectors>{}), ...);
   }
 
@@ -111,8 +110,8 @@ struct MicroKernel {
 template <class Ops>
 struct MicroTable {
   using L = Layout<Ops>;
-  using Function = void (*)(std::int64_t, const typename Ops::Element*, const typename Ops::Element*,
-                            typename Ops::Sum*, bool) noexcept;
+  using Function = void (*)(std::int64_t, const typename Ops::Element*,
+                            const typename Ops::Element*, typename Ops::Sum*, bool) noexcept;
 
   struct Entries {
     Function at[L::kVectors][L::kRows];

@@ -86,25 +86,18 @@ struct Packer {
     }
   }
 
-  // ---- A ------------------------------------------------------------------------------------------
+  // ---- A
+  // ------------------------------------------------------------------------------------------
 
-  // A panel of up to kRows rows × `depth` elements of k; `rows_left` rows exist from `row` on. Lines
-  // of rows that do not exist are left as they are: no kernel reads them.
+  // A row-major or generally strided panel of `rows` rows × `depth` elements of k. Lines of rows
+  // that do not exist are left as they are: no kernel reads them.
   template <class Source>
-  static void a_panel(const PackSource<Ops, Source>& source, std::int64_t row,
-                      std::int64_t rows_left, std::int64_t k, std::int64_t depth,
-                      Element* to) noexcept {
+  static void a_panel(const PackSource<Ops, Source>& source, std::int64_t row, std::int64_t rows,
+                      std::int64_t k, std::int64_t depth, Element* to) noexcept {
     constexpr std::int64_t kLine = L::kLineElements;
-    if (source.outer_stride == 1 && source.k_stride != 1) {
-      for (std::int64_t done = 0; done < depth; done += kLine)
-        a_line_transposed(source, row, rows_left, k + done, L::min(kLine, depth - done),
-                          to + done * L::kRows);
-      return;
-    }
     // All rows in step, so that many lines are on their way from memory at once; the processor's
     // own prefetching does not follow twelve rows.
     constexpr std::int64_t kAhead = 4 * kLineBytes / static_cast<std::int64_t>(sizeof(Source));
-    const std::int64_t rows = L::min(L::kRows, rows_left);
     for (std::int64_t done = 0; done < depth; done += kLine)
       for (std::int64_t r = 0; r < rows; ++r) {
         const Source* from = source.at(row + r, k + done);
@@ -112,6 +105,38 @@ struct Packer {
         line_along_k(from, source.k_stride, L::min(kLine, depth - done),
                      to + done * L::kRows + r * kLine);
       }
+  }
+
+  // The panels of the rows [begin, end) of `all`, one after the other.
+  template <class Source>
+  static void a_panels(const PackSource<Ops, Source>& source, std::int64_t begin, std::int64_t end,
+                       std::int64_t all, std::int64_t k, std::int64_t depth, Element* to) noexcept {
+    constexpr std::int64_t kLine = L::kLineElements;
+    const std::int64_t panel = L::a_panel(depth);
+    if (source.outer_stride != 1 || source.k_stride == 1) {
+      for (std::int64_t row = begin; row < end; row += L::kRows, to += panel)
+        a_panel(source, row, L::min(L::kRows, end - row), k, depth, to);
+      return;
+    }
+    // Transposed: a line of k for all panels, while the source's cache lines, which belong to
+    // several panels, are at hand. Their distance is often a multiple of a page, so that caches do
+    // not keep them for long.
+    for (std::int64_t done = 0; done < depth; done += kLine) {
+      const std::int64_t count = L::min(kLine, depth - done);
+      prefetch_rows(source, begin, end, k + done + kLine, L::min(kLine, depth - done - kLine));
+      Element* line = to + done * L::kRows;
+      for (std::int64_t row = begin; row < end; row += L::kRows, line += panel)
+        a_line_transposed(source, row, all - row, k + done, count, line);
+    }
+  }
+
+  template <class Source>
+  static void prefetch_rows(const PackSource<Ops, Source>& source, std::int64_t begin,
+                            std::int64_t end, std::int64_t k, std::int64_t count) noexcept {
+    constexpr auto kPerLine = static_cast<std::int64_t>(kLineBytes / sizeof(Source));
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t row = begin; row < end; row += kPerLine)
+        __builtin_prefetch(source.at(row, k + i));
   }
 
   template <class Source>
@@ -128,11 +153,13 @@ struct Packer {
       }
     }
     Ops::transpose(block.elements, to, kSide, L::kRows < kSide ? L::kRows : kSide);
-    for (std::int64_t r = kSide; r < L::min(L::kRows, rows_left); ++r)  // more rows than a line has units
+    for (std::int64_t r = kSide; r < L::min(L::kRows, rows_left);
+         ++r)  // more rows than a line has units
       line_along_k(source.at(row + r, k), source.k_stride, count, to + r * L::kLineElements);
   }
 
-  // ---- B ------------------------------------------------------------------------------------------
+  // ---- B
+  // ------------------------------------------------------------------------------------------
 
   template <class Source>
   static void b_panels(const PackSource<Ops, Source>& source, std::int64_t k, std::int64_t n,
@@ -214,8 +241,8 @@ void transpose_by_scalars(const typename Ops::Element* from, typename Ops::Eleme
   using L = Layout<Ops>;
   for (std::int64_t u = 0; u < rows; ++u)
     for (std::int64_t i = 0; i < L::kLineUnits; ++i)
-      __builtin_memcpy(to + (u * stride + i) * L::kPair,
-                       from + (i * L::kLineUnits + u) * L::kPair, sizeof(typename Ops::Unit));
+      __builtin_memcpy(to + (u * stride + i) * L::kPair, from + (i * L::kLineUnits + u) * L::kPair,
+                       sizeof(typename Ops::Unit));
 }
 
 // Element conversions, rounding to nearest even. bf16 elements are kept as their 16 bits.

@@ -38,7 +38,8 @@ class ThreadScratch {
 
   void allocate() {
     memory_.reset(std::aligned_alloc(kPage, kPage));
-    if (memory_ == nullptr) fail(ErrorCode::out_of_memory, "gemm", "no memory for scratch", "2 MiB");
+    if (memory_ == nullptr)
+      fail(ErrorCode::out_of_memory, "gemm", "no memory for scratch", "2 MiB");
     madvise(memory_.get(), kPage, MADV_HUGEPAGE);  // a hint
   }
 
@@ -51,10 +52,10 @@ thread_local ThreadScratch scratch;
 
 // How C is cut. By shape alone: neither the sums nor the cut depend on the number of threads.
 struct Cut {
-  std::int64_t rows, columns;                // of one rectangle
+  std::int64_t rows, columns;  // of one rectangle
   std::int64_t row_blocks, column_blocks;
-  std::int64_t blocks;                       // in all batches
-  std::int64_t grain;                        // rectangles that one chunk computes
+  std::int64_t blocks;  // in all batches
+  std::int64_t grain;   // rectangles that one chunk computes
 
   CRange range(const GemmJob& job, std::int64_t i) const {
     const std::int64_t column = i % column_blocks * columns;
@@ -76,7 +77,9 @@ std::int64_t even_block(std::int64_t size, std::int64_t panel, std::int64_t most
 Cut cut(const Kernels& kernels, const GemmJob& job) {
   // Enough rectangles for many threads and for uneven ones, as long as each is worth its start.
   constexpr std::int64_t kEnough = 32;
-  constexpr double kWorthSplitting = 1.5e6, kWorthStarting = 2e5;  // floating-point operations
+  constexpr double kWorthSplitting = 3e6, kWorthStarting = 2e5;  // floating-point operations
+  // A product of few rows waits for B, as long as this many rows would compute.
+  constexpr std::int64_t kRowsForB = 8;
   std::int64_t row_panels = kBlockRows / kernels.rows;
   std::int64_t column_panels = kBlockColumnBytes / (kernels.columns * kernels.sum_bytes);
   Cut c{};
@@ -86,13 +89,14 @@ Cut cut(const Kernels& kernels, const GemmJob& job) {
     c.row_blocks = ceil_div(job.m, c.rows);
     c.column_blocks = ceil_div(job.n, c.columns);
     c.blocks = job.batch * c.row_blocks * c.column_blocks;
-    const double work = 2.0 * static_cast<double>(c.rows) * static_cast<double>(c.columns) *
+    const std::int64_t rows = std::max(std::min(c.rows, job.m), kRowsForB);
+    const double work = 2.0 * static_cast<double>(rows) * static_cast<double>(c.columns) *
                         static_cast<double>(std::max<std::int64_t>(job.k, 1));
     c.grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorthStarting / work));
     const bool can_split = c.rows > kernels.rows || c.columns > kernels.columns;
     if (c.blocks >= kEnough || work < kWorthSplitting || !can_split) return c;
-    // Every rectangle packs its rows of A, so columns are split last.
-    if (c.rows > 4 * kernels.rows || c.columns <= kernels.columns) {
+    // Rows first: two rectangles beside each other would pack the same rows of A twice.
+    if (c.rows > kernels.rows) {
       row_panels = std::max<std::int64_t>(1, c.rows / kernels.rows / 2);
     } else {
       column_panels = std::max<std::int64_t>(1, c.columns / kernels.columns / 2);
@@ -104,8 +108,8 @@ Cut cut(const Kernels& kernels, const GemmJob& job) {
 
 void check(const Kernels& kernels, const GemmJob& job) {
   const bool wide = kernels.sum_bytes == 8;
-  const bool known = wide ? job.c_dtype == DType::f64
-                          : job.c_dtype == DType::f32 || job.c_dtype == DType::bf16;
+  const bool known =
+      wide ? job.c_dtype == DType::f64 : job.c_dtype == DType::f32 || job.c_dtype == DType::bf16;
   if (!known)
     fail(ErrorCode::dtype_mismatch, "gemm", "element type of C", wide ? "f64" : "f32 or bf16",
          to_string(job.c_dtype));

@@ -92,9 +92,9 @@ struct TestMatrix {
     col_stride = order == Order::rows ? 1 : order == Order::columns ? rows : 3;
     batch_stride = order == Order::gaps ? rows * row_stride : rows * cols;
     const std::int64_t last =
-        rows * cols == 0 ? 0
-                         : (batch - 1) * batch_stride + (rows - 1) * row_stride +
-                               (cols - 1) * col_stride + 1;
+        rows * cols == 0
+            ? 0
+            : (batch - 1) * batch_stride + (rows - 1) * row_stride + (cols - 1) * col_stride + 1;
     memory = std::make_unique<Guarded>(static_cast<std::size_t>(last) * size_of(t));
     std::uniform_real_distribution<double> uniform(-1.0, 1.0);
     for (std::int64_t b = 0; b < batch; ++b)
@@ -246,8 +246,7 @@ class Trial {
   bool element_right(std::int64_t b, std::int64_t r, std::int64_t j) const {
     double sum = 0, magnitude = 0;
     for (std::int64_t i = 0; i < c_.k; ++i) {
-      const double product =
-          a_.at(b, r, i) * rounded(b_.at(c_.share_b ? 0 : b, i, j), operand_);
+      const double product = a_.at(b, r, i) * rounded(b_.at(c_.share_b ? 0 : b, i, j), operand_);
       sum += product;
       magnitude += std::abs(product);
     }
@@ -311,10 +310,10 @@ constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activ
 // ---- tests --------------------------------------------------------------------------------------
 
 TEST(Gemm, ShapesAndOrders) {
-  constexpr std::int64_t kShapes[][3] = {
-      {0, 5, 3},   {3, 0, 4},    {2, 3, 0},    {1, 1, 1},    {1, 17, 5},   {5, 1, 7},
-      {3, 33, 2},  {7, 13, 11},  {12, 32, 16}, {13, 65, 33}, {16, 16, 32}, {24, 31, 65},
-      {29, 47, 8}, {1, 64, 100}, {64, 1, 31}};
+  constexpr std::int64_t kShapes[][3] = {{0, 5, 3},    {3, 0, 4},    {2, 3, 0},    {1, 1, 1},
+                                         {1, 17, 5},   {5, 1, 7},    {3, 33, 2},   {7, 13, 11},
+                                         {12, 32, 16}, {13, 65, 33}, {16, 16, 32}, {24, 31, 65},
+                                         {29, 47, 8},  {1, 64, 100}, {64, 1, 31}};
   for_each_path([&](Isa isa, DType operand) {
     for (const auto& [m, n, k] : kShapes)
       for (const Order a : kOrders)
@@ -327,7 +326,8 @@ TEST(Gemm, ShapesAndOrders) {
 }
 
 TEST(Gemm, LargerThanBlocks) {
-  constexpr std::int64_t kShapes[][3] = {{37, 70, 801}, {150, 390, 20}, {12, 32, 1537}, {300, 20, 50}};
+  constexpr std::int64_t kShapes[][3] = {
+      {37, 70, 801}, {150, 390, 20}, {12, 32, 1537}, {300, 20, 50}};
   for_each_path([&](Isa isa, DType operand) {
     int turn = 0;
     for (const auto& [m, n, k] : kShapes) {

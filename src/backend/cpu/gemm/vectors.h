@@ -1,5 +1,5 @@
-// The compilers' integer vectors that go with a vector of N floats. Spelled out, because GCC 12 does
-// not take a dependent size in the attribute.
+// The compilers' integer vectors that go with a vector of N floats. Spelled out, because GCC 12
+// does not take a dependent size in the attribute.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,9 @@ constexpr int kSums = 24;  // more than latency × units, and they fit the regis
 template <int... I>
 [[gnu::always_inline]] inline void round(__m512 (&sums)[kSums], __m512i x, __m512i y,
                                          std::integer_sequence<int, I...>) {
-  ((sums[I] = _mm512_dpbf16_ps(sums[I], reinterpret_cast<__m512bh>(x),
-                                   reinterpret_cast<__m512bh>(y))), ...);
+  ((sums[I] =
+        _mm512_dpbf16_ps(sums[I], reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y))),
+   ...);
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ struct Instructions {
 Instructions instructions(ProbeKind kind) {
   switch (kind) {
     case ProbeKind::amx_bf16: break;  // has a probe of its own
-    case ProbeKind::avx512_bf16:
-      return {Isa::avx512_bf16, avx512_bf16::bf16_burst, DType::bf16};
+    case ProbeKind::avx512_bf16: return {Isa::avx512_bf16, avx512_bf16::bf16_burst, DType::bf16};
     case ProbeKind::avx512_f32: return {Isa::avx512, avx512::f32_burst, DType::f32};
     case ProbeKind::avx2_f32: return {Isa::avx2, avx2::f32_burst, DType::f32};
   }

@@ -11,8 +11,8 @@ namespace heddle::cpu {
 enum class ProbeKind : std::uint8_t { amx_bf16, avx512_bf16, avx512_f32, avx2_f32 };
 
 // Floating-point operations per second of all threads together: multiply-adds between registers, on
-// nonzero operands loaded from memory. Median over sections of about a millisecond, for `seconds` in
-// all. Throws Error when this machine lacks the instructions.
+// nonzero operands loaded from memory. Median over sections of about a millisecond, for `seconds`
+// in all. Throws Error when this machine lacks the instructions.
 double peak_flops(ProbeKind kind, double seconds);
 
 // Bytes per second that all threads together read from memory, from an array far larger than the
@@ -20,8 +20,8 @@ double peak_flops(ProbeKind kind, double seconds);
 double read_bandwidth(double seconds);
 
 // Bytes per second that a kernel moves which walks over `read_arrays` arrays and writes
-// `write_arrays` others, every byte counted once. Tries ordinary and non-temporal stores and returns
-// the better. 0 to 8 of each, at least one in all; throws Error otherwise.
+// `write_arrays` others, every byte counted once. Tries ordinary and non-temporal stores and
+// returns the better. 0 to 8 of each, at least one in all; throws Error otherwise.
 double stream_bandwidth(int read_arrays, int write_arrays, double seconds);
 
 }  // namespace heddle::cpu

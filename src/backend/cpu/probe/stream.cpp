@@ -129,7 +129,8 @@ double stream_bandwidth(int read_arrays, int write_arrays, double seconds) {
   std::vector<Array> memory;
   for (int i = 0; i < arrays; ++i) memory.push_back(make_array(array_bytes));
   Streams streams{};
-  for (int i = 0; i < read_arrays; ++i) streams.reads[i] = memory[static_cast<std::size_t>(i)].get();
+  for (int i = 0; i < read_arrays; ++i)
+    streams.reads[i] = memory[static_cast<std::size_t>(i)].get();
   for (int i = 0; i < write_arrays; ++i)
     streams.writes[i] = memory[static_cast<std::size_t>(read_arrays + i)].get();
 
