@@ -1,14 +1,14 @@
 // Kernels that work on rows, as a share of what this machine's memory gives.
 //
-//   bench_rows [rows columns]
+//   bench_rows [rows columns [part of a name]]
 //
 // Each kernel is compared with a probe that moves as many arrays in and out and does nothing else,
 // with plain or with streaming stores, whichever is faster. Kernel and probes take turns, so that a
 // busy neighbour slows all of them down; medians are shown.
 #include <immintrin.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -27,10 +27,18 @@ using Tensors = std::vector<Tensor>;
 
 constexpr int kRounds = 21;
 
+// With one thread (HEDDLE_THREADS=1) this is the thread's own time, which stands still while
+// another process has the core; with several it is the time on the wall.
+double now() {
+  timespec t{};
+  clock_gettime(heddle::cpu::thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return now() - begin;
 }
 
 double median(std::vector<double> v) {
@@ -76,8 +84,8 @@ void probe(int reads, int writes, const Tensors& in, Tensors& out) {
 
 class Bench {
  public:
-  Bench(std::int64_t rows, std::int64_t columns, DType dtype)
-      : shape_{rows, columns}, dtype_(dtype) {
+  Bench(const heddle::Shape& shape, DType dtype, std::string wanted)
+      : shape_(shape), dtype_(dtype), wanted_(std::move(wanted)) {
     for (unsigned i = 0; i < 4; ++i) arrays_.push_back(random(i));
     for (int i = 0; i < 2; ++i) targets_.push_back(Tensor::zeros(shape_, dtype));
   }
@@ -110,6 +118,7 @@ class Bench {
 
  private:
   void compare(const char* name, int reads, int writes, const std::function<double()>& timed) {
+    if (std::string(name).find(wanted_) == std::string::npos) return;
     double fastest = 1e9, fastest_probe = 1e9;
     std::vector<double> shares;
     timed();  // allocates
@@ -141,6 +150,7 @@ class Bench {
 
   heddle::Shape shape_;
   DType dtype_;
+  std::string wanted_;
   Tensors arrays_;   // inputs; cotangents from [2] on
   Tensors targets_;  // of the probe
 };
@@ -170,13 +180,28 @@ void norms(Bench& b, std::int64_t columns) {
   b.backward("add_layer_norm vjp", 3, 1, {x, gain, bias}, add_layer);
 }
 
+void others(Bench& b) {
+  using namespace heddle::ops;
+  const Tensor &x = b.array(0), &up = b.array(1);
+  const auto soft = [&] { return Tensors{softmax(x)}; };
+  const auto log_soft = [&] { return Tensors{log_softmax(x)}; };
+  const auto glu = [&] { return Tensors{swiglu(x, up)}; };
+  b.forward("softmax", 1, 1, soft);
+  b.backward("softmax vjp", 2, 1, {x}, soft);
+  b.forward("log_softmax", 1, 1, log_soft);
+  b.backward("log_softmax vjp", 2, 1, {x}, log_soft);
+  b.forward("swiglu", 2, 1, glu);
+  b.backward("swiglu vjp", 3, 2, {x, up}, glu);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::int64_t rows = argc > 2 ? std::atoll(argv[1]) : 16384;
   const std::int64_t columns = argc > 2 ? std::atoll(argv[2]) : 1024;
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    Bench b(rows, columns, dtype);
+    Bench b({rows, columns}, dtype, argc > 3 ? argv[3] : "");
     norms(b, columns);
+    others(b);
   }
 }

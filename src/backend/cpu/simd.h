@@ -59,17 +59,22 @@ HWY_INLINE void store([[maybe_unused]] D d, Vec<D> v, hn::TFromD<D>* p) {
   hn::StoreU(v, d, p);
 }
 
-// Rounds to nearest even, NaN stays NaN: the same as bf16::from_float.
+// The bits of v with the upper half rounded to nearest even, NaN stays NaN: in it are the same bits as
+// bf16::from_float's. The lower half is garbage.
 template <class D>
-HWY_INLINE auto bf16_bits([[maybe_unused]] D d, Vec<D> v) {
-  const hn::Rebind<std::uint16_t, D> d16;
+HWY_INLINE auto bf16_rounded([[maybe_unused]] D d, Vec<D> v) {
   const hn::RebindToUnsigned<D> d32;
   const auto u = hn::BitCast(d32, v);
   const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(d32, 1u));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(u, hn::Set(d32, 0x7fffu)), odd));
-  const auto quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(d32, 0x40u));
-  const auto bits = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), quiet, rounded);
-  return hn::TruncateTo(d16, bits);
+  const auto rounded = hn::Add(hn::Add(u, hn::Set(d32, 0x7fffu)), odd);
+  const auto quiet = hn::Or(u, hn::Set(d32, 0x400000u));
+  return hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), quiet, rounded);
+}
+
+template <class D>
+HWY_INLINE auto bf16_bits(D d, Vec<D> v) {
+  const hn::Rebind<std::uint16_t, D> d16;
+  return hn::TruncateTo(d16, hn::ShiftRight<16>(bf16_rounded(d, v)));
 }
 
 template <class D>

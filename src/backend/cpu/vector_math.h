@@ -59,11 +59,48 @@ HWY_INLINE Vec<D> log(D d, Vec<D> x) {
   return per_lane(d, x, [](hn::TFromD<D> v) { return std::log(v); });
 }
 
-// sigmoid(x) = 1 / (1 + exp(-x))
+// exp(x) for x <= 0, as in softmax: two thirds of the work, because 2^n is one factor and nothing can
+// overflow. Below -87.34 the result is 0; NaN stays NaN.
+template <class D>
+HWY_INLINE Vec<D> exp_nonpositive(D d, Vec<D> x) {
+  if constexpr (kIsF64<D>) {
+    return exp(d, x);
+  } else {
+    const hn::RebindToSigned<D> di;
+    const auto n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504088896341f)));
+    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x);
+    r = hn::NegMulAdd(n, hn::Set(d, 1.42860682030941723212e-6f), r);
+    auto p = hn::Set(d, 1.38888889e-3f);
+    p = hn::MulAdd(p, r, hn::Set(d, 8.33333377e-3f));
+    p = hn::MulAdd(p, r, hn::Set(d, 4.16666679e-2f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.66666672e-1f));
+    p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+    const auto exponent = hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127));
+    const auto y = hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
+    return hn::IfThenElse(hn::Lt(x, hn::Set(d, -87.336544f)), hn::Zero(d), y);
+  }
+}
+
+// 1 / x for x in [1, 2], without a division: an estimate and one step of Newton's method.
+template <class D>
+HWY_INLINE Vec<D> reciprocal_of_1_to_2(D d, Vec<D> x) {
+  if constexpr (kIsF64<D>) {
+    return hn::Div(hn::Set(d, 1.0), x);
+  } else {
+    const auto r = hn::ApproximateReciprocal(x);
+    return hn::Mul(r, hn::NegMulAdd(x, r, hn::Set(d, 2.0f)));
+  }
+}
+
+// sigmoid(x) = 1 / (1 + exp(-x)), by e = exp(-|x|) <= 1: 1 / (1 + e) for x >= 0, e / (1 + e) below.
 template <class D>
 HWY_INLINE Vec<D> sigmoid(D d, Vec<D> x) {
   const auto one = hn::Set(d, hn::TFromD<D>{1});
-  return hn::Div(one, hn::Add(one, exp(d, hn::Neg(x))));
+  const auto e = exp_nonpositive(d, hn::Neg(hn::Abs(x)));
+  const auto share = reciprocal_of_1_to_2(d, hn::Add(one, e));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(e, share), share);
 }
 
 // tanh(x): for |x| < 0.625 an odd polynomial (no cancellation), else 1 - 2 / (exp(2|x|) + 1) with

@@ -15,6 +15,8 @@ Case named(const std::string& name, const Shape& shape) {
   c.name = name + to_string(shape);
   // Sums over a row, and over all rows for the gain.
   c.reduction = shape.back() + elements_of(shape) / shape.back();
+  // A row of one element: in dx, 1 - x̂² cancels to eps / (x² + eps), which is small.
+  if (shape.back() == 1) c.slack = 4;
   return c;
 }
 
@@ -47,7 +49,7 @@ Case residual_case(const Shape& shape) {
     return Tensors{r.sum, r.y};
   };
   // In bf16 the norm is that of the rounded sum.
-  c.slack = 2;
+  c.slack *= 2;
   return c;
 }
 

@@ -41,19 +41,21 @@ HWY_INLINE void fill_masked(const S* x, S* y, std::int64_t n, Compute<S> value) 
   });
 }
 
-// Σ exp(x - max); the terms go to `kept` unless it is null.
+// Σ exp(x - max); the terms go to `kept` unless it is null, in the order of the pairs of S.
 template <class S>
 HWY_INLINE Compute<S> exp_sum(const S* x, std::int64_t n, Compute<S> max, Compute<S>* kept) {
   const Tag<S> d;
   const auto top = hn::Set(d, max);
-  return sum_rows<1>(d, n,
-                     [&](std::int64_t i, auto io, auto* acc) {
-                       const auto e =
-                           io.keep(d, exp(d, hn::Sub(io.load(d, x + i), top)), hn::Zero(d));
-                       if (kept != nullptr) io.store(d, e, kept + i);
-                       acc[0] = hn::Add(acc[0], e);
-                     })
-      .value[0];
+  const auto sums = sum_row<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+    Vec<Tag<S>> v[2];
+    io.load(d, x + i, v);
+    for (int k = 0; k < io.kVectors; ++k) {
+      v[k] = io.keep(d, exp_nonpositive(d, hn::Sub(v[k], top)), hn::Zero(d));
+      acc[k][0] = hn::Add(acc[k][0], v[k]);
+    }
+    if (kept != nullptr) io.store(d, v, kept + i);
+  });
+  return sums.value[0];
 }
 
 template <class S>
@@ -64,9 +66,16 @@ HWY_INLINE void softmax_row(const S* x, S* y, std::int64_t n, Compute<S> max, bo
   C* kept = n <= kRowBuffer ? buffer : nullptr;
   const auto share = hn::Set(d, C{1} / exp_sum(x, n, max, kept));
   const auto top = hn::Set(d, max);
-  each_vector(d, n, [&](std::int64_t i, auto io) {
-    const auto e = kept != nullptr ? io.load(d, kept + i) : exp(d, hn::Sub(io.load(d, x + i), top));
-    io.store(d, hn::Mul(e, share), y + i, past);
+  each_pair(d, n, [&](std::int64_t i, auto io) {
+    Vec<Tag<S>> v[2];
+    if (kept != nullptr) {
+      io.load(d, kept + i, v);
+    } else {
+      io.load(d, x + i, v);
+      for (int k = 0; k < io.kVectors; ++k) v[k] = exp_nonpositive(d, hn::Sub(v[k], top));
+    }
+    for (int k = 0; k < io.kVectors; ++k) v[k] = hn::Mul(v[k], share);
+    io.store(d, v, y + i, past);
   });
 }
 
@@ -77,8 +86,11 @@ HWY_INLINE void log_softmax_row(const S* x, S* y, std::int64_t n, Compute<S> max
   const Tag<S> d;
   const auto top = hn::Set(d, max);
   const auto rest = log(d, hn::Set(d, exp_sum(x, n, max, static_cast<C*>(nullptr))));
-  each_vector(d, n, [&](std::int64_t i, auto io) {
-    io.store(d, hn::Sub(hn::Sub(io.load(d, x + i), top), rest), y + i, past);
+  each_pair(d, n, [&](std::int64_t i, auto io) {
+    Vec<Tag<S>> v[2];
+    io.load(d, x + i, v);
+    for (int k = 0; k < io.kVectors; ++k) v[k] = hn::Sub(hn::Sub(v[k], top), rest);
+    io.store(d, v, y + i, past);
   });
 }
 
@@ -107,12 +119,19 @@ void forward_rows(const SoftmaxArgs& a, std::int64_t first, std::int64_t last) {
 template <class S>
 HWY_INLINE void softmax_row_backward(const S* y, const S* dy, S* dx, std::int64_t n, bool past) {
   const Tag<S> d;
-  const auto sum = sum_rows<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
-    acc[0] = hn::MulAdd(io.load(d, y + i), io.load(d, dy + i), acc[0]);
+  const auto sums = sum_row<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+    Vec<Tag<S>> p[2], w[2];
+    io.load(d, y + i, p);
+    io.load(d, dy + i, w);
+    for (int k = 0; k < io.kVectors; ++k) acc[k][0] = hn::MulAdd(p[k], w[k], acc[k][0]);
   });
-  const auto mean = hn::Set(d, sum.value[0]);
-  each_vector(d, n, [&](std::int64_t i, auto io) {
-    io.store(d, hn::Mul(io.load(d, y + i), hn::Sub(io.load(d, dy + i), mean)), dx + i, past);
+  const auto mean = hn::Set(d, sums.value[0]);
+  each_pair(d, n, [&](std::int64_t i, auto io) {
+    Vec<Tag<S>> p[2], w[2];
+    io.load(d, y + i, p);
+    io.load(d, dy + i, w);
+    for (int k = 0; k < io.kVectors; ++k) p[k] = hn::Mul(p[k], hn::Sub(w[k], mean));
+    io.store(d, p, dx + i, past);
   });
 }
 
@@ -123,15 +142,20 @@ HWY_INLINE void log_softmax_row_backward(const S* y, const S* dy, S* dx, std::in
   using C = Compute<S>;
   const Tag<S> d;
   const bool masked = row_max(y, n) == hn::GetLane(hn::Neg(hn::Inf(d)));
-  const auto sum = sum_rows<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
-    acc[0] = hn::Add(acc[0], io.load(d, dy + i));
+  const auto sums = sum_row<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+    Vec<Tag<S>> w[2];
+    io.load(d, dy + i, w);
+    for (int k = 0; k < io.kVectors; ++k) acc[k][0] = hn::Add(acc[k][0], w[k]);
   });
-  const auto total = hn::Set(d, sum.value[0]);
+  const auto total = hn::Set(d, sums.value[0]);
   const auto weight = hn::Set(d, masked ? C{0} : C{1});
-  each_vector(d, n, [&](std::int64_t i, auto io) {
-    const auto p = exp(d, io.load(d, y + i));
-    const auto v = hn::NegMulAdd(p, total, io.load(d, dy + i));
-    io.store(d, hn::Mul(v, weight), dx + i, past);
+  each_pair(d, n, [&](std::int64_t i, auto io) {
+    Vec<Tag<S>> v[2], w[2];
+    io.load(d, y + i, v);
+    io.load(d, dy + i, w);
+    for (int k = 0; k < io.kVectors; ++k)
+      v[k] = hn::Mul(hn::NegMulAdd(exp_nonpositive(d, v[k]), total, w[k]), weight);
+    io.store(d, v, dx + i, past);
   });
 }
 

@@ -12,6 +12,42 @@ namespace norm_detail {
 // go past the caches.
 inline constexpr std::int64_t kRowBuffer = 4096;
 
+// Gain or bias, where a row of S finds them: bf16 rows want them in the order of their pairs, so
+// they are sorted once for a piece of work, if they fit.
+template <class S>
+struct Parameter {
+  const Compute<S>* p = nullptr;  // null: there is none
+  bool sorted = true;
+
+  template <class Io, class D>
+  HWY_INLINE void load(Io io, D d, std::int64_t i, Vec<D>* v) const {
+    if (p == nullptr) return;
+    if (sorted)
+      io.load(d, p + i, v);
+    else
+      io.template parameter<S>(d, p + i, v);
+  }
+};
+
+template <class S>
+HWY_INLINE Parameter<S> sorted_parameter(const void* given, Compute<S>* buffer, std::int64_t n) {
+  const auto* p = static_cast<const Compute<S>*>(given);
+  if (!std::is_same_v<S, bf16> || p == nullptr) return {p, true};
+  if (n > kRowBuffer) return {p, false};
+  const Tag<S> d;
+  each_pair(d, n, [&](std::int64_t i, auto io) {
+    Vec<Tag<S>> v[2];
+    io.template parameter<S>(d, p + i, v);
+    io.store(d, v, buffer + i);
+  });
+  return {buffer, true};
+}
+
+template <class S>
+struct Parameters {
+  Parameter<S> gain, bias;
+};
+
 template <class C>
 struct Statistics {
   C mean = 0;
@@ -34,14 +70,19 @@ HWY_INLINE Statistics<Compute<S>> row_statistics(const S* x, std::int64_t n, dou
   const C share = C{1} / static_cast<C>(n);
   Statistics<C> s;
   if constexpr (Centred)
-    s.mean = share * sum_rows<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
-                       acc[0] = hn::Add(acc[0], io.load(d, x + i));
+    s.mean = share * sum_row<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+                       Vec<Tag<S>> v[2];
+                       io.load(d, x + i, v);
+                       for (int k = 0; k < io.kVectors; ++k) acc[k][0] = hn::Add(acc[k][0], v[k]);
                      }).value[0];
   const auto mean = hn::Set(d, s.mean);
-  const C squares = sum_rows<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
-                      auto v = io.load(d, x + i);
-                      if constexpr (Centred) v = io.keep(d, hn::Sub(v, mean), hn::Zero(d));
-                      acc[0] = hn::MulAdd(v, v, acc[0]);
+  const C squares = sum_row<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+                      Vec<Tag<S>> v[2];
+                      io.load(d, x + i, v);
+                      for (int k = 0; k < io.kVectors; ++k) {
+                        if constexpr (Centred) v[k] = io.keep(d, hn::Sub(v[k], mean), hn::Zero(d));
+                        acc[k][0] = hn::MulAdd(v[k], v[k], acc[k][0]);
+                      }
                     }).value[0];
   s.rstd = reciprocal_root(d, share * squares, eps);
   return s;
@@ -50,30 +91,35 @@ HWY_INLINE Statistics<Compute<S>> row_statistics(const S* x, std::int64_t n, dou
 template <class S>
 HWY_INLINE void add_row(const S* a, const S* b, S* row, S* sum, std::int64_t n, bool past) {
   const Tag<S> d;
-  each_vector(d, n, [&](std::int64_t i, auto io) {
-    const auto v = hn::Add(io.load(d, a + i), io.load(d, b + i));
+  each_pair(d, n, [&](std::int64_t i, auto io) {
+    Vec<Tag<S>> v[2], w[2];
+    io.load(d, a + i, v);
+    io.load(d, b + i, w);
+    for (int k = 0; k < io.kVectors; ++k) v[k] = hn::Add(v[k], w[k]);
     io.store(d, v, row + i);
     if (row != sum) io.store(d, v, sum + i, past);
   });
 }
 
-// y = (x - mean)·rstd·gain + bias. `next` is where the following row begins: it is asked for early,
-// because memory would stand still while this one is worked on.
+// y = (x - mean)·rstd·gain + bias
 template <bool Centred, class S>
-HWY_INLINE void scale_row(const S* x, const NormArgs& a, const Statistics<Compute<S>>& s, S* y,
-                          bool past) {
+HWY_INLINE void scale_row(const S* x, std::int64_t n, const Parameters<S>& p,
+                          const Statistics<Compute<S>>& s, S* y, bool past) {
   using C = Compute<S>;
   const Tag<S> d;
-  const auto* gain = static_cast<const C*>(a.gain);
-  const auto* bias = static_cast<const C*>(a.bias);
   const auto rstd = hn::Set(d, s.rstd);
   const auto mean = hn::Set(d, s.mean);
-  each_vector(d, a.columns, [&](std::int64_t i, auto io) {
-    auto v = io.load(d, x + i);
-    if constexpr (Centred) v = hn::Sub(v, mean);
-    v = hn::Mul(v, rstd);
-    if (gain != nullptr) v = hn::Mul(v, io.load(d, gain + i));
-    if (bias != nullptr) v = hn::Add(v, io.load(d, bias + i));
+  const auto one = hn::Set(d, C{1});
+  each_pair(d, n, [&](std::int64_t i, auto io) {
+    Vec<Tag<S>> v[2], g[2] = {one, one}, shift[2] = {hn::Zero(d), hn::Zero(d)};
+    io.load(d, x + i, v);
+    p.gain.load(io, d, i, g);
+    p.bias.load(io, d, i, shift);
+    for (int k = 0; k < io.kVectors; ++k) {
+      if constexpr (Centred) v[k] = hn::Sub(v[k], mean);
+      v[k] = hn::Mul(v[k], rstd);
+      v[k] = hn::MulAdd(v[k], g[k], shift[k]);
+    }
     io.store(d, v, y + i, past);
   });
 }
@@ -82,11 +128,14 @@ template <bool Centred, class S>
 void forward_rows(const NormArgs& a, std::int64_t first, std::int64_t last) {
   using C = Compute<S>;
   HWY_ALIGN S buffer[kRowBuffer];
+  HWY_ALIGN C gains[kRowBuffer], biases[kRowBuffer];
   const std::int64_t n = a.columns;
   const auto* residual = static_cast<const S*>(a.residual);
   auto* sums = static_cast<S*>(a.sum);
   auto* ys = static_cast<S*>(a.y);
   const bool past = a.stream && streamable(ys, n);
+  const Parameters<S> p{sorted_parameter<S>(a.gain, gains, n),
+                        sorted_parameter<S>(a.bias, biases, n)};
   const bool buffered = past && n <= kRowBuffer && streamable(sums, n);
   for (std::int64_t r = first; r < last; ++r) {
     const S* x = static_cast<const S*>(a.x) + r * n;
@@ -96,7 +145,7 @@ void forward_rows(const NormArgs& a, std::int64_t first, std::int64_t last) {
       x = row;
     }
     const auto s = row_statistics<Centred>(x, n, a.eps);
-    scale_row<Centred>(x, a, s, ys + r * n, past);
+    scale_row<Centred>(x, n, p, s, ys + r * n, past);
     if (a.rstd != nullptr) static_cast<C*>(a.rstd)[r] = s.rstd;
     if (a.mean != nullptr) static_cast<C*>(a.mean)[r] = s.mean;
   }
@@ -116,76 +165,104 @@ inline void forward(const NormArgs& a) noexcept {
 // ---- backward
 // -------------------------------------------------------------------------------------
 
-// What the gradient of a row needs besides its elements: dx = w·rstd + x̂·slope + offset, w =
-// dy·gain.
+// What the gradient of a row needs besides its elements, with w = dy·gain:
+// dx = (w + x̂·slope + offset)·factor. The factor is rstd, and 0 for a centred row of one element,
+// which is constant: the terms would cancel, but for rounding.
 template <class C>
 struct RowTerms {
-  C mean = 0, rstd = 0, slope = 0, offset = 0;
+  C mean = 0, rstd = 0, slope = 0, offset = 0, factor = 0;
 };
 
 template <bool Centred, class S>
-HWY_INLINE RowTerms<Compute<S>> row_terms(const NormBackwardArgs& a, std::int64_t r) {
+HWY_INLINE RowTerms<Compute<S>> row_terms(const NormBackwardArgs& a, std::int64_t r,
+                                          const Parameter<S>& gain) {
   using C = Compute<S>;
   const Tag<S> d;
   const std::int64_t n = a.columns;
   const auto* x = static_cast<const S*>(a.x) + r * n;
   const auto* dy = static_cast<const S*>(a.dy) + r * n;
-  const auto* gain = static_cast<const C*>(a.gain);
   RowTerms<C> t;
   t.rstd = static_cast<const C*>(a.rstd)[r];
   if constexpr (Centred) t.mean = static_cast<const C*>(a.mean)[r];
   const auto mean = hn::Set(d, t.mean);
   // Σ w·(x - mean) and, with the mean, Σ w
-  const auto sums = sum_rows<Centred ? 2 : 1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
-    auto v = io.load(d, x + i);
-    auto w = io.load(d, dy + i);
-    if (gain != nullptr) w = hn::Mul(w, io.load(d, gain + i));
-    if constexpr (Centred) {
-      v = hn::Sub(v, mean);
-      acc[1] = hn::Add(acc[1], w);
+  constexpr int kSums = Centred ? 2 : 1;
+  const auto one = hn::Set(d, C{1});
+  const auto sums = sum_row<kSums>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+    Vec<Tag<S>> v[2], w[2], g[2] = {one, one};
+    io.load(d, x + i, v);
+    io.load(d, dy + i, w);
+    gain.load(io, d, i, g);
+    for (int k = 0; k < io.kVectors; ++k) {
+      w[k] = hn::Mul(w[k], g[k]);
+      if constexpr (Centred) {
+        v[k] = hn::Sub(v[k], mean);
+        acc[k][1] = hn::Add(acc[k][1], w[k]);
+      }
+      acc[k][0] = hn::MulAdd(v[k], w[k], acc[k][0]);
     }
-    acc[0] = hn::MulAdd(v, w, acc[0]);
   });
-  const C scale = -t.rstd / static_cast<C>(n);
-  t.slope = scale * t.rstd * sums.value[0];
-  if constexpr (Centred) t.offset = scale * sums.value[1];
+  const C share = C{-1} / static_cast<C>(n);
+  t.slope = share * t.rstd * sums.value[0];
+  if constexpr (Centred) t.offset = share * sums.value[1];
+  t.factor = Centred && n == 1 ? C{0} : t.rstd;
   return t;
 }
 
-// `Rows` rows at once, so that gain and the sums for the parameters are fetched once for all of
-// them.
-template <bool Centred, int Rows, class S>
-HWY_INLINE void backward_group(const NormBackwardArgs& a, std::int64_t r, Compute<S>* dgain,
-                               Compute<S>* dbias, bool past) {
+// One row: dx, and what it adds to the sums of its block. dgain and dbias are in the order of the
+// pairs of S; add_blocks() sorts them.
+template <bool Centred, class S>
+HWY_INLINE void backward_row(const NormBackwardArgs& a, std::int64_t r, const Parameter<S>& gain,
+                             Compute<S>* dgain, Compute<S>* dbias, bool past) {
   using C = Compute<S>;
   const Tag<S> d;
   const std::int64_t n = a.columns;
   const auto* x = static_cast<const S*>(a.x) + r * n;
   const auto* dy = static_cast<const S*>(a.dy) + r * n;
   const auto* dsum = a.dsum == nullptr ? nullptr : static_cast<const S*>(a.dsum) + r * n;
-  const auto* gain = static_cast<const C*>(a.gain);
   auto* dx = static_cast<S*>(a.dx) + r * n;
-  RowTerms<C> t[Rows];
-  for (int k = 0; k < Rows; ++k) t[k] = row_terms<Centred, S>(a, r + k);
-  each_vector(d, n, [&](std::int64_t i, auto io) {
-    const auto g = gain != nullptr ? io.load(d, gain + i) : hn::Set(d, C{1});
-    auto gain_sum = hn::Zero(d);
-    auto bias_sum = hn::Zero(d);
-    for (int k = 0; k < Rows; ++k) {
-      const auto cotangent = io.load(d, dy + k * n + i);
-      auto normal = io.load(d, x + k * n + i);
-      if constexpr (Centred) normal = hn::Sub(normal, hn::Set(d, t[k].mean));
-      normal = hn::Mul(normal, hn::Set(d, t[k].rstd));
-      gain_sum = hn::MulAdd(cotangent, normal, gain_sum);
-      bias_sum = hn::Add(bias_sum, cotangent);
-      auto v = hn::Mul(hn::Mul(cotangent, g), hn::Set(d, t[k].rstd));
-      v = hn::MulAdd(normal, hn::Set(d, t[k].slope), v);
-      if constexpr (Centred) v = hn::Add(v, hn::Set(d, t[k].offset));
-      if (dsum != nullptr) v = hn::Add(v, io.load(d, dsum + k * n + i));
-      io.store(d, v, dx + k * n + i, past);
+  const RowTerms<C> t = row_terms<Centred, S>(a, r, gain);
+  const auto mean = hn::Set(d, t.mean), rstd = hn::Set(d, t.rstd);
+  const auto slope = hn::Set(d, t.slope), offset = hn::Set(d, t.offset);
+  const auto factor = hn::Set(d, t.factor);
+  const auto one = hn::Set(d, C{1});
+  each_pair(d, n, [&](std::int64_t i, auto io) {
+    if (dsum == nullptr) {
+      // The next row is asked for early: memory would stand still during this pass. With dsum to be
+      // read it does not, and the prefetches were measured to cost more than they give.
+      hwy::Prefetch(x + n + i);
+      hwy::Prefetch(dy + n + i);
+      if constexpr (sizeof(S) * io.kVectors * kMaxLanes<Tag<S>> > 64) {
+        hwy::Prefetch(x + n + i + lanes(d));
+        hwy::Prefetch(dy + n + i + lanes(d));
+      }
     }
-    if (dgain != nullptr) io.store(d, hn::Add(io.load(d, dgain + i), gain_sum), dgain + i);
-    if (dbias != nullptr) io.store(d, hn::Add(io.load(d, dbias + i), bias_sum), dbias + i);
+    Vec<Tag<S>> v[2], w[2], sum[2];
+    Vec<Tag<S>> g[2] = {one, one}, extra[2] = {hn::Zero(d), hn::Zero(d)};
+    io.load(d, x + i, v);
+    io.load(d, dy + i, w);
+    gain.load(io, d, i, g);
+    if (dsum != nullptr) io.load(d, dsum + i, extra);
+    if (dbias != nullptr) {
+      io.load(d, dbias + i, sum);
+      for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::Add(sum[k], w[k]);
+      io.store(d, sum, dbias + i);
+    }
+    for (int k = 0; k < io.kVectors; ++k) {
+      if constexpr (Centred) v[k] = hn::Sub(v[k], mean);
+      v[k] = hn::Mul(v[k], rstd);  // x̂
+    }
+    if (dgain != nullptr) {
+      io.load(d, dgain + i, sum);
+      for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::MulAdd(w[k], v[k], sum[k]);
+      io.store(d, sum, dgain + i);
+    }
+    for (int k = 0; k < io.kVectors; ++k) {
+      w[k] = hn::Mul(w[k], g[k]);
+      if constexpr (Centred) w[k] = hn::Add(w[k], offset);
+      v[k] = hn::MulAdd(hn::MulAdd(v[k], slope, w[k]), factor, extra[k]);
+    }
+    io.store(d, v, dx + i, past);
   });
 }
 
@@ -200,31 +277,34 @@ HWY_INLINE C* block_row(void* partial, std::int64_t block, std::int64_t n) {
 template <bool Centred, class S>
 void backward_block(const NormBackwardArgs& a, std::int64_t block) {
   using C = Compute<S>;
-  constexpr int kGroup = 4;
   const std::int64_t n = a.columns;
   const bool past = a.stream && streamable(static_cast<const S*>(a.dx), n);
+  HWY_ALIGN C gains[kRowBuffer];
+  const Parameter<S> gain = sorted_parameter<S>(a.gain, gains, n);
   C* dgain = block_row<C>(a.dgain_partial, block, n);
   C* dbias = block_row<C>(a.dbias_partial, block, n);
   std::int64_t r = block * norm_block(n);
   const std::int64_t end = a.rows - r < norm_block(n) ? a.rows : r + norm_block(n);
-  for (; r + kGroup <= end; r += kGroup)
-    backward_group<Centred, kGroup, S>(a, r, dgain, dbias, past);
-  for (; r < end; ++r) backward_group<Centred, 1, S>(a, r, dgain, dbias, past);
+  for (; r < end; ++r) backward_row<Centred, S>(a, r, gain, dgain, dbias, past);
   finish_streams(past);
 }
 
 // out[i] = sum over the blocks of partial[block, i], in their order.
-template <class C>
+template <class S>
 void add_blocks(const void* partial, std::int64_t blocks, std::int64_t n, void* out) {
+  using C = Compute<S>;
+  constexpr std::int64_t kColumns = 256;  // a whole number of pairs
   if (out == nullptr) return;
   const auto* rows = static_cast<const C*>(partial);
-  const Tag<C> d;
-  parallel_ranges(n, 256, [&](std::int64_t first, std::int64_t last) {
-    each_vector(d, last - first, [&](std::int64_t i, auto io) {
-      auto sum = hn::Zero(d);
-      for (std::int64_t b = 0; b < blocks; ++b)
-        sum = hn::Add(sum, io.load(d, rows + b * n + first + i));
-      io.store(d, sum, static_cast<C*>(out) + first + i);
+  const Tag<S> d;
+  parallel_ranges(n, kColumns, [&](std::int64_t first, std::int64_t last) {
+    each_pair(d, last - first, [&](std::int64_t i, auto io) {
+      Vec<Tag<S>> sum[2] = {hn::Zero(d), hn::Zero(d)}, v[2];
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        io.load(d, rows + b * n + first + i, v);
+        for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::Add(sum[k], v[k]);
+      }
+      io.template store_parameter<S>(d, sum, static_cast<C*>(out) + first + i);
     });
   });
 }
@@ -235,8 +315,8 @@ inline void backward(const NormBackwardArgs& a) noexcept {
     using S = decltype(s);
     const std::int64_t blocks = norm_blocks(a.rows, a.columns);
     parallel_chunks(blocks, [&](std::int64_t block) { backward_block<Centred, S>(a, block); });
-    add_blocks<Compute<S>>(a.dgain_partial, blocks, a.columns, a.dgain);
-    add_blocks<Compute<S>>(a.dbias_partial, blocks, a.columns, a.dbias);
+    add_blocks<S>(a.dgain_partial, blocks, a.columns, a.dgain);
+    add_blocks<S>(a.dbias_partial, blocks, a.columns, a.dbias);
   });
 }
 

@@ -7,23 +7,41 @@
 
 namespace heddle::cpu::HEDDLE_ISA {
 
-// How a loop body reads and writes: a whole vector, or the first n lanes of one. The body is
-// written once for both.
+// How a loop body reads and writes: kVectors vectors at a time. The body is written once, with a
+// loop over them, for a pair of vectors, for one, and for the first n lanes of one.
+//
+// Pairs are what makes bf16 cheap: 2·lanes elements are loaded as 32-bit words, whose upper and
+// lower halves become the two vectors by one instruction each. So the two vectors of a bf16 pair
+// hold the even and the odd elements. `parameter` loads f32 values in the order that goes with S.
 struct WholeVector {
+  static constexpr int kVectors = 1;
+
   template <class D, class S>
   HWY_INLINE Vec<D> load(D d, const S* p) const {
     return HEDDLE_ISA::load(d, p);
   }
   template <class D, class S>
-  HWY_INLINE void store(D d, Vec<D> v, S* p) const {
-    HEDDLE_ISA::store(d, v, p);
-  }
-  template <class D, class S>
-  HWY_INLINE void store(D d, Vec<D> v, S* p, bool past_caches) const {
+  HWY_INLINE void store(D d, Vec<D> v, S* p, bool past_caches = false) const {
     if (past_caches)
       HEDDLE_ISA::stream(d, v, p);
     else
       HEDDLE_ISA::store(d, v, p);
+  }
+  template <class D, class S>
+  HWY_INLINE void load(D d, const S* p, Vec<D>* v) const {
+    v[0] = load(d, p);
+  }
+  template <class D, class S>
+  HWY_INLINE void store(D d, const Vec<D>* v, S* p, bool past_caches = false) const {
+    store(d, v[0], p, past_caches);
+  }
+  template <class S, class D>
+  HWY_INLINE void parameter(D d, const hn::TFromD<D>* p, Vec<D>* v) const {
+    v[0] = load(d, p);
+  }
+  template <class S, class D>
+  HWY_INLINE void store_parameter(D d, const Vec<D>* v, hn::TFromD<D>* p) const {
+    store(d, v[0], p);
   }
   // v, or `fill` in the lanes that do not exist.
   template <class D>
@@ -33,6 +51,7 @@ struct WholeVector {
 };
 
 struct PartVector {
+  static constexpr int kVectors = 1;
   std::int64_t n;
 
   template <class D, class S>
@@ -43,9 +62,77 @@ struct PartVector {
   HWY_INLINE void store(D d, Vec<D> v, S* p, [[maybe_unused]] bool past_caches = false) const {
     store_n(d, v, p, n);
   }
+  template <class D, class S>
+  HWY_INLINE void load(D d, const S* p, Vec<D>* v) const {
+    v[0] = load(d, p);
+  }
+  template <class D, class S>
+  HWY_INLINE void store(D d, const Vec<D>* v, S* p,
+                        [[maybe_unused]] bool past_caches = false) const {
+    store(d, v[0], p);
+  }
+  template <class S, class D>
+  HWY_INLINE void parameter(D d, const hn::TFromD<D>* p, Vec<D>* v) const {
+    v[0] = load(d, p);
+  }
+  template <class S, class D>
+  HWY_INLINE void store_parameter(D d, const Vec<D>* v, hn::TFromD<D>* p) const {
+    store(d, v[0], p);
+  }
   template <class D>
   HWY_INLINE Vec<D> keep(D d, Vec<D> v, Vec<D> fill) const {
     return hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(n)), v, fill);
+  }
+};
+
+struct VectorPair {
+  static constexpr int kVectors = 2;
+
+  template <class D, class S>
+  HWY_INLINE void load(D d, const S* p, Vec<D>* v) const {
+    if constexpr (std::is_same_v<S, bf16>) {
+      const hn::RebindToUnsigned<D> d32;
+      const auto u = hn::LoadU(d32, reinterpret_cast<const std::uint32_t*>(p));
+      v[0] = hn::BitCast(d, hn::ShiftLeft<16>(u));
+      v[1] = hn::BitCast(d, hn::And(u, hn::Set(d32, 0xffff0000u)));
+    } else {
+      v[0] = HEDDLE_ISA::load(d, p);
+      v[1] = HEDDLE_ISA::load(d, p + lanes(d));
+    }
+  }
+  template <class D, class S>
+  HWY_INLINE void store(D d, const Vec<D>* v, S* p, bool past_caches = false) const {
+    if constexpr (std::is_same_v<S, bf16>) {
+      const hn::RebindToUnsigned<D> d32;
+      const auto bits = hn::Or(hn::ShiftRight<16>(bf16_rounded(d, v[0])),
+                               hn::And(bf16_rounded(d, v[1]), hn::Set(d32, 0xffff0000u)));
+      auto* words = reinterpret_cast<std::uint32_t*>(p);
+      if (past_caches)
+        hn::Stream(bits, d32, words);
+      else
+        hn::StoreU(bits, d32, words);
+    } else {
+      WholeVector{}.store(d, v[0], p, past_caches);
+      WholeVector{}.store(d, v[1], p + lanes(d), past_caches);
+    }
+  }
+  template <class S, class D>
+  HWY_INLINE void parameter(D d, const hn::TFromD<D>* p, Vec<D>* v) const {
+    if constexpr (std::is_same_v<S, bf16>)
+      hn::LoadInterleaved2(d, p, v[0], v[1]);
+    else
+      load(d, p, v);
+  }
+  template <class S, class D>
+  HWY_INLINE void store_parameter(D d, const Vec<D>* v, hn::TFromD<D>* p) const {
+    if constexpr (std::is_same_v<S, bf16>)
+      hn::StoreInterleaved2(v[0], v[1], d, p);
+    else
+      store(d, v, p);
+  }
+  template <class D>
+  HWY_INLINE Vec<D> keep([[maybe_unused]] D d, Vec<D> v, [[maybe_unused]] Vec<D> fill) const {
+    return v;
   }
 };
 
@@ -57,28 +144,47 @@ HWY_INLINE void each_vector(D d, std::int64_t n, Body body) {
       [&](std::int64_t i, std::int64_t rest) { body(i, PartVector{rest}); });
 }
 
+// body(i, io) for every pair of vectors of [0, n), then for the rest one by one.
+template <class D, class Body>
+HWY_INLINE void each_pair(D d, std::int64_t n, Body body) {
+  const std::int64_t step = lanes(d);
+  std::int64_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) body(i, VectorPair{});
+  if (i + step <= n) {
+    body(i, WholeVector{});
+    i += step;
+  }
+  if (i < n) body(i, PartVector{n - i});
+}
+
 template <class T, int K>
 struct Sums {
   T value[K];
 };
 
-// K sums at once: body(i, io, acc) adds to acc[0..K). Four sets of accumulators, added in a fixed
-// order: the result depends on n and the instruction set only.
+// K sums at once: body(i, io, acc) adds what comes from vector v to acc[v][0..K). Four sets of
+// accumulators, added in a fixed order: the result depends on n and the instruction set only. Pairs
+// and single vectors are the same as in each_pair().
 template <int K, class D, class Body>
-HWY_INLINE Sums<hn::TFromD<D>, K> sum_rows(D d, std::int64_t n, Body body) {
+HWY_INLINE Sums<hn::TFromD<D>, K> sum_row(D d, std::int64_t n, Body body) {
   const std::int64_t step = lanes(d);
   Vec<D> acc[4][K];
   for (int u = 0; u < 4; ++u)
     for (int k = 0; k < K; ++k) acc[u][k] = hn::Zero(d);
   std::int64_t i = 0;
   for (; i + 4 * step <= n; i += 4 * step) {
-    body(i, WholeVector{}, acc[0]);
-    body(i + step, WholeVector{}, acc[1]);
-    body(i + 2 * step, WholeVector{}, acc[2]);
-    body(i + 3 * step, WholeVector{}, acc[3]);
+    body(i, VectorPair{}, acc);
+    body(i + 2 * step, VectorPair{}, acc + 2);
   }
-  for (; i + step <= n; i += step) body(i, WholeVector{}, acc[0]);
-  if (i < n) body(i, PartVector{n - i}, acc[1]);
+  if (i + 2 * step <= n) {
+    body(i, VectorPair{}, acc);
+    i += 2 * step;
+  }
+  if (i + step <= n) {
+    body(i, WholeVector{}, acc + 2);
+    i += step;
+  }
+  if (i < n) body(i, PartVector{n - i}, acc + 3);
   Sums<hn::TFromD<D>, K> out;
   for (int k = 0; k < K; ++k) {
     const auto all = hn::Add(hn::Add(acc[0][k], acc[1][k]), hn::Add(acc[2][k], acc[3][k]));

@@ -38,9 +38,12 @@ inline void forward(const SwigluArgs& a) noexcept {
       const S* gate = static_cast<const S*>(a.gate) + r * a.in_step + begin;
       const S* up = static_cast<const S*>(a.up) + r * a.in_step + begin;
       S* y = ys + r * a.columns + begin;
-      each_vector(d, end - begin, [&](std::int64_t i, auto io) {
-        const auto v = hn::Mul(silu(d, io.load(d, gate + i)), io.load(d, up + i));
-        io.store(d, v, y + i, past);
+      each_pair(d, end - begin, [&](std::int64_t i, auto io) {
+        Vec<Tag<S>> g[2], u[2];
+        io.load(d, gate + i, g);
+        io.load(d, up + i, u);
+        for (int k = 0; k < io.kVectors; ++k) g[k] = hn::Mul(silu(d, g[k]), u[k]);
+        io.store(d, g, y + i, past);
       });
     });
   });
@@ -60,15 +63,21 @@ inline void backward(const SwigluBackwardArgs& a) noexcept {
       const S* gate = static_cast<const S*>(a.gate) + at;
       const S* up = static_cast<const S*>(a.up) + at;
       const S* dy = static_cast<const S*>(a.dy) + r * a.columns + begin;
-      each_vector(d, end - begin, [&](std::int64_t i, auto io) {
-        const auto g = io.load(d, gate + i);
-        const auto cotangent = io.load(d, dy + i);
+      each_pair(d, end - begin, [&](std::int64_t i, auto io) {
         const auto one = constant(d, 1);
-        const auto sig = sigmoid(d, g);
-        const auto weighted = hn::Mul(cotangent, sig);
-        const auto slope = hn::MulAdd(g, hn::Sub(one, sig), one);
-        io.store(d, hn::Mul(weighted, g), dups + at + i, past);
-        io.store(d, hn::Mul(hn::Mul(weighted, slope), io.load(d, up + i)), dgates + at + i, past);
+        Vec<Tag<S>> g[2], u[2], w[2];
+        io.load(d, gate + i, g);
+        io.load(d, up + i, u);
+        io.load(d, dy + i, w);
+        for (int k = 0; k < io.kVectors; ++k) {
+          const auto sig = sigmoid(d, g[k]);
+          const auto weighted = hn::Mul(w[k], sig);
+          const auto slope = hn::MulAdd(g[k], hn::Sub(one, sig), one);
+          u[k] = hn::Mul(hn::Mul(weighted, slope), u[k]);
+          g[k] = hn::Mul(weighted, g[k]);
+        }
+        io.store(d, g, dups + at + i, past);
+        io.store(d, u, dgates + at + i, past);
       });
     });
   });
