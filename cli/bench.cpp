@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/attention.h"
 #include "bench/rival.h"
 #include "bench/roofline.h"
 #include "command.h"
@@ -18,12 +19,32 @@ using bench::GemmFigure;
 using bench::Roofline;
 using nlohmann::json;
 
-struct RooflineArguments {
+// What all benchmarks can be told.
+struct Arguments {
   bool as_json = false;
   bool quick = false;
-  int rounds = 9;
+  int rounds = 0;
   std::string torch;
 };
+
+void declare(CLI::App& command, Arguments& arguments, int rounds) {
+  arguments.rounds = rounds;
+  command.add_flag("--json", arguments.as_json, "one JSON document on standard output");
+  command.add_flag("--quick", arguments.quick, "leave the large shapes out");
+  command.add_option("--rounds", arguments.rounds, "measure in turns, so often; medians count")
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--torch", arguments.torch,
+                     "a Python with PyTorch, measured beside us in the same rounds");
+}
+
+void show_progress(const std::string& what) { std::cerr << "measuring " << what << "\n"; }
+
+std::unique_ptr<bench::TorchRival> start_rival(const Arguments& arguments) {
+  if (arguments.torch.empty()) return nullptr;
+  auto rival = std::make_unique<bench::TorchRival>(arguments.torch, threads());
+  std::cerr << "beside PyTorch " << rival->version() << "\n";
+  return rival;
+}
 
 json to_json(const GemmFigure& f) {
   json j = {{"m", f.m},
@@ -56,7 +77,8 @@ json to_json(const Roofline& r) {
 
 void print(const Roofline& r, bool with_torch) {
   fmt::print("{}, {} threads, using {}\n", r.cpu, r.threads, instruction_set());
-  for (const bench::Peak& p : r.peaks) fmt::print("  {:12} {:8.1f} GFLOP/s\n", p.name, p.flops_per_s / 1e9);
+  for (const bench::Peak& p : r.peaks)
+    fmt::print("  {:12} {:8.1f} GFLOP/s\n", p.name, p.flops_per_s / 1e9);
   fmt::print("  {:12} {:8.1f} GB/s\n  {:12} {:8.1f} GB/s\n\n", "read", r.read_bandwidth / 1e9,
              "copy", r.copy_bandwidth / 1e9);
   fmt::print("{:>6} {:>6} {:>6}  {:5} {:12} {:>9} {:>7}{}\n", "m", "n", "k", "dtype", "pass",
@@ -71,17 +93,13 @@ void print(const Roofline& r, bool with_torch) {
   }
 }
 
-void run_roofline(const RooflineArguments& arguments) {
+void run_roofline(const Arguments& arguments) {
+  const auto rival = start_rival(arguments);
   bench::RooflineOptions options;
   options.rounds = arguments.rounds;
   options.quick = arguments.quick;
-  options.progress = [](const std::string& what) { std::cerr << "measuring " << what << "\n"; };
-  std::unique_ptr<bench::TorchRival> rival;
-  if (!arguments.torch.empty()) {
-    rival = std::make_unique<bench::TorchRival>(arguments.torch, threads());
-    std::cerr << "beside PyTorch " << rival->version() << "\n";
-    options.rival = rival.get();
-  }
+  options.progress = show_progress;
+  options.rival = rival.get();
   const Roofline r = bench::measure_roofline(options);
   if (arguments.as_json)
     std::cout << to_json(r).dump(2) << "\n";
@@ -93,14 +111,71 @@ void add_roofline(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "roofline", "peaks of this machine, and our matrix products as a share of them");
   command->footer("Example: heddle bench roofline --torch python3 --json > roofline.json");
-  auto arguments = std::make_shared<RooflineArguments>();
-  command->add_flag("--json", arguments->as_json, "one JSON document on standard output");
-  command->add_flag("--quick", arguments->quick, "leave the large shapes out");
-  command->add_option("--rounds", arguments->rounds, "probe, product and rival in turns, so often")
-      ->check(CLI::Range(1, 1000));
-  command->add_option("--torch", arguments->torch,
-                      "a Python with PyTorch, measured beside us in the same rounds");
+  auto arguments = std::make_shared<Arguments>();
+  declare(*command, *arguments, 9);
   command->callback([arguments] { run_roofline(*arguments); });
+}
+
+json to_json(const bench::AttentionFigure& f) {
+  const bench::AttentionCase& c = f.what;
+  json j = {{"n", c.n},
+            {"batch", c.batch},
+            {"heads", c.heads},
+            {"kv_heads", c.kv_heads},
+            {"head_width", c.head_width},
+            {"dtype", to_string(c.dtype)},
+            {"score", c.additive ? "additive" : "scaled-dot"},
+            {"mask", c.causal ? "causal" : "none"},
+            {"pass", c.both ? "both" : "forward"},
+            {"seconds", f.seconds},
+            {"extra_bytes", f.extra_bytes},
+            {"flops_per_s", f.flops_per_s}};
+  if (c.additive) j["score_width"] = c.score_width;
+  if (c.look_back) j["look_back"] = *c.look_back;
+  if (f.torch_seconds) j["torch_seconds"] = *f.torch_seconds;
+  if (f.times_torch) j["times_torch"] = *f.times_torch;
+  return j;
+}
+
+void print(const bench::AttentionFigure& f) {
+  const bench::AttentionCase& c = f.what;
+  const std::string mask = c.look_back ? fmt::format("back {}", *c.look_back)
+                                       : std::string(c.causal ? "causal" : "none");
+  fmt::print("{:6} {:3}x{:<3} {:4} {:10} {:9} {:7} {:10.3f} {:9.1f} {:9.1f}", c.n, c.heads,
+             c.head_width, to_string(c.dtype), c.additive ? "additive" : "scaled-dot", mask,
+             c.both ? "both" : "forward", 1e3 * f.seconds, f.flops_per_s / 1e9,
+             static_cast<double>(f.extra_bytes) / 1048576);
+  if (f.times_torch) fmt::print(" {:10.3f} {:5.2f}", 1e3 * *f.torch_seconds, *f.times_torch);
+  fmt::print("\n");
+}
+
+void run_attention(const Arguments& arguments) {
+  const auto rival = start_rival(arguments);
+  bench::AttentionBenchOptions options;
+  options.rounds = arguments.rounds;
+  options.quick = arguments.quick;
+  options.progress = show_progress;
+  options.rival = rival.get();
+  const auto figures = bench::measure_attention(options);
+  if (arguments.as_json) {
+    json cases = json::array();
+    for (const auto& f : figures) cases.push_back(to_json(f));
+    std::cout << json{{"cases", cases}}.dump(2) << "\n";
+    return;
+  }
+  fmt::print("{:>6} {:>7} {:4} {:10} {:9} {:7} {:>10} {:>9} {:>9}{}\n", "n", "heads", "type",
+             "score", "mask", "pass", "ms", "GFLOP/s", "extra MB",
+             rival != nullptr ? "   torch ms times" : "");
+  for (const auto& f : figures) print(f);
+}
+
+void add_attention(CLI::App& bench) {
+  CLI::App* command =
+      bench.add_subcommand("attention", "time and extra memory of attention, by length and mask");
+  command->footer("Example: heddle bench attention --quick --torch python3");
+  auto arguments = std::make_shared<Arguments>();
+  declare(*command, *arguments, 5);
+  command->callback([arguments] { run_attention(*arguments); });
 }
 
 }  // namespace
@@ -110,6 +185,7 @@ void add_bench(CLI::App& app) {
   command->require_subcommand(1);
   command->footer("Example: heddle bench roofline");
   add_roofline(*command);
+  add_attention(*command);
 }
 
 }  // namespace heddle::cli

@@ -1,13 +1,13 @@
 #include "bench/roofline.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/probe/probe.h"
 #include "backend/cpu/threads.h"
+#include "bench/clock.h"
 #include "bench/rival.h"
 #include "heddle/random.h"
 #include "heddle/runtime.h"
@@ -19,16 +19,6 @@ namespace {
 
 using cpu::Isa;
 using cpu::ProbeKind;
-
-double now() {
-  using std::chrono::steady_clock;
-  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
 
 struct NamedProbe {
   ProbeKind kind;
@@ -81,8 +71,7 @@ Tensor random_matrix(std::int64_t rows, std::int64_t cols, DType dtype, std::uin
 // weight) is packed here; everything else is inside run().
 class Product {
  public:
-  Product(GemmFigure& figure, Pass pass)
-      : path_(cpu::gemm_path(cpu::current_isa(), figure.dtype)) {
+  Product(GemmFigure& figure, Pass pass) : path_(cpu::gemm_path(cpu::current_isa(), figure.dtype)) {
     const auto [m, n, k] = std::tuple(figure.m, figure.n, figure.k);
     const DType t = figure.dtype;
     switch (pass) {
@@ -135,12 +124,6 @@ class Product {
   Tensor left_, right_, packed_, output_;
 };
 
-double seconds_of(Product& product, int repeats) {
-  const double start = now();
-  for (int i = 0; i < repeats; ++i) product.run();
-  return (now() - start) / repeats;
-}
-
 std::string request(const GemmFigure& f, int repeats) {
   return "gemm " + std::to_string(f.m) + " " + std::to_string(f.n) + " " + std::to_string(f.k) +
          " " + std::string(to_string(f.dtype)) + " " + std::string(to_string(f.pass)) + " " +
@@ -152,15 +135,15 @@ void measure(GemmFigure& f, const RooflineOptions& options) {
   const double flops =
       2 * static_cast<double>(f.m) * static_cast<double>(f.n) * static_cast<double>(f.k);
   product.run();
-  const double once = seconds_of(product, 2);
-  const int repeats = std::clamp(static_cast<int>(options.seconds / once), 1, 10000);
+  const auto once = [&] { product.run(); };
+  const int repeats = repeats_for(options.seconds, seconds_of(2, once));
   const auto probe = ceiling(f.dtype);
   const double probe_seconds = 0.02;
   if (options.rival != nullptr) options.rival->seconds(request(f, 2));
   std::vector<double> rates, shares, peaks, torch_rates, ratios;
   for (int round = 0; round < options.rounds; ++round) {
     const double before = probe ? cpu::peak_flops(*probe, probe_seconds) : 0;
-    const double rate = flops / seconds_of(product, repeats);
+    const double rate = flops / seconds_of(repeats, once);
     const double after = probe ? cpu::peak_flops(*probe, probe_seconds) : 0;
     rates.push_back(rate);
     peaks.push_back((before + after) / 2);
@@ -205,11 +188,8 @@ Roofline measure_roofline(const RooflineOptions& options) {
   options.progress("memory bandwidth");
   r.read_bandwidth = cpu::read_bandwidth(0.5);
   r.copy_bandwidth = cpu::stream_bandwidth(1, 1, 0.5);
-  const std::int64_t shapes[][3] = {{768, 128, 128},
-                                    {1024, 2304, 768},
-                                    {1024, 3072, 768},
-                                    {1024, 768, 3072},
-                                    {1024, 50304, 768}};
+  const std::int64_t shapes[][3] = {
+      {768, 128, 128}, {1024, 2304, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {1024, 50304, 768}};
   for (const auto& shape : shapes)
     for (const DType dtype : {DType::bf16, DType::f32})
       for (const Pass pass : {Pass::forward, Pass::input_grad, Pass::weight_grad}) {

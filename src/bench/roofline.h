@@ -21,7 +21,7 @@ struct GemmFigure {
   DType dtype = DType::f32;
   Pass pass = Pass::forward;
   double flops_per_s = 0;
-  double share_of_peak = 0;          // of the peak measured beside it, median of rounds
+  double share_of_peak = 0;  // of the peak measured beside it, median of rounds
   double peak_flops_per_s = 0;
   std::optional<double> torch_flops_per_s;
   std::optional<double> times_torch;  // median over rounds of their time / our time
@@ -36,16 +36,16 @@ struct Roofline {
   std::string cpu;
   int threads = 0;
   std::vector<std::string> isa;
-  std::vector<Peak> peaks;      // only what this machine has
-  double read_bandwidth = 0;    // bytes per second
+  std::vector<Peak> peaks;    // only what this machine has
+  double read_bandwidth = 0;  // bytes per second
   double copy_bandwidth = 0;
   std::vector<GemmFigure> gemm;
 };
 
 struct RooflineOptions {
-  int rounds = 9;              // probe, product and rival in turns; medians are reported
-  double seconds = 0.05;       // of a product in each round
-  bool quick = false;          // only the small shapes, for a first look
+  int rounds = 9;         // probe, product and rival in turns; medians are reported
+  double seconds = 0.05;  // of a product in each round
+  bool quick = false;     // only the small shapes, for a first look
   TorchRival* rival = nullptr;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
