@@ -1,0 +1,92 @@
+// Rotary positions (Su et al. 2021): which angles, and how checkpoints stretch them over contexts
+// longer than they were trained on. The rotation itself is ops::rope.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "heddle/tensor.h"
+#include "ops/rope/rope.h"
+
+namespace heddle::nn {
+
+struct NoScaling {};
+
+// Position interpolation: every angle divided by the factor.
+struct LinearScaling {
+  double factor = 1;
+};
+
+// "NTK-aware": the base grows to base · factor^(R / (R - 2)), so that the slowest pair turns
+// `factor` times slower and the fastest one as before.
+struct NtkScaling {
+  double factor = 1;
+};
+
+// YaRN (Peng et al. 2023): pairs that turn more than beta_fast times within the original context
+// keep their angle, those that turn less than beta_slow times are interpolated, between the two
+// lies a ramp. Cosines and sines are multiplied by the attention factor, so scores by its square.
+struct YarnScaling {
+  double factor = 1;
+  std::int64_t original_positions = 0;
+  double beta_fast = 32;
+  double beta_slow = 1;
+  std::optional<double> attention_factor = {};  // absent: 0.1 · ln(factor) + 1, or by the two below
+  double mscale = 0;          // DeepSeek's: (0.1 · mscale · ln(factor) + 1) over ...
+  double mscale_all_dim = 0;  // ... the same with mscale_all_dim; 0: absent
+  bool truncate = true;       // the ramp begins and ends at whole pairs
+};
+
+// Llama 3.1: wavelengths above original / low_frequency are stretched by the factor, those below
+// original / high_frequency are kept, between the two the frequencies are mixed.
+struct Llama3Scaling {
+  double factor = 8;
+  double low_frequency = 1;
+  double high_frequency = 4;
+  std::int64_t original_positions = 8192;
+};
+
+using RopeScaling = std::variant<NoScaling, LinearScaling, NtkScaling, YarnScaling, Llama3Scaling>;
+
+struct RopeOptions {
+  double base = 10000;
+  std::int64_t rotated = 0;  // the first so many elements of a head are turned; 0: all
+  ops::Pairing pairing = ops::Pairing::half;
+  RopeScaling scaling = {};
+};
+
+// Throws Error when the options make no sense for heads of this width.
+void validate(const RopeOptions& options, std::int64_t head_width);
+
+// Angle per position of each pair, [rotated / 2].
+std::vector<double> rope_frequencies(const RopeOptions& options, std::int64_t head_width);
+
+// What cosines and sines are multiplied by: 1 except for YaRN.
+double rope_attention_factor(const RopeOptions& options);
+
+// Tables for positions 0 to `positions`; dtype f32 or f64.
+ops::RopeTables rope_tables(const RopeOptions& options, std::int64_t head_width,
+                            std::int64_t positions, DType dtype = DType::f32,
+                            Device device = Device::cpu);
+
+// Tables that grow with the longest context seen; layers of a model share one of these.
+class Rotary {
+ public:
+  Rotary(const RopeOptions& options, std::int64_t head_width);
+
+  // x: [B, T, H, D], its tokens at first_position and after.
+  Tensor rotate(const Tensor& x, std::int64_t first_position) const;
+
+ private:
+  ops::RopeTables tables(std::int64_t positions, DType dtype, Device device) const;
+
+  RopeOptions options_;
+  std::int64_t head_width_;
+  mutable std::mutex mutex_;
+  mutable ops::RopeTables tables_;
+};
+
+}  // namespace heddle::nn
