@@ -35,12 +35,6 @@ struct EmulatedTiles {
   static void store_c(float* p) noexcept {
     for (int t = 0; t < 4; ++t) store(t, p + 256 * t, 64);
   }
-  static void store_c_rows(float* p) noexcept {
-    store(0, p, 128);
-    store(1, p + 16, 128);
-    store(2, p + 512, 128);
-    store(3, p + 528, 128);
-  }
 
  private:
   struct State {

@@ -2,7 +2,7 @@
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
 
-#include "backend/cpu/gemm/amx/vector_math.h"
+#include "backend/cpu/gemm/activation.h"
 
 namespace heddle::cpu::amx {
 namespace {
@@ -35,6 +35,11 @@ struct F32 {
     _mm512_mask_storeu_ps(f, columns.low, row.low);
     _mm512_mask_storeu_ps(f + 16, columns.high, row.high);
   }
+  [[gnu::always_inline]] static void store(char* p, Row row) noexcept {
+    float* f = reinterpret_cast<float*>(p);
+    _mm512_storeu_ps(f, row.low);
+    _mm512_storeu_ps(f + 16, row.high);
+  }
   [[gnu::always_inline]] static void stream(char* p, Row row) noexcept {
     float* f = reinterpret_cast<float*>(p);
     _mm512_stream_ps(f, row.low);
@@ -59,41 +64,86 @@ struct Bf16 {
   [[gnu::always_inline]] static void store(char* p, Columns columns, Row row) noexcept {
     _mm512_mask_storeu_epi16(p, columns.all(), narrow(row));
   }
+  [[gnu::always_inline]] static void store(char* p, Row row) noexcept {
+    _mm512_storeu_si512(p, narrow(row));
+  }
   [[gnu::always_inline]] static void stream(char* p, Row row) noexcept {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(p), narrow(row));
   }
 };
 
+// The activations of all matrix products (gemm/activation.h), on sixteen floats.
+struct Sixteen {
+  typedef float Vec __attribute__((vector_size(64)));
+  static constexpr int kLanes = 16;
+  using Math = FloatMath<Sixteen>;
+};
+
 template <Activation activation>
 [[gnu::always_inline]] inline __m512 activate(__m512 x) noexcept {
-  if constexpr (activation == Activation::relu) return relu_ps(x);
-  if constexpr (activation == Activation::gelu) return gelu_ps(x);
-  if constexpr (activation == Activation::gelu_tanh) return gelu_tanh_ps(x);
-  if constexpr (activation == Activation::silu) return silu_ps(x);
-  return x;
+  return reinterpret_cast<__m512>(
+      cpu::activate<Sixteen>(activation, reinterpret_cast<Sixteen::Vec>(x)));
+}
+
+constexpr int kTogether = 2;
+
+// `count` rows side by side: activations are long chains of dependent instructions, and only
+// several of them at a time keep the vector units busy.
+template <class Type, Activation activation, int count>
+[[gnu::always_inline]] inline void epilogue_at(const EpilogueTask& task, Columns columns, Row bias,
+                                               std::int64_t r) noexcept {
+  Row rows[count];
+  for (int i = 0; i < count; ++i) {
+    const float* sums = task.sums + (r + i) / 16 * 512 + (r + i) % 16 * 16;
+    rows[i] = {_mm512_load_ps(sums), _mm512_load_ps(sums + 256)};
+  }
+  if (task.bias != nullptr)
+    for (int i = 0; i < count; ++i) rows[i] = add(rows[i], bias);
+  if (task.pre_activation != nullptr)
+    for (int i = 0; i < count; ++i)
+      Type::store(task.pre_activation + (r + i) * task.c_row_bytes, columns, rows[i]);
+  for (int i = 0; i < count; ++i)
+    rows[i] = {activate<activation>(rows[i].low), activate<activation>(rows[i].high)};
+  if (task.residual != nullptr)
+    for (int i = 0; i < count; ++i)
+      rows[i] =
+          add(rows[i], Type::load(task.residual + (r + i) * task.residual_row_bytes, columns));
+  char* c = task.c + r * task.c_row_bytes;
+  if (task.stream) {
+    for (int i = 0; i < count; ++i) Type::stream(c + i * task.c_row_bytes, rows[i]);
+    return;
+  }
+  if (task.accumulate)
+    for (int i = 0; i < count; ++i)
+      rows[i] = add(rows[i], Type::load(c + i * task.c_row_bytes, columns));
+  for (int i = 0; i < count; ++i) Type::store(c + i * task.c_row_bytes, columns, rows[i]);
+}
+
+// The common case, in as few instructions as possible: with a small K they weigh.
+template <class Type>
+[[gnu::always_inline]] inline void store_rows(const EpilogueTask& task, int begin,
+                                              int end) noexcept {
+  const std::int64_t row_bytes = task.c_row_bytes;
+  char* c = task.c + begin * row_bytes;
+  for (int r = begin; r < end; ++r, c += row_bytes) {
+    const float* sums = task.sums + (r & 16) * 32 + (r & 15) * 16;
+    const Row row{_mm512_load_ps(sums), _mm512_load_ps(sums + 256)};
+    task.stream ? Type::stream(c, row) : Type::store(c, row);
+  }
 }
 
 template <class Type, Activation activation>
 void epilogue_rows(const EpilogueTask& task, int begin, int end) noexcept {
+  if constexpr (activation == Activation::none) {
+    if (task.plain) return store_rows<Type>(task, begin, end);
+  }
   const Columns columns(task.columns);
   Row bias{_mm512_setzero_ps(), _mm512_setzero_ps()};
   if (task.bias != nullptr) bias = F32::load(reinterpret_cast<const char*>(task.bias), columns);
-  for (std::int64_t r = begin; r < end; ++r) {
-    Row row{_mm512_load_ps(task.sums + r * 32), _mm512_load_ps(task.sums + r * 32 + 16)};
-    if (task.bias != nullptr) row = add(row, bias);
-    if (task.pre_activation != nullptr)
-      Type::store(task.pre_activation + r * task.c_row_bytes, columns, row);
-    row = {activate<activation>(row.low), activate<activation>(row.high)};
-    if (task.residual != nullptr)
-      row = add(row, Type::load(task.residual + r * task.residual_row_bytes, columns));
-    char* c = task.c + r * task.c_row_bytes;
-    if (task.stream) {
-      Type::stream(c, row);
-    } else {
-      if (task.accumulate) row = add(row, Type::load(c, columns));
-      Type::store(c, columns, row);
-    }
-  }
+  std::int64_t r = begin;
+  for (; r + kTogether <= end; r += kTogether)
+    epilogue_at<Type, activation, kTogether>(task, columns, bias, r);
+  for (; r < end; ++r) epilogue_at<Type, activation, 1>(task, columns, bias, r);
 }
 
 template <class Type>

@@ -10,7 +10,7 @@ namespace heddle::cpu::amx {
 
 // Pointers are to the block's first element; null where the job has none.
 struct EpilogueTask {
-  const float* sums = nullptr;  // [32, 32]
+  const float* sums = nullptr;  // four tiles of [16, 16]: left and right of rows 0-15, of 16-31
   char* c = nullptr;
   char* pre_activation = nullptr;
   const char* residual = nullptr;
@@ -19,7 +19,8 @@ struct EpilogueTask {
   std::int64_t residual_row_bytes = 0;
   std::uint32_t columns = 0;  // bit i: column i exists
   bool accumulate = false;
-  bool stream = false;  // stores past the caches: 32 columns, f32, rows aligned to 64 bytes
+  bool plain = false;   // 32 columns and nothing to do but to store them
+  bool stream = false;  // stores past the caches: 32 columns, rows aligned to 64 bytes
 };
 
 // Rows [begin, end) of the block. Called a few rows at a time, between the steps of the next block,

@@ -22,7 +22,10 @@ struct Operands {
   std::size_t a_row_bytes = 0;
   std::int64_t a_half = 0;  // elements from tile a0 to tile a1
   std::int64_t a_step = 0;  // elements from one step of 32 k to the next
+  std::uint16_t* copy = nullptr;  // where A is to be copied as packed blocks, or null
 };
+
+inline constexpr std::int64_t kPanelsWorthACopy = 3;
 
 // A rectangle of C, all counts in blocks of 32.
 struct Unit {
@@ -110,38 +113,48 @@ class ChunkRunner {
 
   // ---- A ----------------------------------------------------------------------------------------
 
-  // Full blocks of rows with full blocks of K are loaded from where they lie; the rest of the unit
-  // is packed, unless scratch has it from the unit before.
+  // Tiles can load full blocks of rows with full blocks of K from where they lie, but packed blocks
+  // load faster. So the first panel of a unit loads them in place and copies them to scratch on the
+  // way; the other panels load them from there. What tiles cannot load is packed beforehand.
   void prepare_a(const Unit& u, const KRange& k) noexcept {
     const GemmJob& job = plan_.job;
+    const std::int64_t rows_index = u.batch * plan_.m_units + u.m_index;
+    in_place_ = 0;
+    copying_ = false;
+    if (plan_.outer_count == 1 && scratch_.packed_job == plan_.id &&
+        scratch_.packed_unit == rows_index)
+      return;  // all of it is there from the unit before
     const bool whole_k = (k.first + k.count) * kBlock <= job.k;
     const std::int64_t whole_rows = job.m / kBlock - u.first_row;
     in_place_ = plan_.load_in_place && whole_k ? smaller(u.rows, whole_rows) : 0;
+    copying_ = in_place_ > 0 && plan_.copy_a && u.panels >= kPanelsWorthACopy;
+    const bool complete = in_place_ == 0 || copying_;
+    scratch_.packed_job = complete ? plan_.id : 0;
+    scratch_.packed_unit = rows_index;
     if (in_place_ == u.rows) return;
-    const std::int64_t rows_index = u.batch * plan_.m_units + u.m_index;
-    const bool have = plan_.outer_count == 1 && scratch_.packed_job == plan_.id &&
-                      scratch_.packed_unit == rows_index;
-    if (have) return;
     MatrixRef a = job.a;
     a.data = a_matrix(u);
     pack_a(a, job.m, job.k, (u.first_row + in_place_) * kBlock, u.rows - in_place_,
-           k.first * kBlock, k.count, scratch_.packed_a);
-    scratch_.packed_job = plan_.id;
-    scratch_.packed_unit = rows_index;
+           k.first * kBlock, k.count, packed_block(k, in_place_, 0));
     compiler_barrier();
+  }
+
+  std::uint16_t* packed_block(const KRange& k, std::int64_t row, std::int64_t step) const noexcept {
+    return scratch_.packed_a + (row * k.count + step) * kBlockElements;
   }
 
   Operands operands(const Unit& u, const KRange& k, const Position& at) const noexcept {
     Operands o;
     o.b = b_block(u, at.panel, k.first + at.step);
-    if (at.row < in_place_) {
+    if (at.row < in_place_ && (at.panel == 0 || !copying_)) {
       const std::int64_t stride = plan_.job.a.row_stride;
       o.a = a_matrix(u) + (u.first_row + at.row) * kBlock * stride + (k.first + at.step) * kBlock;
       o.a_row_bytes = static_cast<std::size_t>(stride) * 2;
       o.a_half = 16 * stride;
       o.a_step = kBlock;
+      if (copying_) o.copy = packed_block(k, at.row, at.step);
     } else {
-      o.a = scratch_.packed_a + ((at.row - in_place_) * k.count + at.step) * kBlockElements;
+      o.a = packed_block(k, at.row, at.step);
       o.a_row_bytes = 64;
       o.a_half = kBlockElements / 2;
       o.a_step = kBlockElements;
@@ -185,6 +198,11 @@ class ChunkRunner {
   // The next block in order: rows inside, so that the B panel in L1 serves them all. False at the
   // end.
   bool advance(const Unit& u, const KRange& k, Position& at) const noexcept {
+    if (plan_.row_by_row) {
+      if (++at.panel < u.panels) return true;
+      at.panel = 0;
+      return ++at.row < u.rows;
+    }
     if (++at.row < u.rows) return true;
     at.row = 0;
     at.step += plan_.inner;
@@ -215,7 +233,10 @@ class ChunkRunner {
         T::zero_c();
       else
         T::load_c(partial(u, at));
-      multiply(now, steps, next);
+      if (now.copy != nullptr)
+        multiply<true>(now, steps, next);
+      else
+        multiply<false>(now, steps, next);
       if (k.is_last && at.step + steps == k.count)
         hand_to_epilogue(u, at);
       else
@@ -226,15 +247,17 @@ class ChunkRunner {
   }
 
   // On entry the tiles hold the first step of `now`, on return that of `next` if it has any.
+  template <bool copying>
   void multiply(const Operands& now, std::int64_t steps, const Operands& next) noexcept {
     // The sums that wait were stored a moment ago: reading them at once would stall.
-    const std::int64_t wait = smaller(plan_.defer_wait, steps / 2);
+    const std::int64_t wait = smaller(plan_.defer_wait, steps / 4);
     rows_per_step_ = static_cast<int>((kBlock + steps - wait - 1) / (steps - wait));
     const std::uint16_t *a = now.a, *b = now.b;
     for (std::int64_t s = 1; s < steps; ++s) {
       a += now.a_step;
       b += kBlockElements;
       step(a, now.a_row_bytes, now.a_half, b);
+      if constexpr (copying) copy_a(now, s - 1);
       if (s > wait) advance_pending();
       prefetch();
     }
@@ -246,8 +269,20 @@ class ChunkRunner {
       T::dot_10();
       T::dot_11();
     }
+    if constexpr (copying) copy_a(now, steps - 1);
     advance_pending();
     prefetch();
+  }
+
+  // One block: its lines are in L1, since a tile was loaded from them a step before.
+  static void copy_a(const Operands& from, std::int64_t step) noexcept {
+    const char* a = reinterpret_cast<const char*>(from.a + step * kBlock);
+    std::uint16_t* to = from.copy + step * kBlockElements;
+    for (std::int64_t r = 0; r < kBlock; ++r) {
+      const __m512i row = _mm512_loadu_si512(a + r * static_cast<std::int64_t>(from.a_row_bytes));
+      _mm512_store_si512(to + r * kBlock, row);
+    }
+    compiler_barrier();
   }
 
   // The products of the tiles at hand; every tile is reloaded right after its last use.
@@ -284,7 +319,7 @@ class ChunkRunner {
     finish_pending();
     float* sums = scratch_.staging[staging_];
     staging_ ^= 1;
-    T::store_c_rows(sums);
+    T::store_c(sums);
     set_pending(u, at, sums);
     if (!plan_.defer) finish_pending();
   }
@@ -328,6 +363,8 @@ class ChunkRunner {
     pending_.residual_row_bytes = e.residual_stride * element;
     pending_.columns = static_cast<std::uint32_t>((std::uint64_t{1} << columns) - 1);
     pending_.accumulate = e.accumulate;
+    pending_.plain = columns == kBlock && e.bias == nullptr && e.pre_activation == nullptr &&
+                     e.residual == nullptr && !e.accumulate;
     pending_.stream = plan_.stream && columns == kBlock;
     pending_row_ = 0;
     pending_rows_ = static_cast<int>(smaller(kBlock, job.m - row));
@@ -336,6 +373,7 @@ class ChunkRunner {
   const Plan& plan_;
   Scratch& scratch_;
   std::int64_t in_place_ = 0;  // row blocks of the unit that tiles load from the matrix itself
+  bool copying_ = false;       // but only in its first panel
   Unit next_unit_;
   KRange next_k_;
   PrefetchStream a_stream_, b_stream_;

@@ -11,10 +11,12 @@ namespace {
 
 constexpr std::int64_t kBlockBytes = kBlockElements * 2;  // of an operand
 constexpr std::int64_t kSumBytes = kBlockElements * 4;    // of partial sums
+constexpr std::int64_t kL1B = 32 << 10;                   // a B that L1 can hold
 constexpr std::int64_t kSmallB = 64 << 10;                // a B that needs no cutting
 constexpr std::int64_t kMinimumChunk = 96;                // steps: 6,000 cycles of tile work
 constexpr std::int64_t kGoodChunk = 768;                  // steps that dwarf the handing out
-constexpr std::int64_t kManyPanels = 4;                   // that make a copy of A worth it
+constexpr std::int64_t kNearB = 1 << 20;                  // a B that L2 can hold
+constexpr std::int64_t kRowsForFarB = 12;                 // blocks of rows that make up for L3
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -29,12 +31,10 @@ bool aligned(const void* p, std::int64_t row_bytes) {
   return reinterpret_cast<std::uintptr_t>(p) % 64 == 0 && row_bytes % 64 == 0;
 }
 
-// Rows of tiles need K contiguous; rows that straddle cache lines load at half speed, so that a
-// copy pays as soon as it is used a few times.
+// Rows of tiles need K contiguous.
 bool may_load_in_place(const Plan& p, const Tuning& t) {
   const MatrixRef& a = p.job.a;
-  if (t.pack_a == Choice::always || a.col_stride != 1 || a.row_stride < 0) return false;
-  return p.panels < kManyPanels || aligned(a.data, a.row_stride * 2);
+  return t.pack_a != Choice::always && a.col_stride == 1 && a.row_stride >= 0;
 }
 
 void cut_k(Plan& p, const Tuning& t) {
@@ -46,28 +46,36 @@ void cut_k(Plan& p, const Tuning& t) {
 }
 
 // Rows per unit such that A stays in L2, then panels per unit such that there are enough chunks.
-void cut_m_and_n(Plan& p, const Tuning& t) {
+void cut_m_and_n(Plan& p, const Tuning& t, std::int64_t threads) {
   const std::int64_t batch = p.job.batch;
   const std::int64_t steps = std::max<std::int64_t>(p.steps, 1);
   const std::int64_t total = batch * p.row_blocks * p.panels * steps;
-  const std::int64_t few = std::max<std::int64_t>(t.few_chunks, 1);
-  const std::int64_t per_chunk = std::max({kMinimumChunk, std::min(kGoodChunk, total / few),
-                                           total / std::max<std::int64_t>(t.chunks, 1)});
+  const std::int64_t few = std::max({t.few_chunks, 2 * threads, std::int64_t{2}});
+  const std::int64_t many = std::max({t.chunks, 4 * threads, std::int64_t{2}});
+  const std::int64_t per_chunk =
+      std::max({kMinimumChunk, std::min(kGoodChunk, total / few), total / many});
+  const std::int64_t b_bytes = p.panels * p.steps * kBlockBytes;
 
   const std::int64_t in_l2 = std::max<std::int64_t>(t.a_bytes / (p.outer * kBlockBytes), 1);
   p.m_unit = even_split(p.row_blocks, in_l2);
-  if (p.panels * p.steps * kBlockBytes <= kSmallB) {
+  if (b_bytes <= kSmallB) {
     // Every thread can hold all of B: only the rows are shared out.
     p.n_unit = p.panels;
     p.m_unit = even_split(p.row_blocks, std::min(in_l2, per_chunk / (p.panels * steps)));
   } else if (p.outer_count > 1) {
     // A goes by once per unit: wide units, as far as their partial sums fit.
-    p.m_unit = even_split(p.row_blocks, std::min(in_l2, ceil_div(p.row_blocks, ceil_div(few, 2))));
-    p.n_unit = even_split(p.panels, t.partial_bytes / (p.m_unit * kSumBytes));
-  } else if (!p.load_in_place) {
-    // Every thread that takes part in these rows packs them anew: few units per row.
+    p.m_unit = even_split(p.row_blocks, std::min(in_l2, ceil_div(p.row_blocks * batch, few / 2)));
     const std::int64_t m_units = ceil_div(p.row_blocks, p.m_unit) * batch;
-    p.n_unit = even_split(p.panels, p.panels * m_units / few);
+    const std::int64_t fits = t.partial_bytes / (p.m_unit * kSumBytes);
+    p.n_unit = even_split(p.panels, std::min(fits, p.panels * m_units / (few / 2)));
+  } else if (!p.load_in_place) {
+    // A is packed before it is used, once per unit: few units per row. Where B is near, few rows
+    // are enough for a unit.
+    const std::int64_t least = b_bytes <= kNearB ? 1 : kRowsForFarB;
+    const std::int64_t rows = std::max(p.row_blocks * batch / few, least);
+    p.m_unit = even_split(p.row_blocks, std::min(in_l2, rows));
+    const std::int64_t m_units = ceil_div(p.row_blocks, p.m_unit) * batch;
+    p.n_unit = even_split(p.panels, p.panels * m_units / (few / 2));
   } else {
     p.n_unit = even_split(p.panels, per_chunk / (p.m_unit * steps));
   }
@@ -90,7 +98,7 @@ bool wants_streaming(const Plan& p, const Tuning& t) {
   const bool fits =
       aligned(job.c, job.c_row_stride * element) && job.c_batch_stride * element % 64 == 0;
   if (t.stream == Choice::always) return fits;
-  return fits && element == 4 && job.batch * job.m * job.n * element >= t.stream_bytes;
+  return fits && job.batch * job.m * job.n * element >= t.stream_bytes;
 }
 
 }  // namespace
@@ -113,8 +121,11 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   if (p.row_blocks == 0 || p.panels == 0 || job.batch <= 0) return p;
 
   p.load_in_place = may_load_in_place(p, t);
+  const std::int64_t b_bytes = p.panels * p.steps * kBlockBytes;
+  p.row_by_row = b_bytes <= kL1B && p.steps * kBlock <= std::min(t.k_inner, t.k_whole);
+  p.copy_a = t.pack_a == Choice::automatic && !p.row_by_row;
   cut_k(p, t);
-  cut_m_and_n(p, t);
+  cut_m_and_n(p, t, std::max(threads, 1));
   apply_overrides(p, t);
   p.m_units = ceil_div(p.row_blocks, p.m_unit);
   p.n_units = ceil_div(p.panels, p.n_unit);
@@ -126,7 +137,7 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   p.lookahead = std::max(threads, 1) * p.units_per_chunk;
   p.stream = wants_streaming(p, t);
   p.prefetch_a = t.prefetch_a;
-  p.prefetch_b = t.prefetch_b;
+  p.prefetch_b = t.prefetch_b && !p.row_by_row;
   p.defer = t.defer;
   p.defer_wait = t.defer_wait;
   return p;

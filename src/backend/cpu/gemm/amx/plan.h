@@ -27,17 +27,19 @@ enum class Choice : std::uint8_t { automatic, never, always };
 // core; bench/gemm_amx tries others.
 struct Tuning {
   std::int64_t a_bytes = 768 << 10;        // of A in L2 at a time
-  std::int64_t partial_bytes = 512 << 10;  // of sums that wait for the next outer block of K
+  std::int64_t partial_bytes = 768 << 10;  // of sums that wait for the next outer block of K
   std::int64_t k_outer = 768;              // a K up to k_whole is not cut
   std::int64_t k_whole = 1024;
   std::int64_t k_inner = 384;           // 64 bytes of B panel each: 24 KiB
   std::int64_t m_unit = 0;              // rows; 0: by shape
   std::int64_t n_unit = 0;              // columns; 0: by shape
-  std::int64_t chunks = 32;             // to aim at, so that threads end together
+  std::int64_t chunks = 16;             // to aim at, so that threads end together
   std::int64_t few_chunks = 8;          // where each further one costs traffic or packing
-  std::int64_t stream_bytes = 4 << 20;  // an f32 C from this size on is written past the caches
+  std::int64_t stream_bytes = 4 << 20;  // a C from this size on is written past the caches
   Choice stream = Choice::automatic;
-  Choice pack_a = Choice::automatic;  // copy A to scratch; automatic: where tiles cannot load it
+  // Copy A to scratch: beforehand or not at all (where tiles can load it); automatic: with the
+  // first panel that uses it.
+  Choice pack_a = Choice::automatic;
   bool prefetch_a = true;             // the next block of A to L2
   bool prefetch_b = true;             // the next panel of B to L2
   bool defer = true;                  // run the epilogue between the steps of the next block
@@ -58,6 +60,8 @@ struct Plan {
   std::int64_t units = 0, units_per_chunk = 1, chunks = 0;
   std::int64_t lookahead = 0;  // units until this thread's next one, a guess for prefetching
   bool load_in_place = false;  // tiles may load A from where it lies
+  bool copy_a = false;         // but better from a copy
+  bool row_by_row = false;     // all of B is in L1: panels inside, rows outside
   bool stream = false, prefetch_a = false, prefetch_b = false, defer = false;
   std::int64_t defer_wait = 0;  // steps
 };

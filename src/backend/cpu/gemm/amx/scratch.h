@@ -10,7 +10,7 @@ inline constexpr std::size_t kPackedABytes = std::size_t{1} << 20;
 inline constexpr std::size_t kPartialBytes = std::size_t{1} << 20;
 
 struct Scratch {
-  std::uint16_t* packed_a = nullptr;  // blocks of A that tiles cannot load in place
+  std::uint16_t* packed_a = nullptr;  // blocks of A
   float* partial = nullptr;           // sums between two blocks of K
   float* staging[2] = {};             // finished 32 × 32 sums on their way through the epilogue
   // Which part of A `packed_a` holds, so that chunks of the same rows share it. Jobs count from 1.
