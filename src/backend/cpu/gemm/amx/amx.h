@@ -9,7 +9,7 @@
 namespace heddle::cpu {
 
 // Operands in bf16, C in f32 or bf16. Needs Isa::amx. Denormal operands count as zero, as the
-// tile instructions have it; a bf16 result that would be denormal is written as zero.
+// tile instructions have it; a result that would be denormal is written as zero.
 const GemmPath& amx_bf16_path();
 
 // The same code on emulated tiles, for tests; needs Isa::avx512_bf16. The packed layout is the

@@ -28,8 +28,8 @@ enum class Choice : std::uint8_t { automatic, never, always };
 struct Tuning {
   std::int64_t a_bytes = 768 << 10;        // of A in L2 at a time
   std::int64_t partial_bytes = 768 << 10;  // of sums that wait for the next outer block of K
-  std::int64_t k_outer = 768;              // a K up to k_whole is not cut
-  std::int64_t k_whole = 1024;
+  std::int64_t k_outer = 1536;             // a K up to k_whole is not cut
+  std::int64_t k_whole = 1536;
   std::int64_t k_inner = 384;           // 64 bytes of B panel each: 24 KiB
   std::int64_t m_unit = 0;              // rows; 0: by shape
   std::int64_t n_unit = 0;              // columns; 0: by shape
