@@ -26,24 +26,58 @@ HWY_INLINE Vec<D> relu_derivative(D d, Vec<D> x) {
   return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), constant(d, 1));
 }
 
-// Φ(x) = (1 + erf(x / √2)) / 2
+// The normal distribution at x.
 template <class D>
-HWY_INLINE Vec<D> normal_cdf(D d, Vec<D> x) {
-  const auto half = constant(d, 0.5);
-  return hn::MulAdd(half, erf(d, hn::Mul(x, constant(d, kInvSqrt2))), half);
+struct Normal {
+  Vec<D> cdf;    // Φ(x)
+  Vec<D> shape;  // exp(-x²/2) = √(2π)·φ(x)
+};
+
+// In f32, with a = |x| (at most 14.5, where Φ(-a) rounds to 0):
+//   Φ(-a) = exp(-a²/2)·h(y) / (1 + 3a/2),  y = (a - 7/2) / (a + 7/2)
+// and h a minimax polynomial: one exponential for both, and a relative error of a few units in the
+// last place in both tails. The rounding of a² is made good after the exponential, which magnifies
+// it. In f64, Φ(x) = erfc(-x / √2) / 2.
+template <class D>
+HWY_INLINE Normal<D> normal_at(D d, Vec<D> x) {
+  if constexpr (kIsF64<D>) {
+    return {per_lane(d, x, [](double v) { return 0.5 * std::erfc(-kInvSqrt2 * v); }),
+            exp(d, hn::Mul(hn::Mul(x, x), constant(d, -0.5)))};
+  } else {
+    const auto one = constant(d, 1);
+    const auto a = hn::Min(hn::Abs(x), constant(d, 14.5));
+    const auto square = hn::Mul(a, a);
+    const auto rounding = hn::MulSub(a, a, square);  // 0 where multiply-add is not fused
+    const auto rough = exp(d, hn::Mul(square, constant(d, -0.5)));
+    const auto e = hn::MulAdd(hn::Mul(rough, rounding), constant(d, -0.5), rough);
+    const auto above = hn::Add(a, constant(d, 3.5));
+    const auto slope = hn::MulAdd(a, constant(d, 1.5), one);
+    const auto inverse = hn::Div(one, hn::Mul(above, slope));  // one division for both quotients
+    const auto y = hn::Mul(hn::Mul(hn::Sub(a, constant(d, 3.5)), slope), inverse);
+    auto h = hn::MulAdd(y, constant(d, 2.2181396e-4), constant(d, 6.6078865e-5));
+    h = hn::MulAdd(h, y, constant(d, -0.0022599958));
+    h = hn::MulAdd(h, y, constant(d, 0.0011438846));
+    h = hn::MulAdd(h, y, constant(d, 0.016334718));
+    h = hn::MulAdd(h, y, constant(d, -0.054930728));
+    h = hn::MulAdd(h, y, constant(d, 0.087892666));
+    h = hn::MulAdd(h, y, constant(d, -0.061746292));
+    h = hn::MulAdd(h, y, constant(d, -0.052999053));
+    h = hn::MulAdd(h, y, constant(d, 0.66465718));
+    const auto tail = hn::Mul(e, hn::Mul(h, hn::Mul(above, inverse)));
+    return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), e};
+  }
 }
 
 template <class D>
 HWY_INLINE Vec<D> gelu(D d, Vec<D> x) {
-  return hn::Mul(x, normal_cdf(d, x));
+  return hn::Mul(x, normal_at(d, x).cdf);
 }
 
 // Φ(x) + x·φ(x), φ(x) = exp(-x²/2) / √(2π)
 template <class D>
 HWY_INLINE Vec<D> gelu_derivative(D d, Vec<D> x) {
-  const auto density = hn::Mul(constant(d, kInvSqrt2Pi),
-                               exp(d, hn::Mul(hn::Mul(x, x), constant(d, -0.5))));
-  return hn::MulAdd(x, density, normal_cdf(d, x));
+  const auto at = normal_at(d, x);
+  return hn::MulAdd(x, hn::Mul(at.shape, constant(d, kInvSqrt2Pi)), at.cdf);
 }
 
 // u(x) = √(2/π)·(x + 0.044715·x³)

@@ -125,39 +125,4 @@ HWY_INLINE Vec<D> tanh(D d, Vec<D> x) {
   }
 }
 
-// erf(x): for |x| < 1 its Taylor-like odd polynomial, else 1 - t·exp(-x² + polynomial(t)) with
-// t = 1 / (1 + |x| / 2) (a Chebyshev fit of fractional error below 1.2e-7).
-template <class D>
-HWY_INLINE Vec<D> erf(D d, Vec<D> x) {
-  if constexpr (kIsF64<D>) {
-    return per_lane(d, x, [](double v) { return std::erf(v); });
-  } else {
-    const auto a = hn::Abs(x);
-    const auto one = hn::Set(d, 1.0f);
-    const auto t = hn::Div(one, hn::MulAdd(a, hn::Set(d, 0.5f), one));
-    auto q = hn::Set(d, 0.17087277f);
-    q = hn::MulAdd(q, t, hn::Set(d, -0.82215223f));
-    q = hn::MulAdd(q, t, hn::Set(d, 1.48851587f));
-    q = hn::MulAdd(q, t, hn::Set(d, -1.13520398f));
-    q = hn::MulAdd(q, t, hn::Set(d, 0.27886807f));
-    q = hn::MulAdd(q, t, hn::Set(d, -0.18628806f));
-    q = hn::MulAdd(q, t, hn::Set(d, 0.09678418f));
-    q = hn::MulAdd(q, t, hn::Set(d, 0.37409196f));
-    q = hn::MulAdd(q, t, hn::Set(d, 1.00002368f));
-    q = hn::MulAdd(q, t, hn::Set(d, -1.26551223f));
-    const auto large = hn::NegMulAdd(t, exp(d, hn::NegMulAdd(a, a, q)), one);
-    const auto z = hn::Mul(x, x);
-    auto p = hn::Set(d, 7.853861353153693e-5f);
-    p = hn::MulAdd(p, z, hn::Set(d, -8.010193625184903e-4f));
-    p = hn::MulAdd(p, z, hn::Set(d, 5.188327685732524e-3f));
-    p = hn::MulAdd(p, z, hn::Set(d, -2.685381193529856e-2f));
-    p = hn::MulAdd(p, z, hn::Set(d, 1.128358514861418e-1f));
-    p = hn::MulAdd(p, z, hn::Set(d, -3.761262582423300e-1f));
-    p = hn::MulAdd(p, z, hn::Set(d, 1.128379165726710f));
-    const auto small = hn::Mul(p, x);
-    const auto y = hn::IfThenElse(hn::Lt(a, one), small, hn::CopySign(large, x));
-    return hn::IfThenElse(hn::IsNaN(x), x, y);
-  }
-}
-
 }  // namespace heddle::cpu::HEDDLE_ISA
