@@ -23,8 +23,7 @@ list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_te
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
   target_link_libraries(unit_tests PRIVATE GTest::gtest_main)
-  heddle_test(unit quick 120 unit_tests --gtest_filter=-*Slow*)
-  heddle_test(unit.slow slow 600 unit_tests --gtest_filter=*Slow*)
+  heddle_test(unit quick 120 unit_tests)
 endif()
 
 # The harness names its suites after the ops; what is left over are its own tests, among them the one
