@@ -77,7 +77,8 @@ def complaint(path: str, target: str):
         return f"what ops share may not use op {to_room}"
     if layer == "ops" and room:
         if name.endswith((".cpu.h", ".kernels.h")):
-            own = target == f"ops/{room}/{room}.kernels.h"
+            own = target == f"ops/{room}/{room}.kernels.h" or (
+                target.startswith(f"ops/{room}/") and target.endswith(".cpu.h"))
             shared = target.startswith("ops/") and to_room is None and target.endswith(".cpu.h")
             plain = to_layer == "base" or target.startswith("backend/cpu/")
             if not (own or plain or (shared and name.endswith(".cpu.h"))):

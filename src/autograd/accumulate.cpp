@@ -9,10 +9,23 @@ namespace heddle::autograd {
 
 namespace {
 
-void copy_into(Tensor& dst, const Tensor& src, bool accumulate) {
-  const double width = static_cast<double>(size_of(dst.dtype()));
+Tensor copied(const Tensor& x) {
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  copy_values(out, x, false);
+  return out;
+}
+
+bool sole_owner(const Tensor& x) {
+  return x.contiguous() && x.impl().use_count() == 1 && x.impl()->storage.use_count() == 1;
+}
+
+}  // namespace
+
+void copy_values(Tensor& dst, const Tensor& src, bool accumulate) {
   const auto count = static_cast<double>(dst.elements());
-  const Cost cost{accumulate ? count : 0, count * width * (accumulate ? 3 : 2)};
+  const auto written = static_cast<double>(dst.bytes());
+  const Cost cost{accumulate ? count : 0,
+                  static_cast<double>(src.bytes()) + written * (accumulate ? 2 : 1)};
   if (!meta::charge(dst.device(), cost)) return;
   cpu::CopyArgs args;
   args.src = src.raw();
@@ -26,22 +39,10 @@ void copy_into(Tensor& dst, const Tensor& src, bool accumulate) {
   cpu::kernels<cpu::CopyKernels>().copy(args);
 }
 
-Tensor copied(const Tensor& x) {
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  copy_into(out, x, false);
-  return out;
-}
-
-bool sole_owner(const Tensor& x) {
-  return x.contiguous() && x.impl().use_count() == 1 && x.impl()->storage.use_count() == 1;
-}
-
-}  // namespace
-
 Tensor accumulated(Tensor sum, const Tensor& term) {
   if (!sum.defined()) return term;
   if (!sole_owner(sum)) sum = copied(sum);
-  copy_into(sum, term, true);
+  copy_values(sum, term, true);
   return sum;
 }
 

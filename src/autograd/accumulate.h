@@ -9,6 +9,9 @@ namespace heddle::autograd {
 // Reuses sum's memory when it is the only handle on it.
 Tensor accumulated(Tensor sum, const Tensor& term);
 
+// dst = src, or dst += src, for equal shapes; types may differ only without `accumulate`.
+void copy_values(Tensor& dst, const Tensor& src, bool accumulate);
+
 // A contiguous tensor with x's values: x itself when it already is.
 Tensor dense(const Tensor& x);
 

@@ -102,9 +102,9 @@ TEST(Tape, ForeignTensorsAreRefused) {
   const Tensor y = ops::square(leaf({1, 2}));
   EXPECT_NE(message([&] { tape.backward(y); }).find("single number"), std::string::npos);
   const Tensor wrong = Tensor::zeros({3});
-  EXPECT_NE(message([&] { tape.backward(std::span(&y, 1), std::span(&wrong, 1)); })
-                .find("does not fit"),
-            std::string::npos);
+  EXPECT_NE(
+      message([&] { tape.backward(std::span(&y, 1), std::span(&wrong, 1)); }).find("does not fit"),
+      std::string::npos);
 }
 
 TEST(Tape, OuterTensorsOnInnerTapesAreRefused) {
@@ -151,8 +151,7 @@ TEST(Tape, ReleasesActivationsDuringBackward) {
   EXPECT_LE(memory_use(Device::cpu).peak - before, forward + 4 * 4 * (1 << 16));
   y = Tensor();
   EXPECT_EQ(memory_use(Device::cpu).live - before, 4 * (1 << 16));
-  EXPECT_GE(memory_use(Device::cpu)
-                .live_by_purpose[static_cast<std::size_t>(Purpose::gradients)],
+  EXPECT_GE(memory_use(Device::cpu).live_by_purpose[static_cast<std::size_t>(Purpose::gradients)],
             4 * (1 << 16));
 }
 

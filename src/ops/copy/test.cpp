@@ -25,9 +25,8 @@ const bool registered = [] {
     add("clone", shape, ops::clone);
   }
   const Shape odd{5, 19};
-  add("to f64 and back", odd, [](const Tensor& x) {
-    return ops::cast(ops::cast(x, DType::f64), x.dtype());
-  });
+  add("to f64 and back", odd,
+      [](const Tensor& x) { return ops::cast(ops::cast(x, DType::f64), x.dtype()); });
   // In f64 and f32 these lose digits, by the epsilon of what they pass through.
   const auto narrow = [](const char* name, DType through, double epsilon) {
     Case c;
