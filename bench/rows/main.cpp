@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/threads.h"
 #include "heddle/ops.h"
 #include "heddle/tape.h"
@@ -46,27 +47,52 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// Combines `in` and writes the result to all of `out`, in pieces of 64 KiB. The numbers of arrays
-// are template arguments: a loop over arrays inside the loop over lines would be what is measured.
+// Combines `from` and writes the result to all of `to`, for floats [begin, end), by whole cache
+// lines where the machine can store them at once: streaming stores of parts of a line are slower.
+// The numbers of arrays are template arguments: a loop over arrays inside the loop over lines would
+// be what is measured.
+template <int Reads, int Writes, bool Stream>
+void move_sse(const float* const* from, float* const* to, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; i += 4) {
+    __m128i v = _mm_load_si128(reinterpret_cast<const __m128i*>(from[0] + i));
+    for (int k = 1; k < Reads; ++k)
+      v = _mm_xor_si128(v, _mm_load_si128(reinterpret_cast<const __m128i*>(from[k] + i)));
+    for (int k = 0; k < Writes; ++k) {
+      if constexpr (Stream)
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to[k] + i), v);
+      else
+        _mm_store_si128(reinterpret_cast<__m128i*>(to[k] + i), v);
+    }
+  }
+}
+
+template <int Reads, int Writes, bool Stream>
+__attribute__((target("avx512f"))) void move_avx512(const float* const* from, float* const* to,
+                                                    std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; i += 16) {
+    __m512i v = _mm512_load_si512(from[0] + i);
+    for (int k = 1; k < Reads; ++k) v = _mm512_xor_si512(v, _mm512_load_si512(from[k] + i));
+    for (int k = 0; k < Writes; ++k) {
+      if constexpr (Stream)
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(to[k] + i), v);
+      else
+        _mm512_store_si512(to[k] + i, v);
+    }
+  }
+}
+
 template <int Reads, int Writes, bool Stream>
 void move_arrays(const Tensors& in, Tensors& out) {
-  constexpr std::int64_t kLine = 16;  // floats
   const auto lines = static_cast<std::int64_t>(in[0].bytes() / 64);
   const float* from[Reads];
   float* to[Writes];
   for (std::size_t i = 0; i < Reads; ++i) from[i] = static_cast<const float*>(in[i].raw());
   for (std::size_t i = 0; i < Writes; ++i) to[i] = static_cast<float*>(out[i].mutable_raw());
-  heddle::cpu::parallel_ranges(lines, 1024, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = kLine * begin; i < kLine * end; i += 4) {
-      __m128 v = _mm_load_ps(from[0] + i);
-      for (int k = 1; k < Reads; ++k) v = _mm_xor_ps(v, _mm_load_ps(from[k] + i));
-      for (int k = 0; k < Writes; ++k) {
-        if constexpr (Stream)
-          _mm_stream_ps(to[k] + i, v);
-        else
-          _mm_store_ps(to[k] + i, v);
-      }
-    }
+  const auto move = heddle::cpu::current_isa() >= heddle::cpu::Isa::avx512
+                        ? move_avx512<Reads, Writes, Stream>
+                        : move_sse<Reads, Writes, Stream>;
+  heddle::cpu::parallel_ranges(lines, 4096, [&](std::int64_t begin, std::int64_t end) {
+    move(from, to, 16 * begin, 16 * end);
     _mm_sfence();
   });
 }

@@ -51,7 +51,7 @@ struct NormKernels {
   void (*backward)(const NormBackwardArgs& args) noexcept;
 };
 
-// Rows whose parameter gradients are added up by one thread: about 64k elements.
+// Rows that a thread takes at a time, and whose parameter gradients it adds up: about 64k elements.
 constexpr std::int64_t norm_block(std::int64_t columns) {
   const std::int64_t rows = 65536 / (columns > 0 ? columns : 1);
   return rows < 32 ? 32 : rows;

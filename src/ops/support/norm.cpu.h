@@ -19,8 +19,10 @@ struct Parameter {
   const Compute<S>* p = nullptr;  // null: there is none
   bool sorted = true;
 
-  template <class Io, class D>
+  // Usual: it is there and sorted, which spares the inner loops of most calls two branches.
+  template <bool Usual, class Io, class D>
   HWY_INLINE void load(Io io, D d, std::int64_t i, Vec<D>* v) const {
+    if constexpr (Usual) return io.load(d, p + i, v);
     if (p == nullptr) return;
     if (sorted)
       io.load(d, p + i, v);
@@ -102,7 +104,7 @@ HWY_INLINE void add_row(const S* a, const S* b, S* row, S* sum, std::int64_t n, 
 }
 
 // y = (x - mean)·rstd·gain + bias
-template <bool Centred, class S>
+template <bool Centred, bool Usual, class S>
 HWY_INLINE void scale_row(const S* x, std::int64_t n, const Parameters<S>& p,
                           const Statistics<Compute<S>>& s, S* y, bool past) {
   using C = Compute<S>;
@@ -113,12 +115,12 @@ HWY_INLINE void scale_row(const S* x, std::int64_t n, const Parameters<S>& p,
   each_pair(d, n, [&](std::int64_t i, auto io) {
     Vec<Tag<S>> v[2], g[2] = {one, one}, shift[2] = {hn::Zero(d), hn::Zero(d)};
     io.load(d, x + i, v);
-    p.gain.load(io, d, i, g);
-    p.bias.load(io, d, i, shift);
+    p.gain.template load<Usual>(io, d, i, g);
+    p.bias.template load<Usual && Centred>(io, d, i, shift);
     for (int k = 0; k < io.kVectors; ++k) {
       if constexpr (Centred) v[k] = hn::Sub(v[k], mean);
       v[k] = hn::Mul(v[k], rstd);
-      v[k] = hn::MulAdd(v[k], g[k], shift[k]);
+      v[k] = Centred ? hn::MulAdd(v[k], g[k], shift[k]) : hn::Mul(v[k], g[k]);
     }
     io.store(d, v, y + i, past);
   });
@@ -136,6 +138,7 @@ void forward_rows(const NormArgs& a, std::int64_t first, std::int64_t last) {
   const bool past = a.stream && streamable(ys, n);
   const Parameters<S> p{sorted_parameter<S>(a.gain, gains, n),
                         sorted_parameter<S>(a.bias, biases, n)};
+  const bool usual = a.gain != nullptr && n <= kRowBuffer && (!Centred || a.bias != nullptr);
   const bool buffered = past && n <= kRowBuffer && streamable(sums, n);
   for (std::int64_t r = first; r < last; ++r) {
     const S* x = static_cast<const S*>(a.x) + r * n;
@@ -145,7 +148,10 @@ void forward_rows(const NormArgs& a, std::int64_t first, std::int64_t last) {
       x = row;
     }
     const auto s = row_statistics<Centred>(x, n, a.eps);
-    scale_row<Centred>(x, n, p, s, ys + r * n, past);
+    if (usual)
+      scale_row<Centred, true>(x, n, p, s, ys + r * n, past);
+    else
+      scale_row<Centred, false>(x, n, p, s, ys + r * n, past);
     if (a.rstd != nullptr) static_cast<C*>(a.rstd)[r] = s.rstd;
     if (a.mean != nullptr) static_cast<C*>(a.mean)[r] = s.mean;
   }
@@ -156,14 +162,14 @@ template <bool Centred>
 inline void forward(const NormArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
-    parallel_ranges(a.rows, row_grain(a.columns), [&](std::int64_t first, std::int64_t last) {
+    parallel_ranges(a.rows, norm_block(a.columns), [&](std::int64_t first, std::int64_t last) {
       forward_rows<Centred, S>(a, first, last);
     });
   });
 }
 
 // ---- backward
-// -------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------
 
 // What the gradient of a row needs besides its elements, with w = dy·gain:
 // dx = (w + x̂·slope + offset)·factor. The factor is rstd, and 0 for a centred row of one element,
@@ -173,7 +179,7 @@ struct RowTerms {
   C mean = 0, rstd = 0, slope = 0, offset = 0, factor = 0;
 };
 
-template <bool Centred, class S>
+template <bool Centred, bool Usual, class S>
 HWY_INLINE RowTerms<Compute<S>> row_terms(const NormBackwardArgs& a, std::int64_t r,
                                           const Parameter<S>& gain) {
   using C = Compute<S>;
@@ -192,7 +198,7 @@ HWY_INLINE RowTerms<Compute<S>> row_terms(const NormBackwardArgs& a, std::int64_
     Vec<Tag<S>> v[2], w[2], g[2] = {one, one};
     io.load(d, x + i, v);
     io.load(d, dy + i, w);
-    gain.load(io, d, i, g);
+    gain.template load<Usual>(io, d, i, g);
     for (int k = 0; k < io.kVectors; ++k) {
       w[k] = hn::Mul(w[k], g[k]);
       if constexpr (Centred) {
@@ -210,8 +216,9 @@ HWY_INLINE RowTerms<Compute<S>> row_terms(const NormBackwardArgs& a, std::int64_
 }
 
 // One row: dx, and what it adds to the sums of its block. dgain and dbias are in the order of the
-// pairs of S; add_blocks() sorts them.
-template <bool Centred, class S>
+// pairs of S; add_blocks() sorts them. Usual: gain and all sums are there, and the gain is sorted;
+// Extra: so is dsum.
+template <bool Centred, bool Usual, bool Extra, class S>
 HWY_INLINE void backward_row(const NormBackwardArgs& a, std::int64_t r, const Parameter<S>& gain,
                              Compute<S>* dgain, Compute<S>* dbias, bool past) {
   using C = Compute<S>;
@@ -219,15 +226,15 @@ HWY_INLINE void backward_row(const NormBackwardArgs& a, std::int64_t r, const Pa
   const std::int64_t n = a.columns;
   const auto* x = static_cast<const S*>(a.x) + r * n;
   const auto* dy = static_cast<const S*>(a.dy) + r * n;
-  const auto* dsum = a.dsum == nullptr ? nullptr : static_cast<const S*>(a.dsum) + r * n;
+  const auto* dsum = Extra ? static_cast<const S*>(a.dsum) + r * n : nullptr;
   auto* dx = static_cast<S*>(a.dx) + r * n;
-  const RowTerms<C> t = row_terms<Centred, S>(a, r, gain);
+  const RowTerms<C> t = row_terms<Centred, Usual, S>(a, r, gain);
   const auto mean = hn::Set(d, t.mean), rstd = hn::Set(d, t.rstd);
   const auto slope = hn::Set(d, t.slope), offset = hn::Set(d, t.offset);
   const auto factor = hn::Set(d, t.factor);
   const auto one = hn::Set(d, C{1});
   each_pair(d, n, [&](std::int64_t i, auto io) {
-    if (dsum == nullptr) {
+    if constexpr (!Extra) {
       // The next row is asked for early: memory would stand still during this pass. With dsum to be
       // read it does not, and the prefetches were measured to cost more than they give.
       hwy::Prefetch(x + n + i);
@@ -241,9 +248,9 @@ HWY_INLINE void backward_row(const NormBackwardArgs& a, std::int64_t r, const Pa
     Vec<Tag<S>> g[2] = {one, one}, extra[2] = {hn::Zero(d), hn::Zero(d)};
     io.load(d, x + i, v);
     io.load(d, dy + i, w);
-    gain.load(io, d, i, g);
-    if (dsum != nullptr) io.load(d, dsum + i, extra);
-    if (dbias != nullptr) {
+    gain.template load<Usual>(io, d, i, g);
+    if constexpr (Extra) io.load(d, dsum + i, extra);
+    if ((Usual && Centred) || dbias != nullptr) {
       io.load(d, dbias + i, sum);
       for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::Add(sum[k], w[k]);
       io.store(d, sum, dbias + i);
@@ -252,7 +259,7 @@ HWY_INLINE void backward_row(const NormBackwardArgs& a, std::int64_t r, const Pa
       if constexpr (Centred) v[k] = hn::Sub(v[k], mean);
       v[k] = hn::Mul(v[k], rstd);  // x̂
     }
-    if (dgain != nullptr) {
+    if (Usual || dgain != nullptr) {
       io.load(d, dgain + i, sum);
       for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::MulAdd(w[k], v[k], sum[k]);
       io.store(d, sum, dgain + i);
@@ -260,7 +267,8 @@ HWY_INLINE void backward_row(const NormBackwardArgs& a, std::int64_t r, const Pa
     for (int k = 0; k < io.kVectors; ++k) {
       w[k] = hn::Mul(w[k], g[k]);
       if constexpr (Centred) w[k] = hn::Add(w[k], offset);
-      v[k] = hn::MulAdd(hn::MulAdd(v[k], slope, w[k]), factor, extra[k]);
+      v[k] = hn::MulAdd(v[k], slope, w[k]);
+      v[k] = Extra ? hn::MulAdd(v[k], factor, extra[k]) : hn::Mul(v[k], factor);
     }
     io.store(d, v, dx + i, past);
   });
@@ -274,7 +282,7 @@ HWY_INLINE C* block_row(void* partial, std::int64_t block, std::int64_t n) {
   return row;
 }
 
-template <bool Centred, class S>
+template <bool Centred, bool Usual, bool Extra, class S>
 void backward_block(const NormBackwardArgs& a, std::int64_t block) {
   using C = Compute<S>;
   const std::int64_t n = a.columns;
@@ -285,7 +293,7 @@ void backward_block(const NormBackwardArgs& a, std::int64_t block) {
   C* dbias = block_row<C>(a.dbias_partial, block, n);
   std::int64_t r = block * norm_block(n);
   const std::int64_t end = a.rows - r < norm_block(n) ? a.rows : r + norm_block(n);
-  for (; r < end; ++r) backward_row<Centred, S>(a, r, gain, dgain, dbias, past);
+  for (; r < end; ++r) backward_row<Centred, Usual, Extra, S>(a, r, gain, dgain, dbias, past);
   finish_streams(past);
 }
 
@@ -314,7 +322,14 @@ inline void backward(const NormBackwardArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
     const std::int64_t blocks = norm_blocks(a.rows, a.columns);
-    parallel_chunks(blocks, [&](std::int64_t block) { backward_block<Centred, S>(a, block); });
+    const bool usual = a.gain != nullptr && a.dgain != nullptr && a.columns <= kRowBuffer &&
+                       (!Centred || a.dbias != nullptr);
+    parallel_chunks(blocks, [&](std::int64_t block) {
+      if (usual && a.dsum != nullptr) return backward_block<Centred, true, true, S>(a, block);
+      if (usual) return backward_block<Centred, true, false, S>(a, block);
+      if (a.dsum != nullptr) return backward_block<Centred, false, true, S>(a, block);
+      return backward_block<Centred, false, false, S>(a, block);
+    });
     add_blocks<S>(a.dgain_partial, blocks, a.columns, a.dgain);
     add_blocks<S>(a.dbias_partial, blocks, a.columns, a.dbias);
   });
