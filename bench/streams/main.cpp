@@ -4,6 +4,10 @@
 // reported, because the machine changes under us.
 //
 // usage: bench_streams [elements [samples]]
+//
+// On a busy machine HEDDLE_THREADS=1 gives steadier shares: one thread is timed by the time it ran.
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,10 +26,21 @@ using heddle::Tensor;
 using heddle::bench::Mix;
 namespace ops = heddle::ops;
 
+// With one thread the time it ran, so that others on the machine do not count; else the time of
+// day.
+double now() {
+  if (heddle::cpu::thread_count() > 1)
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 double seconds(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = now();
   body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 
 double median(std::vector<double> v) {

@@ -80,25 +80,25 @@ HWY_INLINE Vec<D> gelu_derivative(D d, Vec<D> x) {
   return hn::MulAdd(x, hn::Mul(at.shape, constant(d, kInvSqrt2Pi)), at.cdf);
 }
 
-// u(x) = √(2/π)·(x + 0.044715·x³)
+// sigmoid(2·u(x)), u(x) = √(2/π)·(x + 0.044715·x³)
 template <class D>
-HWY_INLINE Vec<D> gelu_inner(D d, Vec<D> x) {
-  const auto cubic = hn::Mul(hn::Mul(x, x), constant(d, kGeluCubic * kSqrt2OverPi));
-  return hn::Mul(x, hn::Add(cubic, constant(d, kSqrt2OverPi)));
+HWY_INLINE Vec<D> gelu_gate(D d, Vec<D> x) {
+  constexpr double kLinear = -2 * kSqrt2OverPi * kLog2E;
+  const auto slope =
+      hn::MulAdd(hn::Mul(x, x), constant(d, kGeluCubic * kLinear), constant(d, kLinear));
+  return logistic2(d, hn::Mul(x, slope));
 }
 
 // x·(1 + tanh(u))/2 = x·sigmoid(2u)
 template <class D>
 HWY_INLINE Vec<D> gelu_tanh(D d, Vec<D> x) {
-  const auto u = gelu_inner(d, x);
-  return hn::Mul(x, sigmoid(d, hn::Add(u, u)));
+  return hn::Mul(x, gelu_gate(d, x));
 }
 
 // s + x·s·(1-s)·2u', with s = sigmoid(2u) and u' = √(2/π)·(1 + 3·0.044715·x²)
 template <class D>
 HWY_INLINE Vec<D> gelu_tanh_derivative(D d, Vec<D> x) {
-  const auto u = gelu_inner(d, x);
-  const auto s = sigmoid(d, hn::Add(u, u));
+  const auto s = gelu_gate(d, x);
   const auto slope = hn::MulAdd(hn::Mul(x, x), constant(d, 6 * kGeluCubic * kSqrt2OverPi),
                                 constant(d, 2 * kSqrt2OverPi));
   const auto ds = hn::Mul(s, hn::Sub(constant(d, 1), s));
@@ -107,13 +107,13 @@ HWY_INLINE Vec<D> gelu_tanh_derivative(D d, Vec<D> x) {
 
 template <class D>
 HWY_INLINE Vec<D> silu(D d, Vec<D> x) {
-  return hn::Mul(x, sigmoid(d, x));
+  return hn::Mul(x, logistic(d, x));
 }
 
 // s·(1 + x·(1-s)), s = sigmoid(x)
 template <class D>
 HWY_INLINE Vec<D> silu_derivative(D d, Vec<D> x) {
-  const auto s = sigmoid(d, x);
+  const auto s = logistic(d, x);
   const auto one = constant(d, 1);
   return hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one));
 }

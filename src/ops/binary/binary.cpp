@@ -3,6 +3,7 @@
 #include "ops/binary/binary.kernels.h"
 #include "ops/reduce/reduce.h"
 #include "ops/support/op.h"
+#include "ops/support/stream.h"
 #include "ops/unary/unary.h"
 
 namespace heddle::ops {
@@ -20,6 +21,7 @@ Tensor compute(Binary kind, const char* op, const Tensor& a, const Tensor& b) {
   cpu::BinaryArgs args;
   args.kind = kind;
   args.dtype = y.dtype();
+  args.stream = worth_streaming(y);
   args.shape = y.shape();
   args.a_strides = views::broadcast(a, y.shape()).strides();
   args.b_strides = views::broadcast(b, y.shape()).strides();
@@ -78,8 +80,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
     record("div", {&a, &b}, {&y}, [a = Saved(a), b = Saved(b)](VjpContext& c) {
       const Tensor scaled = div(c.cotangent(), b.get());
       if (c.needs(0)) add_summed(c, 0, scaled, a.get().shape());
-      if (c.needs(1))
-        add_summed(c, 1, neg(div(mul(scaled, a.get()), b.get())), b.get().shape());
+      if (c.needs(1)) add_summed(c, 1, neg(div(mul(scaled, a.get()), b.get())), b.get().shape());
     });
   return y;
 }

@@ -38,6 +38,14 @@ HWY_INLINE Vec<D> load_strided(D d, const S* p, std::int64_t step, std::int64_t 
   return load(d, buffer);
 }
 
+// Three dense arrays, the common case of large ones, y apart from the others.
+template <class S, class F>
+void dense_streamed(const S* a, const S* b, S* y, std::int64_t count, F f) {
+  parallel_ranges(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    stream_map(a + begin, b + begin, y + begin, end - begin, f);
+  });
+}
+
 template <class S, class F>
 void row(const S* a, std::int64_t a_step, const S* b, std::int64_t b_step, S* y,
          std::int64_t y_step, std::int64_t n, F f) {
@@ -67,11 +75,17 @@ inline void forward(const BinaryArgs& args) noexcept {
   const int last = w.rank - 1;
   for_storage(args.dtype, [&](auto s) {
     using S = decltype(s);
+    const auto* a = static_cast<const S*>(args.a);
+    const auto* b = static_cast<const S*>(args.b);
+    auto* y = static_cast<S*>(args.y);
+    const bool dense =
+        w.rank == 1 && w.stride[0][0] == 1 && w.stride[1][0] == 1 && w.stride[2][0] == 1;
+    const bool past = args.stream && dense && on_cache_line(y);
     with_function(args.kind, [&](auto f) {
+      if (past) return dense_streamed(a, b, y, w.inner(), f);
       for_pieces(w, [&](const std::int64_t* at, std::int64_t n) {
-        row(static_cast<const S*>(args.a) + at[0], w.stride[0][last],
-            static_cast<const S*>(args.b) + at[1], w.stride[1][last],
-            static_cast<S*>(args.y) + at[2], w.stride[2][last], n, f);
+        row(a + at[0], w.stride[0][last], b + at[1], w.stride[1][last], y + at[2],
+            w.stride[2][last], n, f);
       });
     });
   });

@@ -10,7 +10,8 @@ Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Tensor& b);
-Tensor maximum(const Tensor& a, const Tensor& b);  // the gradient goes to the larger; ties: half each
+Tensor maximum(const Tensor& a,
+               const Tensor& b);  // the gradient goes to the larger; ties: half each
 
 // target += x, in place, equal shapes. Not recorded; target must not be on a tape.
 void add_into(Tensor& target, const Tensor& x);

@@ -14,6 +14,7 @@ enum class Binary : std::uint8_t { add, sub, mul, div, maximum, prefers_a, prefe
 struct BinaryArgs {
   Binary kind = Binary::add;
   DType dtype = DType::f32;
+  bool stream = false;  // write past the caches; y is none of the operands
   Shape shape;
   Strides a_strides;
   Strides b_strides;

@@ -1,6 +1,9 @@
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "harness/harness.h"
+#include "harness/values.h"
 #include "ops/binary/binary.h"
 #include "ops/binary/binary.kernels.h"
 #include "ops/unary/unary.h"
@@ -86,6 +89,30 @@ const bool registered = [] {
   });
   return true;
 }();
+
+// The cases of the harness are too small to be written past the caches.
+TEST(binary_kernels, streaming_changes_nothing) {
+  constexpr std::int64_t kCount = 16384 + 37;
+  for (const cpu::Isa isa : cpu::available_isas())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      const Tensor a = make_tensor({kCount}, dtype, normals(kCount, 1));
+      const Tensor b = make_tensor({kCount}, dtype, normals(kCount, 2));
+      Tensor y[2];
+      for (int i = 0; i < 2; ++i) {
+        y[i] = Tensor::empty({kCount}, dtype);
+        cpu::BinaryArgs args;
+        args.dtype = dtype;
+        args.stream = i == 1;
+        args.shape = a.shape();
+        args.a_strides = args.b_strides = args.y_strides = Strides{1};
+        args.a = a.raw();
+        args.b = b.raw();
+        args.y = y[i].mutable_raw();
+        cpu::native_kernels<cpu::BinaryKernels>(isa).forward(args);
+      }
+      EXPECT_EQ(to_doubles(y[0]), to_doubles(y[1]));
+    }
+}
 
 }  // namespace
 }  // namespace heddle::harness

@@ -5,6 +5,7 @@
 
 #include "ops/dropout/dropout.kernels.h"
 #include "ops/support/op.h"
+#include "ops/support/stream.h"
 
 namespace heddle::ops {
 
@@ -18,7 +19,7 @@ Tensor masked(const Tensor& input, double p, const RandomKey& key) {
   // Below 2^32, because p < 1 is at most 1 - 2^-53 and floor() rounds down.
   const double threshold = std::floor(p * 0x1p32);
   if (launch(y, {count_of(y), 2 * bytes_of(y)}))
-    kernels<cpu::DropoutKernels>().forward({x.dtype(), x.elements(),
+    kernels<cpu::DropoutKernels>().forward({x.dtype(), worth_streaming(y), x.elements(),
                                             static_cast<std::uint32_t>(threshold), 1 / (1 - p), key,
                                             x.raw(), y.mutable_raw()});
   return y;

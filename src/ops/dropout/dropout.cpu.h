@@ -21,27 +21,53 @@ HWY_INLINE Vec<D> kept(D d, const std::uint32_t* words, std::uint32_t threshold,
   }
 }
 
+template <class S>
+struct Pass {
+  const S* x;
+  S* y;
+  std::uint32_t threshold;
+  Vec<Tag<S>> scale;
+};
+
+// n elements from `at` on, whose words are given. kStream: past the cache.
+template <bool kStream, class S>
+HWY_INLINE void drop(const Pass<S>& pass, std::int64_t at, const std::uint32_t* words,
+                     std::int64_t n) {
+  const Tag<S> d;
+  const S* x = pass.x + at;
+  S* y = pass.y + at;
+  for_vectors(
+      d, n,
+      [&](std::int64_t i) {
+        const auto v = hn::Mul(load(d, x + i), pass.scale);
+        const auto out = kept(d, words + i, pass.threshold, v);
+        if constexpr (kStream)
+          stream(d, out, y + i);
+        else
+          store(d, out, y + i);
+      },
+      [&](std::int64_t i, std::int64_t rest) {
+        const auto v = hn::Mul(load_n(d, x + i, rest), pass.scale);
+        store_n(d, kept(d, words + i, pass.threshold, v), y + i, rest);
+      });
+}
+
 inline void forward(const DropoutArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
-    const Tag<S> d;
     const PhiloxKeys keys(a.key);
-    const auto scale = constant(d, a.scale);
+    const Pass<S> pass{static_cast<const S*>(a.x), static_cast<S*>(a.y), a.threshold,
+                       constant(Tag<S>(), a.scale)};
+    const bool past = a.stream && on_cache_line(pass.y);
     parallel_ranges(a.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      for_random_words(
-          keys, begin, end, [&](std::int64_t at, const std::uint32_t* words, std::int64_t n) {
-            const S* x = static_cast<const S*>(a.x) + at;
-            S* y = static_cast<S*>(a.y) + at;
-            for_vectors(
-                d, n,
-                [&](std::int64_t i) {
-                  store(d, kept(d, words + i, a.threshold, hn::Mul(load(d, x + i), scale)), y + i);
-                },
-                [&](std::int64_t i, std::int64_t rest) {
-                  const auto v = hn::Mul(load_n(d, x + i, rest), scale);
-                  store_n(d, kept(d, words + i, a.threshold, v), y + i, rest);
-                });
-          });
+      for_random_words(keys, begin, end,
+                       [&](std::int64_t at, const std::uint32_t* words, std::int64_t n) {
+                         if (past)
+                           drop<true>(pass, at, words, n);
+                         else
+                           drop<false>(pass, at, words, n);
+                       });
+      if (past) hwy::FlushStream();
     });
   });
 }

@@ -10,6 +10,7 @@ namespace heddle::cpu {
 // y[i] = x[i] · scale where word i of the key's stream is at least `threshold`, else 0.
 struct DropoutArgs {
   DType dtype = DType::f32;
+  bool stream = false;  // write past the caches
   std::int64_t count = 0;
   std::uint32_t threshold = 0;
   double scale = 1;

@@ -89,5 +89,21 @@ TEST(dropout_errors, refuses) {
   EXPECT_THROW(ops::dropout(Tensor::zeros({3}, DType::i32), 0.5, kKey), Error);
 }
 
+// The cases of the harness are too small to be written past the caches.
+TEST(dropout_values, streaming_changes_nothing) {
+  constexpr std::int64_t kCount = 16384 + 37;
+  for (const cpu::Isa isa : cpu::available_isas())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      const Tensor x = make_tensor({kCount}, dtype, normals(kCount, 1));
+      Tensor y[2];
+      for (int i = 0; i < 2; ++i) {
+        y[i] = Tensor::empty({kCount}, dtype);
+        cpu::native_kernels<cpu::DropoutKernels>(isa).forward(
+            {dtype, i == 1, kCount, 1u << 30, 2, kKey, x.raw(), y[i].mutable_raw()});
+      }
+      EXPECT_EQ(to_doubles(y[0]), to_doubles(y[1]));
+    }
+}
+
 }  // namespace
 }  // namespace heddle::harness

@@ -3,6 +3,7 @@
 #include "ops/embedding/embedding.kernels.h"
 #include "ops/support/index.h"
 #include "ops/support/op.h"
+#include "ops/support/stream.h"
 
 namespace heddle::ops {
 
@@ -58,9 +59,9 @@ Tensor embedding(const Tensor& table_in, const Tensor& ids_in, DType out) {
   Tensor y = Tensor::empty(shape, out, table.device());  // [..., C]
   const double read = count_of(y) * static_cast<double>(size_of(table.dtype()));
   if (launch(y, {0, read + bytes_of(ids) + bytes_of(y)}))
-    kernels<cpu::EmbeddingKernels>().forward({table.dtype(), out, ids.dtype(), ids.elements(),
-                                              table.size(0), table.size(1), ids.raw(), table.raw(),
-                                              y.mutable_raw()});
+    kernels<cpu::EmbeddingKernels>().forward({worth_streaming(y), table.dtype(), out, ids.dtype(),
+                                              ids.elements(), table.size(0), table.size(1),
+                                              ids.raw(), table.raw(), y.mutable_raw()});
   if (tracked({&table_in}))
     record("embedding", {&table_in}, {&y},
            [ids = Saved(ids), from = table.shape(), dtype = table.dtype()](VjpContext& c) {

@@ -1,5 +1,5 @@
 // Rows picked from a table, and its gradient: rows summed by id.
-#include "backend/cpu/rows.h"
+#include "backend/cpu/row_index.h"
 #include "ops/embedding/embedding.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -10,7 +10,7 @@ inline void forward(const EmbeddingArgs& a) noexcept {
     using I = decltype(index);
     for_storage_pair(a.table_dtype, a.out_dtype, [&](auto t, auto o) {
       pick_rows(static_cast<const decltype(t)*>(a.table), static_cast<const I*>(a.ids),
-                static_cast<decltype(o)*>(a.y), a.count, a.width);
+                static_cast<decltype(o)*>(a.y), a.count, a.width, a.stream);
     });
   });
 }
@@ -22,8 +22,8 @@ inline void backward(const EmbeddingBackwardArgs& a) noexcept {
   for_storage_pair(a.table_dtype, a.out_dtype, [&](auto t, auto o) {
     using T = decltype(t);
     using O = decltype(o);
-    sum_rows(RowSum<O, T>{static_cast<const O*>(a.dy), nullptr, static_cast<T*>(a.dtable), a.rows,
-                          a.width, a.starts, a.order});
+    sum_grouped_rows(RowSum<O, T>{static_cast<const O*>(a.dy), nullptr, static_cast<T*>(a.dtable),
+                                  a.rows, a.width, a.starts, a.order});
   });
 }
 

@@ -8,6 +8,7 @@ namespace heddle::cpu {
 
 // y[i, :] = table[ids[i], :]; y: [count, width], table: [rows, width].
 struct EmbeddingArgs {
+  bool stream = false;  // write past the caches
   DType table_dtype = DType::f32;
   DType out_dtype = DType::f32;
   DType id_dtype = DType::i64;

@@ -102,5 +102,23 @@ TEST(embedding_errors, refuses) {
                Error);
 }
 
+// The cases of the harness are too small to be written past the caches.
+TEST(embedding_kernels, streaming_changes_nothing) {
+  const Tensor table = make_tensor({9, 96}, DType::f32, normals(9 * 96, 1));
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 300; ++i) ids.push_back(i * 5 % 9);
+  for (const cpu::Isa isa : cpu::available_isas())
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      Tensor y[2];
+      for (int i = 0; i < 2; ++i) {
+        y[i] = Tensor::empty({300, 96}, dtype);
+        cpu::native_kernels<cpu::EmbeddingKernels>(isa).forward({i == 1, DType::f32, dtype,
+                                                                 DType::i64, 300, 9, 96, ids.data(),
+                                                                 table.raw(), y[i].mutable_raw()});
+      }
+      EXPECT_EQ(to_doubles(y[0]), to_doubles(y[1]));
+    }
+}
+
 }  // namespace
 }  // namespace heddle::harness

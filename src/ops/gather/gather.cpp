@@ -7,6 +7,7 @@
 #include "ops/gather/gather.kernels.h"
 #include "ops/support/index.h"
 #include "ops/support/op.h"
+#include "ops/support/stream.h"
 
 namespace heddle::ops {
 
@@ -77,8 +78,8 @@ Tensor selected(const Tensor& input, const Tensor& ids) {
   shape[0] = ids.elements();
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
   if (launch(y, {0, bytes_of(ids) + 2 * bytes_of(y)}))
-    kernels<cpu::GatherKernels>().index_select({x.dtype(), ids.dtype(), ids.elements(),
-                                                width_of(shape), ids.raw(), x.raw(),
+    kernels<cpu::GatherKernels>().index_select({worth_streaming(y), x.dtype(), ids.dtype(),
+                                                ids.elements(), width_of(shape), ids.raw(), x.raw(),
                                                 y.mutable_raw()});
   return y;
 }

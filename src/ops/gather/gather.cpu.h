@@ -1,5 +1,5 @@
 // Picking and adding by index: along any dimension, and by whole rows.
-#include "backend/cpu/rows.h"
+#include "backend/cpu/row_index.h"
 #include "ops/gather/gather.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -103,7 +103,7 @@ inline void index_select(const IndexSelectArgs& a) noexcept {
     for_storage(a.dtype, [&](auto s) {
       using S = decltype(s);
       pick_rows(static_cast<const S*>(a.x), static_cast<const I*>(a.index), static_cast<S*>(a.y),
-                a.count, a.width);
+                a.count, a.width, a.stream);
     });
   });
 }
@@ -114,8 +114,8 @@ inline void index_add(const IndexAddArgs& a) noexcept {
   });
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
-    sum_rows(RowSum<S, S>{static_cast<const S*>(a.source), static_cast<const S*>(a.x),
-                          static_cast<S*>(a.y), a.rows, a.width, a.starts, a.order});
+    sum_grouped_rows(RowSum<S, S>{static_cast<const S*>(a.source), static_cast<const S*>(a.x),
+                                  static_cast<S*>(a.y), a.rows, a.width, a.starts, a.order});
   });
 }
 

@@ -34,6 +34,7 @@ struct ScatterAddArgs {
 
 // y[i, :] = x[index[i], :]; y: [count, width].
 struct IndexSelectArgs {
+  bool stream = false;  // write past the caches
   DType dtype = DType::f32;
   DType index_dtype = DType::i64;
   std::int64_t count = 0, width = 0;

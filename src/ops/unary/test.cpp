@@ -1,7 +1,11 @@
+#include <gtest/gtest.h>
+
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "harness/harness.h"
+#include "harness/values.h"
 #include "ops/unary/unary.h"
 #include "ops/unary/unary.kernels.h"
 
@@ -37,9 +41,11 @@ const bool registered = [] {
   add("sqrt", ops::sqrt, [](double x) { return std::sqrt(x); }, Fill::positive);
   add("rsqrt", ops::rsqrt, [](double x) { return 1 / std::sqrt(x); }, Fill::positive);
   add("square", ops::square, [](double x) { return x * x; });
-  add("scale", [](const Tensor& x) { return ops::scale(x, -1.75); },
+  add(
+      "scale", [](const Tensor& x) { return ops::scale(x, -1.75); },
       [](double x) { return -1.75 * x; });
-  add("shift", [](const Tensor& x) { return ops::shift(x, 0.75); },
+  add(
+      "shift", [](const Tensor& x) { return ops::shift(x, 0.75); },
       [](double x) { return x + 0.75; });
   add("relu", ops::relu, [](double x) { return x > 0 ? x : 0; }, Fill::off_zero);
   add("gelu", ops::gelu,
@@ -48,7 +54,8 @@ const bool registered = [] {
   add("silu", ops::silu, [](double x) { return x * sigmoid(x); });
   add("tanh", ops::tanh, [](double x) { return std::tanh(x); });
   add("sigmoid", ops::sigmoid, sigmoid);
-  add("softcap", [](const Tensor& x) { return ops::softcap(x, 1.5); },
+  add(
+      "softcap", [](const Tensor& x) { return ops::softcap(x, 1.5); },
       [](double x) { return 1.5 * std::tanh(x / 1.5); });
 
   Case large;
@@ -92,6 +99,63 @@ const bool registered = [] {
   });
   return true;
 }();
+
+// The cases of the harness are too small to be written past the caches.
+TEST(unary_kernels, streaming_changes_nothing) {
+  constexpr std::int64_t kCount = 16384 + 37;  // a second piece, with a tail
+  for (const cpu::Isa isa : cpu::available_isas())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      const auto& k = cpu::native_kernels<cpu::UnaryKernels>(isa);
+      const Tensor x = make_tensor({kCount}, dtype, normals(kCount, 1));
+      const Tensor dy = make_tensor({kCount}, dtype, normals(kCount, 2));
+      Tensor y[2], dx[2];
+      for (int i = 0; i < 2; ++i) {
+        y[i] = Tensor::empty({kCount}, dtype);
+        dx[i] = Tensor::empty({kCount}, dtype);
+        k.forward({cpu::Unary::silu, dtype, i == 1, kCount, 0, x.raw(), y[i].mutable_raw()});
+        k.backward(
+            {cpu::Unary::silu, dtype, i == 1, kCount, 0, x.raw(), dy.raw(), dx[i].mutable_raw()});
+      }
+      EXPECT_EQ(to_doubles(y[0]), to_doubles(y[1]));
+      EXPECT_EQ(to_doubles(dx[0]), to_doubles(dx[1]));
+    }
+}
+
+struct IsaRestored {
+  cpu::Isa before = cpu::current_isa();
+  ~IsaRestored() { cpu::set_isa(before); }
+};
+
+// What the fast exponential must not lose.
+TEST(unary_kernels, far_out) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = Tensor::from<float>({8}, {-inf, -1e30f, -100.0f, 0.0f, 88.5f, 100.0f, inf, nan});
+  const IsaRestored restore;
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    cpu::set_isa(isa);
+    const auto e = to_doubles(ops::exp(x));
+    for (const int i : {0, 1, 2}) EXPECT_EQ(e[static_cast<std::size_t>(i)], 0);
+    EXPECT_EQ(e[3], 1);
+    EXPECT_NEAR(e[4] / std::exp(88.5), 1, 1e-6);
+    EXPECT_EQ(e[5], inf);
+    EXPECT_EQ(e[6], inf);
+    const auto s = to_doubles(ops::sigmoid(x));
+    EXPECT_EQ(s[0], 0);
+    EXPECT_NEAR(s[6], 1, 1e-6);
+    const auto t = to_doubles(ops::tanh(x));
+    EXPECT_EQ(t[0], -1);
+    EXPECT_EQ(t[6], 1);
+    for (const auto op : {ops::gelu_tanh, ops::silu, ops::gelu}) {
+      const auto y = to_doubles(op(x));
+      EXPECT_EQ(y[1], 0);
+      EXPECT_EQ(y[5], 100);
+      EXPECT_EQ(y[6], inf);
+    }
+    for (const auto op : {ops::exp, ops::sigmoid, ops::tanh, ops::gelu_tanh, ops::silu, ops::gelu})
+      EXPECT_TRUE(std::isnan(to_doubles(op(x))[7]));
+  }
+}
 
 }  // namespace
 }  // namespace heddle::harness

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ops/support/op.h"
+#include "ops/support/stream.h"
 #include "ops/unary/unary.kernels.h"
 
 namespace heddle::ops {
@@ -15,8 +16,8 @@ Tensor backward(Unary kind, double parameter, const Tensor& saved, const Tensor&
   const Tensor dy = dense(cotangent);
   Tensor dx = empty_like(dy);
   if (launch(dx, {4 * count_of(dx), 3 * bytes_of(dx)}))
-    kernels<cpu::UnaryKernels>().backward({kind, dx.dtype(), dx.elements(), parameter, saved.raw(),
-                                           dy.raw(), dx.mutable_raw()});
+    kernels<cpu::UnaryKernels>().backward({kind, dx.dtype(), worth_streaming(dx), dx.elements(),
+                                           parameter, saved.raw(), dy.raw(), dx.mutable_raw()});
   return dx;
 }
 
@@ -26,7 +27,7 @@ Tensor apply(Unary kind, const char* op, const Tensor& input, double parameter =
   Tensor y = empty_like(x);
   if (launch(y, {count_of(y), 2 * bytes_of(y)}))
     kernels<cpu::UnaryKernels>().forward(
-        {kind, x.dtype(), x.elements(), parameter, x.raw(), y.mutable_raw()});
+        {kind, x.dtype(), worth_streaming(y), x.elements(), parameter, x.raw(), y.mutable_raw()});
   if (tracked({&input})) {
     const Saved saved(cpu::derivative_from_output(kind) ? y.detach() : x);
     record(op, {&input}, {&y}, [kind, parameter, saved](VjpContext& c) {

@@ -43,9 +43,8 @@ void with_derivative(Unary kind, double p, Use use) {
     case Unary::sqrt: return use([](auto d, auto y) { return hn::Div(constant(d, 0.5), y); });
     // -x^(-3/2) / 2 = -y³ / 2
     case Unary::rsqrt:
-      return use([](auto d, auto y) {
-        return hn::Mul(hn::Mul(y, y), hn::Mul(y, constant(d, -0.5)));
-      });
+      return use(
+          [](auto d, auto y) { return hn::Mul(hn::Mul(y, y), hn::Mul(y, constant(d, -0.5))); });
     case Unary::square: return use([](auto, auto x) { return hn::Add(x, x); });
     case Unary::scale: return use([p](auto d, auto) { return constant(d, p); });
     case Unary::shift: return use([](auto d, auto) { return constant(d, 1); });
@@ -71,8 +70,14 @@ inline void forward(const UnaryArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
     with_function(a.kind, a.parameter, [&](auto f) {
+      const auto* x = static_cast<const S*>(a.x);
+      auto* y = static_cast<S*>(a.y);
+      const bool past = a.stream && on_cache_line(y);
       parallel_ranges(a.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-        map(static_cast<const S*>(a.x) + begin, static_cast<S*>(a.y) + begin, end - begin, f);
+        if (past)
+          stream_map(x + begin, y + begin, end - begin, f);
+        else
+          map(x + begin, y + begin, end - begin, f);
       });
     });
   });
@@ -82,10 +87,16 @@ inline void backward(const UnaryBackwardArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
     with_derivative(a.kind, a.parameter, [&](auto f) {
+      const auto* x = static_cast<const S*>(a.x);
+      const auto* dy = static_cast<const S*>(a.dy);
+      auto* dx = static_cast<S*>(a.dx);
+      const auto product = [&](auto d, auto vx, auto vdy) { return hn::Mul(vdy, f(d, vx)); };
+      const bool past = a.stream && on_cache_line(dx);
       parallel_ranges(a.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-        map(static_cast<const S*>(a.x) + begin, static_cast<const S*>(a.dy) + begin,
-            static_cast<S*>(a.dx) + begin, end - begin,
-            [&](auto d, auto x, auto dy) { return hn::Mul(dy, f(d, x)); });
+        if (past)
+          stream_map(x + begin, dy + begin, dx + begin, end - begin, product);
+        else
+          map(x + begin, dy + begin, dx + begin, end - begin, product);
       });
     });
   });

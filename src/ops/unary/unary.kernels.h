@@ -7,15 +7,29 @@
 namespace heddle::cpu {
 
 enum class Unary : std::uint8_t {
-  neg, exp, log, sqrt, rsqrt, square, scale, shift,
-  relu, gelu, gelu_tanh, silu, tanh, sigmoid, softcap,
+  neg,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  square,
+  scale,
+  shift,
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  tanh,
+  sigmoid,
+  softcap,
 };
 
 struct UnaryArgs {
   Unary kind = Unary::neg;
   DType dtype = DType::f32;
+  bool stream = false;  // write past the caches
   std::int64_t count = 0;
-  double parameter = 0;       // of scale, shift and softcap
+  double parameter = 0;  // of scale, shift and softcap
   const void* x = nullptr;
   void* y = nullptr;
 };
@@ -25,6 +39,7 @@ struct UnaryArgs {
 struct UnaryBackwardArgs {
   Unary kind = Unary::neg;
   DType dtype = DType::f32;
+  bool stream = false;
   std::int64_t count = 0;
   double parameter = 0;
   const void* x = nullptr;
@@ -38,8 +53,8 @@ struct UnaryKernels {
 };
 
 constexpr bool derivative_from_output(Unary kind) {
-  return kind == Unary::exp || kind == Unary::sqrt || kind == Unary::rsqrt ||
-         kind == Unary::tanh || kind == Unary::sigmoid || kind == Unary::softcap;
+  return kind == Unary::exp || kind == Unary::sqrt || kind == Unary::rsqrt || kind == Unary::tanh ||
+         kind == Unary::sigmoid || kind == Unary::softcap;
 }
 
 }  // namespace heddle::cpu

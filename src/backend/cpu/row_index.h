@@ -28,15 +28,31 @@ HWY_INLINE void for_storage_pair(DType first, DType second, F f) {
 }
 
 // How many rows of a width a thread takes at a time.
-HWY_INLINE std::int64_t row_grain(std::int64_t width) { return 1 + kGrain / (width + 1); }
+HWY_INLINE std::int64_t pick_grain(std::int64_t width) { return 1 + kGrain / (width + 1); }
 
-// y[i] = x[ids[i]], rows of `width` elements.
+// y[i] = x[ids[i]], rows of `width` elements; where `stream` is set and rows begin on cache lines,
+// past the caches. Rows lie anywhere, so that the hardware cannot foresee the next one: its
+// beginning is asked for while this one is copied.
 template <class X, class Y, class I>
-HWY_INLINE void pick_rows(const X* x, const I* ids, Y* y, std::int64_t count, std::int64_t width) {
-  parallel_ranges(count, row_grain(width), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i)
-      map(x + static_cast<std::int64_t>(ids[i]) * width, y + i * width, width,
-          [](auto, auto v) { return v; });
+HWY_INLINE void pick_rows(const X* x, const I* ids, Y* y, std::int64_t count, std::int64_t width,
+                          bool stream) {
+  constexpr std::int64_t kAhead = 512 / sizeof(X);  // elements
+  const auto row_bytes = static_cast<std::size_t>(width) * sizeof(Y);
+  const bool past = stream && on_cache_line(y) && row_bytes % 64 == 0;
+  const auto same = [](auto, auto v) { return v; };
+  parallel_ranges(count, pick_grain(width), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      if (i + 1 < last) {
+        const X* next = x + static_cast<std::int64_t>(ids[i + 1]) * width;
+        for (std::int64_t j = 0; j < width && j < kAhead; j += 64 / sizeof(X))
+          hwy::Prefetch(next + j);
+      }
+      const X* row = x + static_cast<std::int64_t>(ids[i]) * width;
+      if (past)
+        stream_map(row, y + i * width, width, same);
+      else
+        map(row, y + i * width, width, same);
+    }
   });
 }
 
@@ -65,8 +81,8 @@ struct RowSum {
 };
 
 template <class X, class Out>
-HWY_INLINE void sum_row(const RowSum<X, Out>& s, std::int64_t row, std::int64_t begin,
-                        std::int64_t end) {
+HWY_INLINE void sum_group(const RowSum<X, Out>& s, std::int64_t row, std::int64_t begin,
+                          std::int64_t end) {
   const Tag<X> d;
   const std::int64_t n = lanes(d);
   const std::int64_t* first = s.order + s.starts[row];
@@ -103,7 +119,7 @@ HWY_INLINE void sum_row(const RowSum<X, Out>& s, std::int64_t row, std::int64_t 
 // In parallel over blocks of rows and stripes of columns: each element is summed by one thread, in
 // an order that only the index decides.
 template <class X, class Out>
-HWY_INLINE void sum_rows(const RowSum<X, Out>& s) {
+HWY_INLINE void sum_grouped_rows(const RowSum<X, Out>& s) {
   constexpr std::int64_t kRows = 64;
   constexpr std::int64_t kColumns = 256;
   const std::int64_t stripes = (s.width + kColumns - 1) / kColumns;
@@ -113,7 +129,7 @@ HWY_INLINE void sum_rows(const RowSum<X, Out>& s) {
     const std::int64_t end = begin + kColumns < s.width ? begin + kColumns : s.width;
     const std::int64_t first = chunk / stripes * kRows;
     const std::int64_t last = first + kRows < s.rows ? first + kRows : s.rows;
-    for (std::int64_t row = first; row < last; ++row) sum_row(s, row, begin, end);
+    for (std::int64_t row = first; row < last; ++row) sum_group(s, row, begin, end);
   });
 }
 
