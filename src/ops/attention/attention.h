@@ -52,6 +52,22 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
                           const AttentionOptions& options = {});
 
+// A part of an attention map.
+struct MapRows {
+  std::int64_t head = 0;
+  std::int64_t first = 0;  // query
+  std::int64_t count = 0;  // of queries
+};
+
+// The weights with which these queries see the keys, [B, count, Tk], as the calls above use them
+// but for dropout: zero where the mask hides a key, and summing to one minus the sink's share.
+// Recomputed from q and k in f32 (f64 beside f64) for these rows alone, O(count · Tk) memory. No
+// gradient.
+Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options,
+                         const MapRows& rows);
+Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor& w,
+                                  const AttentionOptions& options, const MapRows& rows);
+
 // Dense definitions, in plain ops.
 namespace reference {
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,

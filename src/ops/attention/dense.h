@@ -1,0 +1,19 @@
+// Scores and weights with every pair in memory, in plain ops: what reference.cpp defines attention
+// by, and what weights.cpp shows of it.
+#pragma once
+
+#include "ops/attention/attention.h"
+
+namespace heddle::ops::dense_attention {
+
+// [B, T, G, X] -> [B, H, T, X], key heads repeated for the query heads that share them.
+Tensor by_head(const Tensor& x, std::int64_t heads);
+
+// Without scale. [B, H, Tq, Tk]
+Tensor dot_scores(const Tensor& q, const Tensor& k);
+Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& w);
+
+// Of scores without scale; dropout does not count. [B, H, Tq, Tk]
+Tensor weights(const Tensor& products, const AttentionOptions& options, double scale);
+
+}  // namespace heddle::ops::dense_attention

@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heddle/ops.h"
+
+namespace heddle::ops {
+namespace {
+
+struct Sizes {
+  std::int64_t batch = 2, queries = 7, keys = 9, heads = 4, groups = 2, width = 6;
+};
+
+Tensor normal(const Shape& shape, std::uint32_t stream, DType dtype = DType::f64) {
+  return random_normal(shape, 0, 1, {11, 0, stream}, dtype);
+}
+
+Tensor integers(const Shape& shape, std::initializer_list<std::int64_t> values) {
+  return Tensor::from<std::int64_t>(shape, values);
+}
+
+// Values that are rows of the identity make attention's output its own map.
+Tensor identity_values(const Sizes& s, DType dtype) {
+  std::vector<double> eye;
+  for (std::int64_t i = 0; i < s.keys; ++i)
+    for (std::int64_t j = 0; j < s.keys; ++j) eye.push_back(i == j ? 1 : 0);
+  const Tensor one = cast(Tensor::from<double>({1, s.keys, 1, s.keys}, eye), dtype);
+  return contiguous(broadcast_to(one, {s.batch, s.keys, s.groups, s.keys}));
+}
+
+double difference(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.shape(), b.shape());
+  const auto x = cast(a, DType::f64).to_vector<double>(),
+             y = cast(b, DType::f64).to_vector<double>();
+  double worst = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    worst = std::isnan(x[i]) ? INFINITY : std::max(worst, std::abs(x[i] - y[i]));
+  return worst;
+}
+
+std::vector<AttentionOptions> variants(const Sizes& s) {
+  std::vector<AttentionOptions> all(7);
+  all[1].mask.causal = true;
+  all[1].mask.look_back = 2;
+  all[2].normaliser = Normaliser::relu;
+  all[2].mask.key_lengths = integers({2}, {5, 0});
+  all[3].sinks = normal({s.heads}, 5);
+  all[3].softcap = 1.5;
+  all[4].relative_bias = normal({s.heads, s.queries + s.keys - 1}, 6);
+  all[4].mask.causal = true;
+  all[4].mask.first_query = 2;
+  all[5].mask.query_documents = integers({2, 7}, {0, 0, 1, 1, 1, 2, 2, 0, 0, 0, 0, 1, 1, 3});
+  all[5].mask.key_documents =
+      integers({2, 9}, {0, 0, 0, 1, 1, 1, 1, 2, 2, 0, 1, 1, 1, 1, 1, 1, 2, 2});
+  all[6].mask.causal = true;
+  all[6].mask.prefix_lengths = integers({2}, {4, 0});
+  return all;
+}
+
+AttentionOptions in_type(AttentionOptions o, DType dtype) {
+  if (o.sinks.defined()) o.sinks = cast(o.sinks, dtype);
+  if (o.relative_bias.defined()) o.relative_bias = cast(o.relative_bias, dtype);
+  return o;
+}
+
+class Weights : public testing::TestWithParam<DType> {
+ protected:
+  // Rows of every head of both scores against whatever computes all of them.
+  void compare(const auto& dot_maps, const auto& additive_maps, double tolerance) {
+    const DType dtype = GetParam();
+    const DType parameter = dtype == DType::f64 ? DType::f64 : DType::f32;
+    const Sizes s;
+    const Tensor q = normal({s.batch, s.queries, s.heads, s.width}, 1, dtype);
+    const Tensor k = normal({s.batch, s.keys, s.groups, s.width}, 2, dtype);
+    const Tensor w = normal({s.heads, s.width}, 3, parameter);
+    const Tensor eye = identity_values(s, dtype);
+    for (const AttentionOptions& given : variants(s)) {
+      const AttentionOptions o = in_type(given, parameter);
+      const Tensor dot = dot_maps(q, k, eye, o);  // [B, Tq, H, Tk]
+      const Tensor additive = additive_maps(q, k, w, eye, o);
+      for (std::int64_t head = 0; head < s.heads; ++head)
+        for (const auto& [first, count] : {std::pair{0, 7}, {3, 2}, {6, 1}, {2, 0}}) {
+          const MapRows rows{head, first, count};
+          const auto part = [&](const Tensor& maps) {
+            const Tensor of_head = slice(slice(maps, 2, head, head + 1), 1, first, first + count);
+            return reshape(of_head, {s.batch, count, s.keys});
+          };
+          EXPECT_LE(difference(attention_weights(q, k, o, rows), part(dot)), tolerance);
+          EXPECT_LE(difference(additive_attention_weights(q, k, w, o, rows), part(additive)),
+                    tolerance);
+        }
+    }
+  }
+};
+
+TEST_P(Weights, AreTheRowsOfTheDenseDefinition) {
+  if (GetParam() == DType::bf16) return;  // the definition would round in other places
+  compare(reference::attention, reference::additive_attention,
+          GetParam() == DType::f64 ? 1e-14 : 1e-6);
+}
+
+TEST_P(Weights, AreWhatTheFastKernelUses) {
+  const double tolerance = GetParam() == DType::f64   ? 1e-13
+                           : GetParam() == DType::f32 ? 2e-6
+                                                      : 2e-2;
+  compare(attention, additive_attention, tolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Weights, testing::Values(DType::f64, DType::f32, DType::bf16),
+                         [](const auto& type) { return std::string(to_string(type.param)); });
+
+TEST(WeightsErrors, NameTheArgument) {
+  const Tensor q = Tensor::zeros({1, 3, 2, 4}), k = Tensor::zeros({1, 5, 1, 4});
+  const auto message = [&](const MapRows& rows) -> std::string {
+    try {
+      attention_weights(q, k, {}, rows);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message({2, 0, 1}).find("argument head"), std::string::npos);
+  EXPECT_NE(message({0, 2, 2}).find("queries 0 to 3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace heddle::ops

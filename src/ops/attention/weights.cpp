@@ -1,0 +1,109 @@
+// Attention maps: the rows somebody wants to look at, recomputed.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "heddle/tape.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/dense.h"
+#include "ops/attention/mask.h"
+#include "ops/copy/copy.h"
+#include "ops/support/check.h"
+#include "ops/view/view.h"
+
+namespace heddle::ops {
+
+namespace {
+
+void check(const char* op, const Tensor& q, const Tensor& k, const AttentionOptions& o,
+           const MapRows& rows) {
+  check_compute({op, "q", q});
+  check_rank({op, "q", q}, 4);
+  check_dtype({op, "k", k}, q.dtype());
+  check_rank({op, "k", k}, 4);
+  check_same_device({op, "k", k}, q);
+  const std::int64_t heads = q.size(2), groups = k.size(2);
+  check_shape({op, "k", k}, {q.size(0), k.size(1), groups, q.size(3)});
+  check_condition(groups > 0 && heads % groups == 0, op, "k",
+                  "a number of key heads that divides the " + std::to_string(heads),
+                  std::to_string(groups));
+  check_condition(rows.head >= 0 && rows.head < heads, op, "head",
+                  "0 to " + std::to_string(heads - 1), std::to_string(rows.head));
+  check_condition(rows.first >= 0 && rows.count >= 0 && rows.first <= q.size(1) - rows.count, op,
+                  "rows", "queries 0 to " + std::to_string(q.size(1)),
+                  std::to_string(rows.first) + " to " + std::to_string(rows.first + rows.count));
+  validate_mask(op, o.mask, {q.size(0), q.size(1), k.size(1)}, q.device());
+  if (o.relative_bias.defined())
+    check_parameter({op, "relative_bias", o.relative_bias}, q,
+                    {heads, std::max<std::int64_t>(q.size(1) + k.size(1) - 1, 0)});
+  if (o.sinks.defined()) check_parameter({op, "sinks", o.sinks}, q, {heads});
+}
+
+Tensor head_of(const Tensor& x, std::int64_t head) { return slice(x, 2, head, head + 1); }
+
+// The call that has these rows as its only queries, and this head as its only one. A bias by
+// distance has its entry for key j and query i at j - i + Tq - 1; with queries first .. first +
+// count it is at j - (i - first) + count - 1.
+AttentionOptions narrowed(const AttentionOptions& o, const MapRows& rows, std::int64_t queries,
+                          std::int64_t keys) {
+  AttentionOptions out = o;
+  out.mask.first_query += rows.first;
+  if (o.mask.query_documents.defined())
+    out.mask.query_documents =
+        slice(o.mask.query_documents, 1, rows.first, rows.first + rows.count);
+  if (o.relative_bias.defined()) {
+    const std::int64_t begin = queries - rows.first - rows.count;
+    const std::int64_t length = std::max<std::int64_t>(rows.count + keys - 1, 0);
+    const Tensor row = slice(o.relative_bias.detach(), 0, rows.head, rows.head + 1);
+    out.relative_bias = slice(row, 1, begin, begin + length);
+  }
+  if (o.sinks.defined()) out.sinks = slice(o.sinks.detach(), 0, rows.head, rows.head + 1);
+  return out;
+}
+
+struct Sides {
+  Tensor q, k;  // [B, count, 1, D], [B, Tk, 1, D], in the type sums are made in
+};
+
+Sides sides(const Tensor& q, const Tensor& k, const MapRows& rows) {
+  const DType type = parameter_dtype(q);
+  const std::int64_t group = q.size(2) / k.size(2);
+  return {cast(slice(head_of(q.detach(), rows.head), 1, rows.first, rows.first + rows.count), type),
+          cast(head_of(k.detach(), rows.head / group), type)};
+}
+
+Tensor without_head(const Tensor& weights) {  // [B, 1, count, Tk]
+  return reshape(weights, {weights.size(0), weights.size(2), weights.size(3)});
+}
+
+}  // namespace
+
+Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& o,
+                         const MapRows& rows) {
+  check("attention_weights", q, k, o, rows);
+  const NoGrad no_grad;
+  if (q.device() == Device::meta)
+    return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
+  const Sides s = sides(q, k, rows);
+  const auto width = static_cast<double>(std::max<std::int64_t>(q.size(3), 1));
+  const double scale = o.scale != 0 ? o.scale : 1 / std::sqrt(width);
+  return without_head(dense_attention::weights(dense_attention::dot_scores(s.q, s.k),
+                                               narrowed(o, rows, q.size(1), k.size(1)), scale));
+}
+
+Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor& w,
+                                  const AttentionOptions& o, const MapRows& rows) {
+  const char* const op = "additive_attention_weights";
+  check(op, q, k, o, rows);
+  check_parameter({op, "w", w}, q, {q.size(2), q.size(3)});
+  const NoGrad no_grad;
+  if (q.device() == Device::meta)
+    return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
+  const Sides s = sides(q, k, rows);
+  const Tensor weight = slice(w.detach(), 0, rows.head, rows.head + 1);
+  return without_head(dense_attention::weights(dense_attention::additive_scores(s.q, s.k, weight),
+                                               narrowed(o, rows, q.size(1), k.size(1)),
+                                               o.scale != 0 ? o.scale : 1));
+}
+
+}  // namespace heddle::ops
