@@ -1,0 +1,222 @@
+#include "nn/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/memory.h"
+#include "heddle/tape.h"
+#include "nn/attention/scores.h"
+#include "nn/position/alibi.h"
+#include "nn/position/t5.h"
+#include "nn/require.h"
+#include "ops/copy/copy.h"
+#include "ops/linear/linear.h"
+#include "ops/random/random.h"
+#include "ops/support/check.h"
+#include "ops/view/view.h"
+
+namespace heddle::nn {
+
+namespace {
+
+constexpr const char* kWhere = "attention";
+
+// [B, T, heads · D] -> [B, T, heads, D]
+Tensor heads_of(const Tensor& x, std::int64_t heads) {
+  return ops::reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads});
+}
+
+// Lengths that count from the first token, for keys that begin at position `first`.
+Tensor from_position(const Tensor& lengths, std::int64_t first, std::int64_t keys) {
+  if (!lengths.defined() || lengths.device() == Device::meta) return lengths;
+  std::vector<std::int64_t> v = ops::cast(lengths, DType::i64).to_vector<std::int64_t>();
+  for (std::int64_t& n : v) n = std::clamp<std::int64_t>(n - first, 0, keys);
+  return Tensor::from<std::int64_t>(lengths.shape(), std::span<const std::int64_t>(v));
+}
+
+void expect(bool ok, std::string_view what, std::string_view expected, std::string_view got) {
+  if (!ok) fail(ErrorCode::invalid_argument, kWhere, what, expected, got);
+}
+
+}  // namespace
+
+// What the fused op is called with.
+struct Attention::Inputs {
+  Tensor q, k, v;  // [B, Tq, H, .], [B, Tk, G, .], [B, Tk, G, D]
+  ops::AttentionOptions options;
+};
+
+Attention::Attention(const AttentionConfig& config, const RandomKey& key, DType dtype,
+                     Device device, std::shared_ptr<const Rotary> rotary)
+    : config_(config), rotary_(std::move(rotary)) {
+  validate(config);
+  if (dtype != DType::f32 && dtype != DType::f64)
+    fail(ErrorCode::dtype_mismatch, kWhere, "type of the parameters", "f32 or f64",
+         to_string(dtype));
+  if (const auto* rope = std::get_if<RopePosition>(&config.position); rope && !rotary_)
+    rotary_ = std::make_shared<const Rotary>(*rope, config.width_of_head());
+  initialise(key, dtype, device);
+}
+
+void Attention::initialise(const RandomKey& key, DType dtype, Device device) {
+  const PurposeScope purpose(Purpose::parameters);
+  const AttentionConfig& c = config_;
+  const std::int64_t width = c.width, d = c.width_of_head(), s = c.width_of_score();
+  const std::int64_t heads = c.heads, groups = c.key_heads();
+  const auto weight = [&](std::uint32_t stream, const Shape& shape, std::int64_t fan_in) {
+    const RandomKey own{key.seed, key.step, key.op + stream};
+    const double deviation = 1 / std::sqrt(static_cast<double>(fan_in));
+    return ops::random_normal(shape, 0, deviation, own, dtype, device);
+  };
+  p_.q = weight(0, {heads * d, width}, width);
+  p_.k = weight(1, {groups * d, width}, width);
+  p_.v = weight(2, {groups * d, width}, width);
+  p_.out = weight(3, {width, heads * d}, heads * d);
+  if (c.bias) {
+    p_.q_bias = Tensor::zeros({heads * d}, dtype, device);
+    p_.k_bias = Tensor::zeros({groups * d}, dtype, device);
+    p_.v_bias = Tensor::zeros({groups * d}, dtype, device);
+  }
+  if (c.out_bias) p_.out_bias = Tensor::zeros({width}, dtype, device);
+  if (c.score == Score::multiplicative) p_.score = weight(4, {heads, d, d}, d);
+  if (c.score == Score::concat) p_.score = weight(4, {heads, 2 * d}, 2 * d);
+  if (c.score == Score::additive) {
+    p_.score = weight(4, {heads, s}, s);
+    p_.score_query = weight(5, {heads, s, d}, 2 * d);
+    p_.score_key = weight(6, {groups, s, d}, 2 * d);
+  }
+  if (const auto* t5 = std::get_if<T5Position>(&c.position))
+    p_.t5_table = weight(7, {t5->buckets, heads}, width);
+  if (c.sinks) p_.sinks = Tensor::zeros({heads}, dtype, device);
+  for_each_parameter([](std::string_view, Tensor& t) { t.set_requires_grad(true); });
+}
+
+void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
+  const AttentionConfig& c = config_;
+  ops::check_compute({kWhere, "x", x});
+  ops::check_rank({kWhere, "x", x}, 3);
+  ops::check_shape({kWhere, "x", x}, {x.size(0), x.size(1), c.width});
+  const bool held = call.cache != nullptr && !call.cache->empty();
+  expect(call.memory.defined() || !c.cross || held, "argument memory",
+         "a memory, or a cache that holds it", "neither");
+  expect(!call.memory.defined() || c.cross, "argument memory", "cross = true", "self-attention");
+  expect(!call.memory_documents.defined() || c.cross, "argument memory_documents", "cross = true",
+         "self-attention");
+  if (call.memory.defined()) {
+    ops::check_rank({kWhere, "memory", call.memory}, 3);
+    ops::check_dtype({kWhere, "memory", call.memory}, x.dtype());
+    ops::check_shape({kWhere, "memory", call.memory}, {x.size(0), call.memory.size(1), c.width});
+  }
+  expect(call.prefix_lengths.defined() == c.prefix, "argument prefix_lengths",
+         c.prefix ? "a length per sequence, because prefix = true" : "none, because prefix = false",
+         call.prefix_lengths.describe());
+  if (call.cache == nullptr) return;
+  expect(!(call.dropout && c.dropout > 0), "argument dropout", "none beside a cache", "a key");
+  if (!c.prefix || x.device() == Device::meta) return;
+  const std::int64_t end = call.cache->next_position() + x.size(1);
+  for (const std::int64_t n : ops::cast(call.prefix_lengths, DType::i64).to_vector<std::int64_t>())
+    expect(n <= end, "argument prefix_lengths",
+           "prefixes of at most " + std::to_string(end) +
+               ": the first tokens put into a cache must hold the whole prefix",
+           std::to_string(n));
+}
+
+void Attention::project_keys(Inputs& in, const Tensor& source, std::int64_t first) const {
+  const std::int64_t groups = config_.key_heads();
+  in.k = heads_of(ops::linear(source, p_.k, p_.k_bias), groups);
+  in.v = heads_of(ops::linear(source, p_.v, p_.v_bias), groups);
+  if (rotary_) in.k = rotary_->rotate(in.k, first);
+  if (config_.score == Score::concat) in.k = concat_key(in.k, p_.score);
+  if (config_.score == Score::additive) in.k = per_head(in.k, p_.score_key);
+}
+
+ops::AttentionOptions Attention::options(const AttentionCall& call) const {
+  ops::AttentionOptions o;
+  // The kernel's own default is by the width of its vectors, which for concat are not heads.
+  o.scale = config_.scale == 0 && config_.score == Score::concat ? 1 : config_.scale;
+  o.softcap = config_.softcap;
+  o.normaliser = config_.normaliser;
+  o.sinks = p_.sinks;
+  if (call.dropout) {
+    o.dropout = config_.dropout;
+    o.key = *call.dropout;
+  }
+  o.mask.causal = config_.causal;
+  o.mask.look_back = config_.look_back;
+  o.mask.look_ahead = config_.look_ahead;
+  o.mask.key_lengths = call.key_lengths;
+  o.mask.prefix_lengths = call.prefix_lengths;
+  o.mask.query_documents = call.documents;
+  o.mask.key_documents = config_.cross ? call.memory_documents : call.documents;
+  return o;
+}
+
+void Attention::add_positions(Inputs& in) const {
+  const Distances distances{in.q.size(1), in.k.size(1), in.options.mask.first_query};
+  if (const auto* t5 = std::get_if<T5Position>(&config_.position))
+    in.options.relative_bias =
+        t5_bias(p_.t5_table, {t5->buckets, t5->max_distance, config_.both_directions()}, distances);
+  if (std::holds_alternative<AlibiPosition>(config_.position))
+    in.options.relative_bias =
+        alibi_bias(config_.heads, distances, ops::parameter_dtype(in.q), in.q.device());
+}
+
+Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) const {
+  check_call(x, call);
+  KvCache* const cache = call.cache;
+  const bool self = !config_.cross;
+  const std::int64_t first = self && cache != nullptr ? cache->next_position() : 0;
+  Inputs in;
+  in.options = options(call);
+  in.q = heads_of(ops::linear(x, p_.q, p_.q_bias), config_.heads);
+  // W first: k·R(W q) depends on the distance, k·W(R q) would not.
+  if (config_.score == Score::multiplicative) in.q = per_head(in.q, p_.score);
+  if (rotary_) in.q = rotary_->rotate(in.q, first);
+  if (config_.score == Score::concat) in.q = concat_query(in.q, p_.score, config_.key_heads());
+  if (config_.score == Score::additive) in.q = per_head(in.q, p_.score_query);
+
+  if (self || cache == nullptr || cache->empty()) project_keys(in, self ? x : call.memory, first);
+  if (cache != nullptr) {
+    if (self)
+      cache->append(in.k, in.v, call.documents);
+    else if (cache->empty())
+      cache->hold(in.k, in.v, call.memory_documents);
+    in.k = cache->keys();
+    in.v = cache->values();
+    ops::AttentionMask& mask = in.options.mask;
+    mask.key_documents = cache->documents();
+    if (self) {
+      mask.first_query = first - cache->first_position();
+      mask.key_lengths = from_position(mask.key_lengths, cache->first_position(), in.k.size(1));
+      mask.prefix_lengths =
+          from_position(mask.prefix_lengths, cache->first_position(), in.k.size(1));
+    }
+  }
+  add_positions(in);
+  return in;
+}
+
+Tensor Attention::forward(const Tensor& x, const AttentionCall& call) const {
+  const Inputs in = inputs(x, call);
+  const Tensor y = config_.score == Score::additive
+                       ? ops::additive_attention(in.q, in.k, p_.score, in.v, in.options)
+                       : ops::attention(in.q, in.k, in.v, in.options);  // [B, T, H, D]
+  const Tensor joined = ops::reshape(y, {y.size(0), y.size(1), y.size(2) * y.size(3)});
+  return ops::linear(joined, p_.out, p_.out_bias);
+}
+
+Tensor Attention::weights(const Tensor& x, const ops::MapRows& rows,
+                          const AttentionCall& call) const {
+  expect(call.cache == nullptr, "argument cache", "none: a map needs the whole sequence",
+         "a cache");
+  const NoGrad no_grad;
+  const Inputs in = inputs(x, call);
+  return config_.score == Score::additive
+             ? ops::additive_attention_weights(in.q, in.k, p_.score, in.options, rows)
+             : ops::attention_weights(in.q, in.k, in.options, rows);
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,94 @@
+// The attention layer: projections, positions and the fused kernels, for every legal
+// AttentionConfig.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "heddle/random.h"
+#include "heddle/tensor.h"
+#include "nn/attention/cache.h"
+#include "nn/attention/config.h"
+
+namespace heddle::nn {
+
+// What a call brings besides its tokens; everything may be absent. Lengths count from the first
+// token of the sequence, whether it is in this call or in the cache.
+struct AttentionCall {
+  Tensor memory = {};            // cross-attention: where keys and values come from. [B, Tk, C]
+  Tensor key_lengths = {};       // keys from key_lengths[b] on are padding. [B]
+  Tensor documents = {};         // of the tokens: they see their own document only. [B, T]
+  Tensor memory_documents = {};  // cross-attention: of the memory. [B, Tk]
+  Tensor prefix_lengths = {};    // with config.prefix. [B]; the first block must hold the prefix
+  KvCache* cache = nullptr;      // the tokens follow what it holds, and are added to it
+  std::optional<RandomKey> dropout = {};  // absent: no dropout (evaluation)
+};
+
+// Undefined where the configuration has no use for them. H heads, G key heads, D head_width,
+// S score_width, C width.
+struct AttentionParameters {
+  Tensor q, k, v, out;                      // [H·D, C], [G·D, C], [G·D, C], [C, H·D]
+  Tensor q_bias, k_bias, v_bias, out_bias;  // [H·D], [G·D], [G·D], [C]
+  Tensor score;  // multiplicative W [H, D, D]; concat w [H, 2D], keys first; additive w [H, S]
+  Tensor score_query, score_key;  // additive W: [H, S, D], [G, S, D]
+  Tensor t5_table;                // [buckets, H]
+  Tensor sinks;                   // [H]
+};
+
+class Attention {
+ public:
+  // Weights are normal with variance 1 / inputs, biases and sinks 0; streams key.op to key.op + 15
+  // are used. The layers of a model share their rotary tables by sharing `rotary`.
+  Attention(const AttentionConfig& config, const RandomKey& key, DType dtype = DType::f32,
+            Device device = Device::cpu, std::shared_ptr<const Rotary> rotary = {});
+
+  // x: [B, T, C] -> [B, T, C]. Parameters are f32 beside f32 and bf16, f64 beside f64.
+  Tensor forward(const Tensor& x, const AttentionCall& call = {}) const;
+
+  // The map of these rows, [B, rows, Tk], as forward() uses it but for dropout. Takes no cache.
+  Tensor weights(const Tensor& x, const ops::MapRows& rows, const AttentionCall& call = {}) const;
+
+  // fn(std::string_view name, Tensor& parameter), for those that the configuration has.
+  template <class F>
+  void for_each_parameter(F&& fn);
+
+  const AttentionConfig& config() const { return config_; }
+  const AttentionParameters& parameters() const { return p_; }
+
+ private:
+  struct Inputs;  // of the fused op
+
+  void initialise(const RandomKey& key, DType dtype, Device device);
+  Inputs inputs(const Tensor& x, const AttentionCall& call) const;
+  void project_keys(Inputs& in, const Tensor& source, std::int64_t first) const;
+  void check_call(const Tensor& x, const AttentionCall& call) const;
+  ops::AttentionOptions options(const AttentionCall& call) const;
+  void add_positions(Inputs& in) const;
+
+  AttentionConfig config_;
+  AttentionParameters p_;
+  std::shared_ptr<const Rotary> rotary_;
+};
+
+template <class F>
+void Attention::for_each_parameter(F&& fn) {
+  const auto visit = [&fn](std::string_view name, Tensor& t) {
+    if (t.defined()) fn(name, t);
+  };
+  visit("q.weight", p_.q);
+  visit("q.bias", p_.q_bias);
+  visit("k.weight", p_.k);
+  visit("k.bias", p_.k_bias);
+  visit("v.weight", p_.v);
+  visit("v.bias", p_.v_bias);
+  visit("out.weight", p_.out);
+  visit("out.bias", p_.out_bias);
+  visit("score.weight", p_.score);
+  visit("score.query", p_.score_query);
+  visit("score.key", p_.score_key);
+  visit("t5.table", p_.t5_table);
+  visit("sinks", p_.sinks);
+}
+
+}  // namespace heddle::nn

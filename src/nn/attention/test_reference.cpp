@@ -1,0 +1,214 @@
+#include "nn/attention/test_reference.h"
+
+#include <cmath>
+#include <functional>
+#include <numbers>
+
+#include "heddle/ops.h"
+
+namespace heddle::nn::book {
+
+namespace {
+
+using Doubles = std::vector<double>;
+using Index = std::int64_t;
+
+Tensor constant(const Shape& shape, const Doubles& values) {
+  return Tensor::from<double>(shape, values);
+}
+
+// x · wᵀ + b for rows begin .. begin + count of w and b.
+Tensor project(const Tensor& x, const Parameters& p, const std::string& name, Index begin,
+               Index count) {
+  const Tensor w = ops::slice(p.at(name + ".weight"), 0, begin, begin + count);
+  const Tensor y = ops::matmul(x, ops::transpose(w, 0, 1));
+  const auto bias = p.find(name + ".bias");
+  return bias == p.end() ? y : ops::add(y, ops::slice(bias->second, 0, begin, begin + count));
+}
+
+// Row `head` of a parameter as a tensor of one rank less.
+Tensor row(const Tensor& t, Index head) {
+  const Tensor one = ops::slice(t, 0, head, head + 1);
+  return t.rank() == 3 ? ops::reshape(one, {t.size(1), t.size(2)}) : ops::reshape(one, {t.size(1)});
+}
+
+// Angles per position of every pair, from the papers' own words: pair i of a YaRN or Llama-3 model
+// turns r(i) times within the original context.
+double frequency(const RopeOptions& o, Index pair, Index rotated) {
+  const double r = static_cast<double>(rotated);
+  const double plain = std::pow(o.base, -2.0 * static_cast<double>(pair) / r);
+  if (const auto* s = std::get_if<LinearScaling>(&o.scaling)) return plain / s->factor;
+  if (const auto* s = std::get_if<NtkScaling>(&o.scaling))
+    return std::pow(o.base * std::pow(s->factor, r / (r - 2)),
+                    -2.0 * static_cast<double>(pair) / r);
+  if (const auto* s = std::get_if<Llama3Scaling>(&o.scaling)) {
+    const double wavelength = 2 * std::numbers::pi / plain;
+    const auto original = static_cast<double>(s->original_positions);
+    if (wavelength < original / s->high_frequency) return plain;
+    if (wavelength > original / s->low_frequency) return plain / s->factor;
+    const double smooth =
+        (original / wavelength - s->low_frequency) / (s->high_frequency - s->low_frequency);
+    return (1 - smooth) * plain / s->factor + smooth * plain;
+  }
+  return plain;
+}
+
+// y[t] = R(t) x[t] with the whole rotation matrix of every position.
+Tensor turned(const Tensor& x, const AttentionConfig& c) {
+  const auto* o = std::get_if<RopePosition>(&c.position);
+  if (o == nullptr) return x;
+  const Index tokens = x.size(1), width = x.size(2);
+  const Index rotated = o->rotated == 0 ? width : o->rotated;
+  Doubles matrices(static_cast<std::size_t>(tokens * width * width), 0.0);
+  const auto at = [&](Index t, Index from, Index to) -> double& {
+    return matrices[static_cast<std::size_t>((t * width + from) * width + to)];
+  };
+  for (Index t = 0; t < tokens; ++t) {
+    for (Index i = rotated; i < width; ++i) at(t, i, i) = 1;
+    for (Index pair = 0; pair < rotated / 2; ++pair) {
+      const bool half = o->pairing == ops::Pairing::half;
+      const Index a = half ? pair : 2 * pair, b = half ? pair + rotated / 2 : 2 * pair + 1;
+      const double angle = static_cast<double>(t) * frequency(*o, pair, rotated);
+      at(t, a, a) = at(t, b, b) = std::cos(angle);
+      at(t, a, b) = std::sin(angle);  // row vectors: x1 gives sin to y2
+      at(t, b, a) = -std::sin(angle);
+    }
+  }
+  const Tensor rows = ops::reshape(x, {x.size(0), tokens, 1, width});
+  const Tensor y = ops::matmul(rows, constant({tokens, width, width}, matrices));
+  return ops::reshape(y, {x.size(0), tokens, width});
+}
+
+// k^T q and its relatives, scaled. [B, Tq, Tk]
+Tensor scores(const AttentionConfig& c, const Parameters& p, const Tensor& x, const Tensor& memory,
+              Index head) {
+  const Index d = c.head_width ? *c.head_width : c.width / c.heads;
+  const Index group = head / (c.heads / c.kv_heads.value_or(c.heads));
+  Tensor q = project(x, p, "q", head * d, d);
+  Tensor k = project(memory, p, "k", group * d, d);
+  const Index b = q.size(0), tq = q.size(1), tk = k.size(1);
+  double scale = 1;
+  Tensor s;
+  if (c.score == Score::scaled_dot || c.score == Score::multiplicative) {
+    if (c.score == Score::multiplicative)
+      q = ops::matmul(q, ops::transpose(row(p.at("score.weight"), head), 0, 1));
+    s = ops::matmul(turned(q, c), ops::transpose(turned(k, c), 1, 2));
+    scale = 1 / std::sqrt(static_cast<double>(d));
+  } else if (c.score == Score::concat) {
+    const Tensor w = ops::reshape(row(p.at("score.weight"), head), {2 * d, 1});
+    const Tensor of_key = ops::matmul(k, ops::slice(w, 0, 0, d));        // [B, Tk, 1]
+    const Tensor of_query = ops::matmul(q, ops::slice(w, 0, d, 2 * d));  // [B, Tq, 1]
+    s = ops::add(of_query, ops::reshape(of_key, {b, 1, tk}));
+  } else {
+    const Tensor wq = row(p.at("score.query"), head), wk = row(p.at("score.key"), group);
+    const Index width = wq.size(0);
+    const Tensor hidden = ops::tanh(
+        ops::add(ops::reshape(ops::matmul(q, ops::transpose(wq, 0, 1)), {b, tq, 1, width}),
+                 ops::reshape(ops::matmul(k, ops::transpose(wk, 0, 1)), {b, 1, tk, width})));
+    const Tensor w = ops::reshape(row(p.at("score.weight"), head), {width, 1});
+    s = ops::reshape(ops::matmul(hidden, w), {b, tq, tk});
+  }
+  s = ops::scale(s, c.scale != 0 ? c.scale : scale);
+  if (c.softcap > 0) s = ops::scale(ops::tanh(ops::scale(s, 1 / c.softcap)), c.softcap);
+  return s;
+}
+
+// T5's bucket by counting the borders that a distance has passed: with n buckets a side and m =
+// n/2, bucket m + e begins at m · (max / m)^(e / (n - m)).
+Index bucket(Index distance, const T5Position& t5, bool both) {
+  const Index n = both ? t5.buckets / 2 : t5.buckets, m = n / 2;
+  const Index length = both ? std::abs(distance) : std::max<Index>(-distance, 0);
+  const Index base = both && distance > 0 ? n : 0;
+  if (length < m) return base + length;
+  Index passed = m;
+  for (Index e = 1; e < n - m; ++e) {
+    const double border = static_cast<double>(m) *
+                          std::pow(static_cast<double>(t5.max_distance) / static_cast<double>(m),
+                                   static_cast<double>(e) / static_cast<double>(n - m));
+    if (static_cast<double>(length) >= border - 1e-9) passed = m + e;
+  }
+  return base + passed;
+}
+
+Tensor with_bias(const Tensor& s, const AttentionConfig& c, const Parameters& p, Index head) {
+  const Index tq = s.size(1), tk = s.size(2);
+  if (const auto* t5 = std::get_if<T5Position>(&c.position)) {
+    Doubles chosen(static_cast<std::size_t>(tq * tk * t5->buckets), 0.0);  // one 1 per pair
+    for (Index i = 0; i < tq; ++i)
+      for (Index j = 0; j < tk; ++j)
+        chosen[static_cast<std::size_t>((i * tk + j) * t5->buckets +
+                                        bucket(j - i, *t5, !c.causal || c.prefix))] = 1;
+    const Tensor column = ops::slice(p.at("t5.table"), 1, head, head + 1);
+    const Tensor bias = ops::matmul(constant({tq * tk, t5->buckets}, chosen), column);
+    return ops::add(s, ops::reshape(bias, {tq, tk}));
+  }
+  if (std::holds_alternative<AlibiPosition>(c.position)) {
+    // The tests have 1, 2 or 4 heads: a geometric series that ends at 2^-8.
+    const double slope =
+        std::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(c.heads));
+    Doubles bias;
+    for (Index i = 0; i < tq; ++i)
+      for (Index j = 0; j < tk; ++j) bias.push_back(-slope * static_cast<double>(std::abs(i - j)));
+    return ops::add(s, constant({tq, tk}, bias));
+  }
+  return s;
+}
+
+// shape: [B, Tq, Tk]
+bool sees(const AttentionConfig& c, const Facts& f, const Shape& shape, Index b, Index i, Index j) {
+  const auto of = [](const std::vector<Index>& v, Index at) {
+    return v[static_cast<std::size_t>(at)];
+  };
+  if (c.causal && j > i && !(c.prefix && j < of(f.prefix_lengths, b))) return false;
+  if (c.look_back && i - j > *c.look_back) return false;
+  if (c.look_ahead && j - i > *c.look_ahead) return false;
+  if (!f.key_lengths.empty() && j >= of(f.key_lengths, b)) return false;
+  return f.documents.empty() ||
+         of(f.documents, b * shape[1] + i) == of(f.key_documents, b * shape[2] + j);
+}
+
+Tensor visible(const AttentionConfig& c, const Facts& f, const Shape& shape) {
+  Doubles v;
+  for (Index b = 0; b < shape[0]; ++b)
+    for (Index i = 0; i < shape[1]; ++i)
+      for (Index j = 0; j < shape[2]; ++j) v.push_back(sees(c, f, shape, b, i, j) ? 1 : 0);
+  return constant(shape, v);
+}
+
+}  // namespace
+
+Tensor weights(const AttentionConfig& c, const Parameters& p, const Tensor& x, const Tensor& memory,
+               const Facts& facts, Index head) {
+  const Tensor s = with_bias(scores(c, p, x, memory, head), c, p, head);
+  const bool softmax = c.normaliser == ops::Normaliser::softmax;
+  const Tensor each = ops::mul(softmax ? ops::exp(s) : ops::relu(s), visible(c, facts, s.shape()));
+  Tensor total = ops::sum(each, 2, true);
+  if (c.sinks) total = ops::add(total, ops::exp(ops::slice(p.at("sinks"), 0, head, head + 1)));
+  return ops::div(each, ops::maximum(total, Tensor::scalar(1e-300, DType::f64)));
+}
+
+Tensor attention(const AttentionConfig& c, const Parameters& p, const Tensor& x,
+                 const Tensor& memory, const Facts& facts) {
+  const Index d = c.head_width ? *c.head_width : c.width / c.heads;
+  std::vector<Tensor> mixed;
+  for (Index head = 0; head < c.heads; ++head) {
+    const Index group = head / (c.heads / c.kv_heads.value_or(c.heads));
+    mixed.push_back(
+        ops::matmul(weights(c, p, x, memory, facts, head), project(memory, p, "v", group * d, d)));
+  }
+  return project(ops::concat(mixed, 2), p, "out", 0, c.width);
+}
+
+Tensor sine_waves(Index tokens, Index width) {
+  Doubles v;
+  for (Index t = 0; t < tokens; ++t)
+    for (Index i = 0; i < width; ++i) {
+      const double rate = std::exp(-std::log(10000.0) * static_cast<double>(i - i % 2) /
+                                   static_cast<double>(width));
+      const double angle = static_cast<double>(t) * rate;
+      v.push_back(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  return constant({tokens, width}, v);
+}
+
+}  // namespace heddle::nn::book
