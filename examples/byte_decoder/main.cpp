@@ -109,8 +109,7 @@ void train(Decoder& model, const Text& text, const Arguments& a) {
   Optimizer optimizer(model.parameters());
   Progress progress(a.steps, a.batch * a.model.context);
   for (std::int64_t step = 1; step <= a.steps && interrupted == 0; ++step) {
-    const Batch batch =
-        text.training_batch(a.batch, {a.seed, static_cast<std::uint32_t>(step), 1});
+    const Batch batch = text.training_batch(a.batch, {a.seed, static_cast<std::uint32_t>(step), 1});
     heddle::Tape tape;
     const Tensor loss = model.loss(batch.inputs, batch.targets);
     tape.backward(loss);
@@ -143,8 +142,8 @@ int draw(const std::vector<float>& logits, double temperature, float uniform) {
 std::string write(const Decoder& model, const Arguments& a) {
   std::string text = a.prompt;
   for (std::int64_t i = 0; i < a.sample; ++i) {
-    const auto length = std::min<std::int64_t>(static_cast<std::int64_t>(text.size()),
-                                               a.model.context);
+    const auto length =
+        std::min<std::int64_t>(static_cast<std::int64_t>(text.size()), a.model.context);
     Tensor window = Tensor::empty({1, length}, heddle::DType::i32);
     for (std::int64_t t = 0; t < length; ++t)
       window.mutable_data<std::int32_t>()[t] = static_cast<unsigned char>(

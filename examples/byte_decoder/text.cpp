@@ -13,8 +13,7 @@ Text::Text(const std::string& path, std::int64_t context) : context_(context) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (file) content << file.rdbuf();
-  if (!file)
-    heddle::fail(heddle::ErrorCode::io, path, "cannot be read", "a readable text file");
+  if (!file) heddle::fail(heddle::ErrorCode::io, path, "cannot be read", "a readable text file");
   data_ = content.str();
   split_ = bytes() / 10 * 9;
   if (bytes() - split_ < context + 1)

@@ -1,7 +1,8 @@
 // The one exception type of Heddle, and the helpers that throw it.
 //
 // Library code never aborts, exits or prints: whatever is wrong with an argument, a file or a
-// machine is told by an Error that names the thing, the place, what was expected and what was found.
+// machine is told by an Error that names the thing, the place, what was expected and what was
+// found.
 #pragma once
 
 #include <cstdint>

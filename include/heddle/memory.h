@@ -32,7 +32,7 @@ using BytesByPurpose = std::array<std::int64_t, kPurposeCount>;
 
 struct MemoryUse {
   std::int64_t live = 0;
-  std::int64_t peak = 0;            // most live bytes since the last reset
+  std::int64_t peak = 0;  // most live bytes since the last reset
   BytesByPurpose live_by_purpose{};
   BytesByPurpose peak_by_purpose{};  // each purpose's own maximum: they need not add up to peak
   BytesByPurpose at_peak{};          // how `peak` was made up: these do add up

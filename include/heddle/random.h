@@ -45,8 +45,6 @@ constexpr PhiloxBlock philox(const RandomKey& key, std::uint64_t index) {
 }
 
 // The upper 24 bits as a float in [0, 1).
-constexpr float unit_float(std::uint32_t bits) {
-  return static_cast<float>(bits >> 8) * 0x1p-24f;
-}
+constexpr float unit_float(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 }  // namespace heddle

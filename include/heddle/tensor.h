@@ -47,7 +47,7 @@ class Tensor {
   std::int64_t size(int dim) const;  // -1 is the last
   std::int64_t elements() const;
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype()); }
-  bool contiguous() const;  // row-major without gaps
+  bool contiguous() const;       // row-major without gaps
   std::string describe() const;  // "f32 [2, 3] on cpu", "undefined"
 
   // Pointers to the first element; the tensor must be on the CPU and of type T. Asking for a
@@ -68,7 +68,7 @@ class Tensor {
   bool requires_grad() const noexcept;
   Tensor& set_requires_grad(bool on);  // throws Error unless floating point and not an op's output
   Tensor grad() const;                 // undefined when there is none
-  void set_grad(Tensor grad);
+  void set_grad(const Tensor& grad);
   void clear_grad() noexcept;
   Tensor detach() const;  // same storage, unknown to any tape
 

@@ -1,4 +1,5 @@
 #include <string>
+#include <utility>
 
 #include "autograd/record.h"
 #include "heddle/tape.h"
@@ -39,7 +40,7 @@ void differentiate(const Region& region, const std::vector<autograd::Saved>& sav
     }
   tape.backward(wanted, cotangents);
   for (std::size_t i = 0; i < leaves.size(); ++i)
-    if (Tensor g = leaves[i].grad(); g.defined()) context.add(static_cast<int>(i), std::move(g));
+    if (const Tensor g = leaves[i].grad(); g.defined()) context.add(static_cast<int>(i), g);
 }
 
 }  // namespace
@@ -62,11 +63,11 @@ std::vector<Tensor> recompute(const Region& region, std::span<const Tensor> inpu
     y = y.detach();  // a region may hand an input through; its output is a tensor of its own
     output_pointers.push_back(&y);
   }
-  const auto vjp = [region, saved, count = outputs.size()](VjpContext& c) {
+  auto vjp = [region, saved, count = outputs.size()](VjpContext& c) {
     differentiate(region, saved, count, c);
   };
   autograd::record_vjp("recompute", input_pointers, output_pointers,
-                       std::make_unique<autograd::LambdaVjp<decltype(vjp)>>(vjp));
+                       std::make_unique<autograd::LambdaVjp<decltype(vjp)>>(std::move(vjp)));
   return outputs;
 }
 

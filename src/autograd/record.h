@@ -21,8 +21,8 @@ class VjpContext {
   // dL/d(output i); undefined when nothing depended on that output. An op with one output is only
   // called when it is defined.
   const Tensor& cotangent(int i = 0) const;
-  bool needs(int input) const;       // whether anyone wants the gradient of this input
-  void add(int input, Tensor grad);  // checked against the input's shape and type
+  bool needs(int input) const;              // whether anyone wants the gradient of this input
+  void add(int input, const Tensor& grad);  // checked against the input's shape and type
 
  private:
   friend struct TapeState;

@@ -59,7 +59,7 @@ struct TapeState {
     return static_cast<std::size_t>(edges[e.first_edge + static_cast<std::size_t>(e.inputs + i)]);
   }
 
-  void add(const Entry& e, int input, Tensor grad) {
+  void add(const Entry& e, int input, const Tensor& grad) {
     const std::int32_t at = edges[e.first_edge + static_cast<std::size_t>(input)];
     if (at < 0) return;
     Slot& slot = slots[static_cast<std::size_t>(at)];
@@ -206,8 +206,8 @@ bool VjpContext::needs(int input) const {
   return tape_.edges[e.first_edge + static_cast<std::size_t>(input)] >= 0;
 }
 
-void VjpContext::add(int input, Tensor grad) {
-  tape_.add(tape_.entries[entry_], input, std::move(grad));
+void VjpContext::add(int input, const Tensor& grad) {
+  tape_.add(tape_.entries[entry_], input, grad);
 }
 
 namespace autograd {

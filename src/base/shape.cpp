@@ -63,7 +63,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* where) {
     const std::int64_t y = shorter[shorter.rank() - i];
     if (x != y && x != 1 && y != 1)
       fail(ErrorCode::shape_mismatch, where, "shapes do not broadcast",
-           "sizes equal or 1, aligned at the last dimension", to_string(a) + " and " + to_string(b));
+           "sizes equal or 1, aligned at the last dimension",
+           to_string(a) + " and " + to_string(b));
     out[longer.rank() - i] = x == 1 ? y : x;
   }
   return out;

@@ -41,7 +41,7 @@ TEST(DType, Bf16RoundsToNearestEven) {
     }
     ASSERT_EQ(bf16::from_float(b.to_float()).bits, b.bits);
   }
-  EXPECT_EQ(bf16::from_float(1.0f + 0x1p-8f).bits, bf16::from_float(1.0f).bits);           // tie
+  EXPECT_EQ(bf16::from_float(1.0f + 0x1p-8f).bits, bf16::from_float(1.0f).bits);             // tie
   EXPECT_EQ(bf16::from_float(1.0f + 3 * 0x1p-8f).bits, bf16::from_float(1 + 0x1p-6f).bits);  // tie
   EXPECT_EQ(bf16::from_float(1.0f + 0x1.02p-8f).bits, bf16::from_float(1 + 0x1p-7f).bits);
 }

@@ -12,8 +12,6 @@
 #include "bench/torch_rival_script.h"
 #include "heddle/error.h"
 
-extern char** environ;
-
 namespace heddle::bench {
 
 namespace {

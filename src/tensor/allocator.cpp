@@ -48,11 +48,11 @@ std::size_t class_size(std::size_t bytes) {
 }
 
 std::byte* system_allocate(std::size_t size) {
-  const std::size_t alignment = size >= kLarge ? kHugePage : kAlignment;
+  const std::size_t alignment = size >= kHugePage ? kHugePage : kAlignment;
   void* block = std::aligned_alloc(alignment, size);
   if (block == nullptr) return nullptr;
   // Advice only: without huge pages everything works, with more misses in the page tables.
-  if (size >= kLarge) (void)madvise(block, size, MADV_HUGEPAGE);
+  if (size >= kHugePage) (void)madvise(block, size, MADV_HUGEPAGE);
   return static_cast<std::byte*>(block);
 }
 
@@ -115,8 +115,7 @@ GuardedBlocks& guarded() {
 
 std::byte* allocate_guarded(std::size_t bytes) {
   // The end is not rounded: the canary begins with the first byte behind the block.
-  const std::size_t total =
-      (bytes + 2 * kGuardBytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t total = (bytes + 2 * kGuardBytes + kAlignment - 1) / kAlignment * kAlignment;
   auto* base = static_cast<std::byte*>(std::aligned_alloc(kAlignment, total));
   if (base == nullptr) return nullptr;
   std::memset(base, kCanary, total);

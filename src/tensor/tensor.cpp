@@ -201,7 +201,7 @@ Tensor& Tensor::set_requires_grad(bool on) {
 
 Tensor Tensor::grad() const { return impl_ != nullptr ? Tensor(impl_->grad) : Tensor(); }
 
-void Tensor::set_grad(Tensor grad) {
+void Tensor::set_grad(const Tensor& grad) {
   (void)get();
   if (grad.defined() && (grad.shape() != shape() || grad.dtype() != dtype()))
     fail(ErrorCode::shape_mismatch, "set_grad", "the gradient does not fit the tensor", describe(),
@@ -224,10 +224,10 @@ void Tensor::bump_version() {
   impl_->storage->bump_version();
 }
 
-#define HEDDLE_INSTANTIATE(T)                                       \
+#define HEDDLE_INSTANTIATE(T)                                        \
   template Tensor Tensor::from<T>(const Shape&, std::span<const T>); \
-  template const T* Tensor::data<T>() const;                        \
-  template T* Tensor::mutable_data<T>();                            \
+  template const T* Tensor::data<T>() const;                         \
+  template T* Tensor::mutable_data<T>();                             \
   template std::vector<T> Tensor::to_vector<T>() const;
 HEDDLE_INSTANTIATE(float)
 HEDDLE_INSTANTIATE(bf16)

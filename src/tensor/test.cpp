@@ -25,8 +25,8 @@ TEST(Tensor, CarriesValuesOfEveryType) {
             (std::vector<std::int64_t>{3, 3}));
   EXPECT_EQ(Tensor::full({2}, 7, DType::u8).to_vector<std::uint8_t>(),
             (std::vector<std::uint8_t>{7, 7}));
-  for (const DType t : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64,
-                        DType::u8})
+  for (const DType t :
+       {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8})
     EXPECT_EQ(Tensor::full({}, 2, t).item(), 2.0) << to_string(t);
   EXPECT_EQ(Tensor::zeros({2, 2}).to_vector<float>(), (Floats{0, 0, 0, 0}));
   EXPECT_EQ(counted({2, 3}).bytes(), 24u);

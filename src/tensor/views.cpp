@@ -111,7 +111,8 @@ Tensor slice(const Tensor& x, int dim, std::int64_t begin, std::int64_t end, std
   const int d = normalize_dim(dim, x.rank(), "slice");
   const std::int64_t size = x.shape()[d];
   if (begin < 0 || end < begin || end > size)
-    fail(ErrorCode::out_of_range, "slice", "the range lies outside of dimension " + std::to_string(d),
+    fail(ErrorCode::out_of_range, "slice",
+         "the range lies outside of dimension " + std::to_string(d),
          "0 <= begin <= end <= " + std::to_string(size),
          std::to_string(begin) + " to " + std::to_string(end) + " of " + x.describe());
   if (step < 1)

@@ -1,5 +1,5 @@
-// Wrong calls of ops: each must throw an Error that names the op, the argument, what was expected and
-// what was found. Nothing aborts, nothing is silently accepted.
+// Wrong calls of ops: each must throw an Error that names the op, the argument, what was expected
+// and what was found. Nothing aborts, nothing is silently accepted.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -38,8 +38,16 @@ std::vector<BadCall> elementwise() {
       {"mul", "argument a", [] { (void)ops::mul(none, f32({2})); }},
       {"mul", "argument b", [] { (void)ops::mul(f32({2}), none); }},
       {"div", "argument b", [] { (void)ops::div(f32({2}), meta({2})); }},
-      {"add_into", "argument x", [] { Tensor t = f32({3}); ops::add_into(t, f32({2})); }},
-      {"copy_into", "argument src", [] { Tensor t = f32({3}); ops::copy_into(t, f32({2})); }},
+      {"add_into", "argument x",
+       [] {
+         Tensor t = f32({3});
+         ops::add_into(t, f32({2}));
+       }},
+      {"copy_into", "argument src",
+       [] {
+         Tensor t = f32({3});
+         ops::copy_into(t, f32({2}));
+       }},
       {"cast", "argument x", [] { (void)ops::cast(none, DType::f32); }},
       {"dropout", "argument p", [] { (void)ops::dropout(f32({2}), 1.5, {}); }},
       {"dropout", "argument p", [] { (void)ops::dropout(f32({2}), -0.1, {}); }},
@@ -90,8 +98,7 @@ std::vector<BadCall> matrices() {
       {"linear", "argument bias", [] { (void)ops::linear(f32({2, 3}), f32({5, 3}), f32({4})); }},
       {"linear", "argument residual",
        [] {
-         (void)ops::linear(f32({2, 3}), f32({5, 3}), {},
-                           {ops::Activation::none, f32({2, 4})});
+         (void)ops::linear(f32({2, 3}), f32({5, 3}), {}, {ops::Activation::none, f32({2, 4})});
        }},
       {"linear", "argument x", [] { (void)ops::linear(half({2, 3}), f32({5, 3})); }},
       {"linear", "argument weight", [] { (void)ops::linear(f32({2, 3}), meta({5, 3})); }},
@@ -149,7 +156,8 @@ std::vector<BadCall> indices() {
       {"embedding", "argument ids",
        [] { (void)ops::embedding(f32({4, 2}), f32({3}), DType::f32); }},
       {"embedding", "argument table", [] { (void)ops::embedding(f32({4}), i64({3}), DType::f32); }},
-      {"embedding", "argument out", [] { (void)ops::embedding(f32({4, 2}), i64({3}), DType::i32); }},
+      {"embedding", "argument out",
+       [] { (void)ops::embedding(f32({4, 2}), i64({3}), DType::i32); }},
       {"gather", "argument index", [] { (void)ops::gather(f32({3, 2}), 0, i64({3, 2}, 3)); }},
       {"gather", "argument index", [] { (void)ops::gather(f32({3, 2}), 0, i64({3})); }},
       {"scatter_add", "argument source",
@@ -157,7 +165,8 @@ std::vector<BadCall> indices() {
       {"index_select", "argument index", [] { (void)ops::index_select(f32({3, 2}), i64({2}, 7)); }},
       {"rope", "argument",
        [] { (void)ops::rope(f32({1, 9, 2, 4}), f32({8, 2}), f32({8, 2}), {}); }},
-      {"rope", "argument", [] { (void)ops::rope(f32({1, 4, 2, 4}), f32({8, 3}), f32({8, 3}), {}); }},
+      {"rope", "argument",
+       [] { (void)ops::rope(f32({1, 4, 2, 4}), f32({8, 3}), f32({8, 3}), {}); }},
       {"rope", "argument sin",
        [] { (void)ops::rope(f32({1, 4, 2, 4}), f32({8, 2}), f32({8, 1}), {}); }},
       {"rope", "argument x", [] { (void)ops::rope(f32({4, 2, 4}), f32({8, 2}), f32({8, 2}), {}); }},

@@ -8,7 +8,9 @@ namespace copy_detail {
 inline float widen(bf16 v) { return v.to_float(); }
 inline float widen(f16 v) { return v.to_float(); }
 template <class T>
-inline T widen(T v) { return v; }
+inline T widen(T v) {
+  return v;
+}
 
 template <class To, class From>
 inline To convert(From v) {

@@ -69,8 +69,8 @@ Tensor max_backward(const Tensor& input, const Tensor& y, const Tensor& cotangen
   Tensor dx = empty_like(x);
   const Split s = split_at(x.shape(), dim, dim);
   if (launch(dx, {2 * count_of(x), 3 * bytes_of(x)}))
-    kernels<cpu::ReduceKernels>().max_backward({x.dtype(), s.outer, s.length, s.inner, x.raw(),
-                                                y.raw(), dy.raw(), dx.mutable_raw()});
+    kernels<cpu::ReduceKernels>().max_backward(
+        {x.dtype(), s.outer, s.length, s.inner, x.raw(), y.raw(), dy.raw(), dx.mutable_raw()});
   return dx;
 }
 
@@ -135,7 +135,9 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   Tensor y = x;
   // Runs of neighbouring dimensions that vanish are summed in one pass, from the inside out.
   const int extra = x.rank() - shape.rank();
-  const auto vanishes = [&](int i) { return i < extra || (shape[i - extra] == 1 && x.shape()[i] != 1); };
+  const auto vanishes = [&](int i) {
+    return i < extra || (shape[i - extra] == 1 && x.shape()[i] != 1);
+  };
   for (int last = x.rank() - 1; last >= 0; --last) {
     if (!vanishes(last)) continue;
     int first = last;
@@ -145,9 +147,8 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   }
   y = views::reshape(y, shape);
   if (tracked({&x}))
-    record("sum_to", {&x}, {&y}, [from = x.shape()](VjpContext& c) {
-      c.add(0, views::broadcast(c.cotangent(), from));
-    });
+    record("sum_to", {&x}, {&y},
+           [from = x.shape()](VjpContext& c) { c.add(0, views::broadcast(c.cotangent(), from)); });
   return y;
 }
 

@@ -113,8 +113,8 @@ void forward_typed(const ReduceArgs& a) {
     const std::int64_t o = chunk / blocks;
     const std::int64_t begin = chunk % blocks * block;
     const std::int64_t steps = a.length - begin < block ? a.length - begin : block;
-    reduce_block<K>(x + (o * a.length + begin) * a.inner, steps, a.inner,
-                    partial + chunk * a.inner, 1);
+    reduce_block<K>(x + (o * a.length + begin) * a.inner, steps, a.inner, partial + chunk * a.inner,
+                    1);
   });
   parallel_ranges(a.outer, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t o = first; o < last; ++o)
@@ -147,24 +147,24 @@ inline void max_backward(const MaxBackwardArgs& a) noexcept {
     const auto* y = static_cast<const S*>(a.y);
     const auto* dy = static_cast<const S*>(a.dy);
     auto* dx = static_cast<S*>(a.dx);
-    parallel_ranges(a.outer * a.inner, 1 + kGrain / (a.length + 1),
-                    [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t at = first; at < last; ++at) {
-        const std::int64_t base = at / a.inner * a.length * a.inner + at % a.inner;
-        std::int64_t ties = 0;
-        for (std::int64_t l = 0; l < a.length; ++l)
-          ties += value(x + base + l * a.inner) == value(y + at) ? 1 : 0;
-        const Compute<S> share = ties > 0 ? value(dy + at) / static_cast<Compute<S>>(ties) : 0;
-        for (std::int64_t l = 0; l < a.length; ++l) {
-          const bool is_max = value(x + base + l * a.inner) == value(y + at);
-          const Compute<S> g = is_max ? share : Compute<S>{0};
-          if constexpr (std::is_same_v<S, bf16>)
-            dx[base + l * a.inner] = bf16::from_float(g);
-          else
-            dx[base + l * a.inner] = g;
-        }
-      }
-    });
+    parallel_ranges(
+        a.outer * a.inner, 1 + kGrain / (a.length + 1), [&](std::int64_t first, std::int64_t last) {
+          for (std::int64_t at = first; at < last; ++at) {
+            const std::int64_t base = at / a.inner * a.length * a.inner + at % a.inner;
+            std::int64_t ties = 0;
+            for (std::int64_t l = 0; l < a.length; ++l)
+              ties += value(x + base + l * a.inner) == value(y + at) ? 1 : 0;
+            const Compute<S> share = ties > 0 ? value(dy + at) / static_cast<Compute<S>>(ties) : 0;
+            for (std::int64_t l = 0; l < a.length; ++l) {
+              const bool is_max = value(x + base + l * a.inner) == value(y + at);
+              const Compute<S> g = is_max ? share : Compute<S>{0};
+              if constexpr (std::is_same_v<S, bf16>)
+                dx[base + l * a.inner] = bf16::from_float(g);
+              else
+                dx[base + l * a.inner] = g;
+            }
+          }
+        });
   });
 }
 

@@ -43,8 +43,8 @@ void add(const char* name, Op op, bool is_max, bool is_mean) {
     Shape shape;
     int dim;
   };
-  const Where places[] = {{{5, 37}, 1}, {{37, 70}, 0},     {{3, 9, 35}, 1},
-                          {{1}, 0},     {{2, 20000}, 1},   {{300, 130}, 0}};
+  const Where places[] = {{{5, 37}, 1}, {{37, 70}, 0},   {{3, 9, 35}, 1},
+                          {{1}, 0},     {{2, 20000}, 1}, {{300, 130}, 0}};
   for (const Where& w : places)
     for (const bool keep : {false, true}) {
       Case c;

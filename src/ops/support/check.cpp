@@ -58,19 +58,15 @@ void check_rank_at_least(const Arg& a, int wanted) {
 void check_same_device(const Arg& a, const Tensor& other) {
   check_defined(a);
   if (a.tensor.device() != other.device())
-    refuse(ErrorCode::device_mismatch, a,
-           "a tensor on " + std::string(to_string(other.device())));
+    refuse(ErrorCode::device_mismatch, a, "a tensor on " + std::string(to_string(other.device())));
 }
 
 void check_condition(bool ok, const char* op, const char* name, std::string_view expected,
                      std::string_view got) {
-  if (!ok)
-    fail(ErrorCode::invalid_argument, op, std::string("argument ") + name, expected, got);
+  if (!ok) fail(ErrorCode::invalid_argument, op, std::string("argument ") + name, expected, got);
 }
 
-DType parameter_dtype(const Tensor& x) {
-  return x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-}
+DType parameter_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 
 void check_parameter(const Arg& a, const Tensor& x, const Shape& wanted) {
   check_defined(a);

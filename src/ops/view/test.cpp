@@ -33,23 +33,30 @@ void add(const char* name, const Shape& shape, const Fn1& view, const Fn1& plain
 const std::array<int, 3> kOrder = {2, 0, 1};
 
 const bool registered = [] {
-  add("reshape", {4, 6}, [](const Tensor& x) { return ops::reshape(x, {3, -1}); },
+  add(
+      "reshape", {4, 6}, [](const Tensor& x) { return ops::reshape(x, {3, -1}); },
       [](const Tensor& x) { return views::reshape(x, {3, 8}); });
-  add("reshape of a transpose", {4, 6},
+  add(
+      "reshape of a transpose", {4, 6},
       [](const Tensor& x) { return ops::reshape(ops::transpose(x, 0, 1), {3, 8}); },
       [](const Tensor& x) {
         const Tensor t = views::transpose(x, 0, 1);
         return make_tensor({3, 8}, DType::f64, to_doubles(t));
       });
-  add("transpose", {3, 5, 2}, [](const Tensor& x) { return ops::transpose(x, -1, 0); },
+  add(
+      "transpose", {3, 5, 2}, [](const Tensor& x) { return ops::transpose(x, -1, 0); },
       [](const Tensor& x) { return views::transpose(x, 2, 0); });
-  add("permute", {3, 5, 2}, [](const Tensor& x) { return ops::permute(x, kOrder); },
+  add(
+      "permute", {3, 5, 2}, [](const Tensor& x) { return ops::permute(x, kOrder); },
       [](const Tensor& x) { return views::permute(x, kOrder); });
-  add("slice", {7, 5}, [](const Tensor& x) { return ops::slice(x, 0, 1, 6, 2); },
+  add(
+      "slice", {7, 5}, [](const Tensor& x) { return ops::slice(x, 0, 1, 6, 2); },
       [](const Tensor& x) { return views::slice(x, 0, 1, 6, 2); });
-  add("slice of nothing", {7, 5}, [](const Tensor& x) { return ops::slice(x, 1, 2, 2); },
+  add(
+      "slice of nothing", {7, 5}, [](const Tensor& x) { return ops::slice(x, 1, 2, 2); },
       [](const Tensor& x) { return views::slice(x, 1, 2, 2); });
-  add("broadcast", {3, 1}, [](const Tensor& x) { return ops::broadcast_to(x, {2, 3, 9}); },
+  add(
+      "broadcast", {3, 1}, [](const Tensor& x) { return ops::broadcast_to(x, {2, 3, 9}); },
       [](const Tensor& x) { return views::broadcast(x, {2, 3, 9}); }, 18);
   return true;
 }();

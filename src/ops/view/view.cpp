@@ -26,9 +26,8 @@ Tensor transpose(const Tensor& x, int dim0, int dim1) {
   check_defined({"transpose", "x", x});
   Tensor y = views::transpose(x, dim0, dim1);
   if (tracked({&x}))
-    record("transpose", {&x}, {&y}, [dim0, dim1](VjpContext& c) {
-      c.add(0, views::transpose(c.cotangent(), dim0, dim1));
-    });
+    record("transpose", {&x}, {&y},
+           [dim0, dim1](VjpContext& c) { c.add(0, views::transpose(c.cotangent(), dim0, dim1)); });
   return y;
 }
 

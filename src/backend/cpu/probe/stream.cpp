@@ -127,12 +127,14 @@ double stream_bandwidth(int read_arrays, int write_arrays, double seconds) {
   constexpr std::int64_t kUnit = std::int64_t{2} << 20;
   const std::int64_t array_bytes = kTotalBytes / arrays / kUnit * kUnit;
   std::vector<Array> memory;
+  memory.reserve(static_cast<std::size_t>(arrays));
   for (int i = 0; i < arrays; ++i) memory.push_back(make_array(array_bytes));
   Streams streams{};
   for (int i = 0; i < read_arrays; ++i)
     streams.reads[i] = memory[static_cast<std::size_t>(i)].get();
   for (int i = 0; i < write_arrays; ++i)
-    streams.writes[i] = memory[static_cast<std::size_t>(read_arrays + i)].get();
+    streams.writes[i] =
+        memory[static_cast<std::size_t>(read_arrays) + static_cast<std::size_t>(i)].get();
 
   const Piece ordinary = kOrdinary.at[read_arrays][write_arrays];
   if (write_arrays == 0) return measure(streams, ordinary, array_bytes, arrays, seconds);
