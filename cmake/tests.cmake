@@ -1,5 +1,6 @@
 # Tests. Labels: `quick` for what a developer runs after every change, `slow` for the rest.
 find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)  # package librapidcheck-dev
 
 # heddle_test(<name> <quick|slow> <timeout> <command>...)
 function(heddle_test name label timeout)
@@ -22,7 +23,7 @@ file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
-  target_link_libraries(unit_tests PRIVATE GTest::gtest_main)
+  target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest)
   heddle_test(unit quick 120 unit_tests)
 endif()
 

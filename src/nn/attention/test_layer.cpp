@@ -1,0 +1,285 @@
+// The layer's corners: what it refuses, maps, dropout, caches, the meta device.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "heddle/cost.h"
+#include "nn/attention/test_support.h"
+
+namespace heddle::nn {
+namespace {
+
+AttentionConfig small() {
+  AttentionConfig c;
+  c.width = 8;
+  c.heads = 4;
+  return c;
+}
+
+void expect_refused(const AttentionConfig& c, const std::string& key, const std::string& reason) {
+  const std::string message = refusal([&] { validate(c); });
+  EXPECT_NE(message.find("key " + key + ";"), std::string::npos) << message;
+  EXPECT_NE(message.find(reason), std::string::npos) << message;
+}
+
+AttentionConfig changed(const auto& change) {
+  AttentionConfig c = small();
+  change(c);
+  return c;
+}
+
+TEST(AttentionConfig, RefusesWithTheKeyAndTheReason) {
+  using C = AttentionConfig;
+  validate(small());
+  expect_refused(changed([](C& c) { c.width = 0; }), "width", "1 or more");
+  expect_refused(changed([](C& c) { c.heads = 0; }), "heads", "1 or more");
+  expect_refused(changed([](C& c) { c.heads = 3; }), "heads", "divisor of the width 8");
+  expect_refused(changed([](C& c) { c.kv_heads = 3; }), "kv_heads", "divisor of the 4 heads");
+  expect_refused(changed([](C& c) { c.kv_heads = 0; }), "kv_heads", "got 0");
+  expect_refused(changed([](C& c) { c.head_width = 0; }), "head_width", "1 or more");
+  expect_refused(changed([](C& c) { c.score_width = 4; }), "score_width", "additive");
+  expect_refused(changed([](C& c) {
+                   c.score = Score::additive;
+                   c.score_width = 0;
+                 }),
+                 "score_width", "1 or more");
+  expect_refused(changed([](C& c) { c.scale = -1; }), "scale", "positive");
+  expect_refused(changed([](C& c) { c.softcap = NAN; }), "softcap", "positive");
+  expect_refused(changed([](C& c) { c.dropout = 1; }), "dropout", "below 1");
+  expect_refused(changed([](C& c) {
+                   c.sinks = true;
+                   c.normaliser = ops::Normaliser::relu;
+                 }),
+                 "sinks", "softmax");
+}
+
+TEST(AttentionConfig, RefusesMasksAndPositionsThatDoNotFit) {
+  using C = AttentionConfig;
+  expect_refused(changed([](C& c) { c.look_back = -1; }), "look_back", "0 or more");
+  expect_refused(changed([](C& c) { c.causal = true, c.look_ahead = 1; }), "look_ahead",
+                 "a causal token sees no later one");
+  expect_refused(changed([](C& c) { c.prefix = true; }), "prefix", "causal = true");
+  expect_refused(changed([](C& c) { c.cross = c.causal = true; }), "causal", "two sequences");
+  expect_refused(changed([](C& c) { c.cross = true, c.look_back = 1; }), "look_back",
+                 "two sequences");
+  for (const Position& p :
+       {Position(T5Position{}), Position(AlibiPosition{}), Position(RopePosition{})})
+    expect_refused(changed([&](C& c) { c.cross = true, c.position = p; }), "position",
+                   std::string(to_string(p)) + " in cross-attention");
+  for (const Score score : {Score::concat, Score::additive})
+    expect_refused(changed([&](C& c) { c.score = score, c.position = RopePosition{}; }), "position",
+                   "dot product");
+  expect_refused(changed([](C& c) { c.head_width = 5, c.position = RopePosition{}; }), "rotated",
+                 "even");
+  expect_refused(changed([](C& c) { c.position = T5Position{6, 2}, c.causal = true; }),
+                 "max_distance", "more than 3");
+  expect_refused(changed([](C& c) { c.position = LearnedPosition{}; }), "position.positions",
+                 "1 or more");
+  expect_refused(changed([](C& c) {
+                   c.width = 9, c.head_width = 2;
+                   c.position = SinusoidalPosition{};
+                 }),
+                 "width", "even");
+}
+
+TEST(Attention, ListsItsParametersOnce) {
+  AttentionConfig c = small();
+  c.kv_heads = 2;
+  c.score = Score::additive;
+  c.score_width = 3;
+  c.position = T5Position{};
+  c.sinks = c.bias = c.out_bias = true;
+  Attention layer(c, {1, 0, 0});
+  std::map<std::string, Shape> shapes;
+  layer.for_each_parameter([&](std::string_view name, Tensor& t) {
+    EXPECT_TRUE(shapes.emplace(name, t.shape()).second);
+    EXPECT_TRUE(t.requires_grad());
+  });
+  const std::map<std::string, Shape> wanted = {{"q.weight", {8, 8}},
+                                               {"q.bias", {8}},
+                                               {"k.weight", {4, 8}},
+                                               {"k.bias", {4}},
+                                               {"v.weight", {4, 8}},
+                                               {"v.bias", {4}},
+                                               {"out.weight", {8, 8}},
+                                               {"out.bias", {8}},
+                                               {"score.weight", {4, 3}},
+                                               {"score.query", {4, 3, 2}},
+                                               {"score.key", {2, 3, 2}},
+                                               {"t5.table", {32, 4}},
+                                               {"sinks", {4}}};
+  EXPECT_EQ(shapes, wanted);
+  Attention same(c, {1, 0, 0});
+  EXPECT_EQ(doubles(same.parameters().q), doubles(layer.parameters().q));
+  EXPECT_NE(doubles(layer.parameters().k), doubles(layer.parameters().v));
+}
+
+TEST(Attention, MapsAreThoseOfTheBook) {
+  for (const Score score :
+       {Score::scaled_dot, Score::multiplicative, Score::concat, Score::additive}) {
+    AttentionConfig c = small();
+    c.score = score;
+    c.kv_heads = 2;
+    c.causal = true;
+    c.look_back = 3;
+    c.sinks = true;
+    c.position = T5Position{8, 6};
+    Attention layer(c, {}, DType::f64);
+    randomise(layer, DType::f64);
+    const book::Parameters p = float64(layer);
+    const Tensor x = normal({2, 6, 8}, 1, 1);
+    for (std::int64_t head = 0; head < 4; ++head) {
+      const Tensor all = book::weights(c, p, x, x, {}, head);
+      EXPECT_LT(distance(doubles(layer.weights(x, {head, 2, 3})),
+                         doubles(ops::contiguous(ops::slice(all, 1, 2, 5)))),
+                1e-13);
+    }
+  }
+}
+
+TEST(Attention, DropsOnlyWithAKeyAndTheSameForTheSameKey) {
+  AttentionConfig c = small();
+  c.dropout = 0.5;
+  Attention layer(c, {3, 0, 0});
+  AttentionConfig certain = c;
+  certain.dropout = 0;
+  const Attention plain(certain, {3, 0, 0});
+  const Tensor x = normal({2, 40, 8}, 1, 1, DType::f32);
+  AttentionCall call;
+  EXPECT_EQ(doubles(layer.forward(x)), doubles(plain.forward(x)));
+  call.dropout = RandomKey{1, 2, 3};
+  const Doubles once = doubles(layer.forward(x, call));
+  EXPECT_EQ(doubles(layer.forward(x, call)), once);
+  EXPECT_NE(doubles(layer.forward(x)), once);
+  call.dropout = RandomKey{1, 3, 3};
+  EXPECT_NE(doubles(layer.forward(x, call)), once);
+  EXPECT_EQ(doubles(plain.forward(x, call)), doubles(plain.forward(x)));
+}
+
+TEST(Attention, RefusesCallsThatDoNotFit) {
+  AttentionConfig c = small();
+  const Attention layer(c, {});
+  const Tensor x = Tensor::zeros({2, 3, 8});
+  const auto says = [&](const auto& body, const char* text) {
+    const std::string message = refusal(body);
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  says([&] { layer.forward(Tensor::zeros({2, 3, 7})); }, "argument x");
+  says([&] { layer.forward(x, {.memory = x}); }, "argument memory");
+  says([&] { layer.forward(x, {.prefix_lengths = integers({2}, {1, 1})}); }, "prefix = false");
+  c.cross = true;
+  const Attention cross(c, {});
+  says([&] { cross.forward(x); }, "a cache that holds it");
+  c.cross = false;
+  c.causal = c.prefix = true;
+  const Attention prefix(c, {});
+  says([&] { prefix.forward(x); }, "prefix = true");
+  KvCache cache(c, {2, 10, 3});
+  says(
+      [&] {
+        const NoGrad no_grad;
+        prefix.forward(x, {.prefix_lengths = integers({2}, {4, 1}), .cache = &cache});
+      },
+      "must hold the whole prefix");
+  EXPECT_TRUE(cache.empty());
+}
+
+TEST(KvCache, RefusesWhatItCannotHold) {
+  AttentionConfig c = small();
+  const auto says = [&](const auto& body, const char* text) {
+    const std::string message = refusal(body);
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  says([&] { KvCache(c, {1, 4, 1}); }, "earlier tokens would change");
+  c.causal = true;
+  const Attention layer(c, {});
+  const Tensor x = Tensor::zeros({1, 3, 8});
+  KvCache cache(c, {1, 4, 1});
+  {
+    const Tape tape;
+    says([&] { layer.forward(x, {.cache = &cache}); }, "no gradients through a cache");
+  }
+  const NoGrad no_grad;
+  layer.forward(x, {.cache = &cache});
+  EXPECT_EQ(cache.next_position(), 3);
+  says([&] { layer.forward(x, {.cache = &cache}); }, "4 positions; got 6");
+  says(
+      [&] {
+        layer.forward(ops::slice(x, 1, 0, 1),
+                      {.documents = integers({1, 1}, {0}), .cache = &cache});
+      },
+      "in every call or in none");
+  cache.clear();
+  layer.forward(x, {.cache = &cache});
+  EXPECT_EQ(cache.next_position(), 3);
+  c.look_back = 2;
+  KvCache window(c, {1, 100, 2});
+  EXPECT_EQ(window.capacity(), 4);
+  says([&] { layer.forward(x, {.cache = &window}); }, "blocks of at most 2");
+}
+
+TEST(KvCache, OfAWindowDoesNotGrow) {
+  AttentionConfig c = small();
+  c.causal = true;
+  c.look_back = 5;
+  const Attention layer(c, {2, 0, 0});
+  const NoGrad no_grad;
+  KvCache cache(c, {1, 1000000, 4});
+  const std::int64_t bytes = cache.bytes();
+  EXPECT_EQ(bytes, 2 * (5 + 4) * 8 * 4);
+  for (std::uint32_t i = 0; i < 100; ++i)
+    layer.forward(normal({1, 1, 8}, 1, i, DType::f32), {.cache = &cache});
+  EXPECT_EQ(cache.bytes(), bytes);
+  EXPECT_EQ(cache.next_position(), 100);
+  EXPECT_GE(cache.first_position(), 100 - 9);
+}
+
+// Peak bytes of forward and backward, and arithmetic.
+struct Measured {
+  std::int64_t peak = 0;
+  double flops = 0;
+  Shape shape;
+};
+
+Measured measure(const AttentionConfig& c, DType dtype, Device device) {
+  Attention layer(c, {}, parameter_type(dtype), device);
+  Tensor x = Tensor::zeros({2, 9, c.width}, dtype, device);
+  x.set_requires_grad(true);
+  reset_peak_memory(device);
+  const std::int64_t before = memory_use(device).live;
+  Measured out;
+  CostMeter meter;
+  Tape tape;
+  const Tensor y = layer.forward(x);
+  tape.backward(ops::sum_all(y));
+  out.peak = memory_use(device).peak - before;
+  out.flops = meter.cost().flops;
+  out.shape = y.shape();
+  return out;
+}
+
+TEST(Attention, CostsTheSameOnTheMetaDevice) {
+  for (const Score score :
+       {Score::scaled_dot, Score::multiplicative, Score::concat, Score::additive})
+    for (const Position& position : {Position(NoPosition{}), Position(T5Position{}),
+                                     Position(AlibiPosition{}), Position(RopePosition{})})
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        AttentionConfig c = small();
+        c.score = score;
+        c.kv_heads = 2;
+        c.causal = true;
+        c.position = position;
+        if (!refusal([&] { validate(c); }).empty()) continue;
+        measure(c, dtype, Device::cpu);  // packed weights are kept from here on
+        const Measured cpu = measure(c, dtype, Device::cpu);
+        const Measured meta = measure(c, dtype, Device::meta);
+        const std::string what =
+            std::string(to_string(score)) + ", " + std::string(to_string(position));
+        EXPECT_EQ(meta.shape, cpu.shape) << what;
+        EXPECT_EQ(meta.peak, cpu.peak) << what << ", " << to_string(dtype);
+        EXPECT_DOUBLE_EQ(meta.flops, cpu.flops) << what;
+      }
+}
+
+}  // namespace
+}  // namespace heddle::nn
