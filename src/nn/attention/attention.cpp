@@ -56,7 +56,10 @@ Attention::Attention(const AttentionConfig& config, const RandomKey& key, DType 
   if (dtype != DType::f32 && dtype != DType::f64)
     fail(ErrorCode::dtype_mismatch, kWhere, "type of the parameters", "f32 or f64",
          to_string(dtype));
-  if (const auto* rope = std::get_if<RopePosition>(&config.position); rope && !rotary_)
+  const auto* const rope = std::get_if<RopePosition>(&config.position);
+  expect(rope != nullptr || !rotary_, "argument rotary", "none without position = rope",
+         to_string(config.position));
+  if (rope != nullptr && !rotary_)
     rotary_ = std::make_shared<const Rotary>(*rope, config.width_of_head());
   initialise(key, dtype, device);
 }

@@ -241,9 +241,9 @@ struct Measured {
   Shape shape;
 };
 
-Measured measure(const AttentionConfig& c, DType dtype, Device device) {
+Measured measure(const AttentionConfig& c, DType dtype, Device device, std::int64_t count = 9) {
   Attention layer(c, {}, parameter_type(dtype), device);
-  Tensor x = Tensor::zeros({2, 9, c.width}, dtype, device);
+  Tensor x = Tensor::zeros({2, count, c.width}, dtype, device);
   x.set_requires_grad(true);
   reset_peak_memory(device);
   const std::int64_t before = memory_use(device).live;
@@ -279,6 +279,35 @@ TEST(Attention, CostsTheSameOnTheMetaDevice) {
         EXPECT_EQ(meta.peak, cpu.peak) << what << ", " << to_string(dtype);
         EXPECT_DOUBLE_EQ(meta.flops, cpu.flops) << what;
       }
+}
+
+// By the byte accounting, which the test above holds to what the CPU uses.
+TEST(Attention, MemoryGrowsLinearly) {
+  for (const Score score :
+       {Score::scaled_dot, Score::multiplicative, Score::concat, Score::additive})
+    for (const Position& position : {Position(NoPosition{}), Position(T5Position{})}) {
+      AttentionConfig c = small();
+      c.score = score;
+      c.kv_heads = 2;
+      c.causal = true;
+      c.position = position;
+      const auto peak = [&](std::int64_t count) {
+        return static_cast<double>(measure(c, DType::f32, Device::meta, count).peak);
+      };
+      const double exponent = std::log2(peak(32768) / peak(1024)) / 5;
+      EXPECT_LE(exponent, 1.05) << to_string(score) << ", " << to_string(position);
+    }
+}
+
+TEST(Attention, SharesRotaryTablesWithRopeOnly) {
+  AttentionConfig c = small();
+  const auto rotary = std::make_shared<const Rotary>(RopeOptions{}, 2);
+  EXPECT_NE(refusal([&] { Attention(c, {}, DType::f32, Device::cpu, rotary); }).find("rotary"),
+            std::string::npos);
+  c.position = RopePosition{};
+  const Attention own(c, {}), shared(c, {}, DType::f32, Device::cpu, rotary);
+  const Tensor x = normal({1, 5, 8}, 1, 1, DType::f32);
+  EXPECT_EQ(doubles(own.forward(x)), doubles(shared.forward(x)));
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ struct Call {
   bool additive = false;
   Tensor q, k, v, w;  // w: weight of the additive score
   Tensor bias, sinks;
-  Tensor intervals;  // visible keys of each query, [2, B, Tq]
+  Tensor intervals;           // visible keys of each query, [2, B, Tq]
+  bool bias_gradient = true;  // false: nobody asks for it (ALiBi's is a constant)
 };
 
 DType compute_dtype(const Tensor& x) { return parameter_dtype(x); }
@@ -185,7 +186,8 @@ struct BackwardBuffers {
     }
     dq_sum = workspace({s.batch, s.heads, s.queries, s.width}, sums, device);
     delta = workspace({s.batch, s.heads, s.queries}, sums, device);
-    if (c.bias.defined()) bias = workspace({s.batch, s.heads, c.bias.size(1)}, sums, device);
+    if (c.bias.defined() && c.bias_gradient)
+      bias = workspace({s.batch, s.heads, c.bias.size(1)}, sums, device);
     if (c.additive) weight = workspace({s.batch, s.heads, s.width}, sums, device);
     if (c.sinks.defined()) sinks = workspace({s.batch, s.heads}, sums, device);
   }
@@ -271,7 +273,9 @@ Tensor attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const 
     record(c.op, {&q, &k, &v, &w, &o.relative_bias, &o.sinks}, {&r.y},
            [saved = SavedCall(c, r)](VjpContext& context) {
              const Result result{saved.y.get(), saved.row_sum.get()};
-             const Gradients g = backward(saved.get(), result, context.cotangent());
+             Call call = saved.get();
+             call.bias_gradient = context.needs(4);
+             const Gradients g = backward(call, result, context.cotangent());
              const Tensor* const grads[] = {&g.q, &g.k, &g.v, &g.w, &g.bias, &g.sinks};
              for (int i = 0; i < 6; ++i)
                if (context.needs(i)) context.add(i, *grads[i]);
