@@ -4,8 +4,8 @@
 # of them can be.
 
 # Levels that kernels of ops are compiled for, then those that only GEMM and probe files use.
-set(HEDDLE_KERNEL_ISAS generic avx2 avx512)
-set(HEDDLE_ISAS ${HEDDLE_KERNEL_ISAS} avx512_bf16 amx)
+set(HEDDLE_KERNEL_ISAS generic avx2 avx512 avx512_bf16)
+set(HEDDLE_ISAS ${HEDDLE_KERNEL_ISAS} amx)
 
 # aes, pclmul and the rest: what Highway's AVX2 and AVX3 targets assume. Every CPU with AVX2 has them.
 set(HEDDLE_FLAGS_generic "")

@@ -84,13 +84,14 @@ extern const @Op@Kernels @op@_kernels;
   string(APPEND kernel_definitions "
 template <>
 const ${Op}Kernels& native_kernels<${Op}Kernels>(Isa isa) {
-  if (isa >= Isa::avx512) return avx512::${op}_kernels;
+  if (isa >= Isa::avx512_bf16) return avx512_bf16::${op}_kernels;
+  if (isa == Isa::avx512) return avx512::${op}_kernels;
   return isa == Isa::avx2 ? avx2::${op}_kernels : generic::${op}_kernels;
 }
 ")
 endforeach()
 
-# The levels above avx512 add matrix instructions, which only GEMM uses.
+# Of what amx adds only GEMM makes use.
 set(namespaces "")
 foreach(isa IN LISTS HEDDLE_KERNEL_ISAS)
   string(APPEND namespaces "namespace ${isa} {\n${kernel_declarations}}  // namespace ${isa}\n")

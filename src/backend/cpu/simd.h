@@ -73,10 +73,41 @@ HWY_INLINE auto bf16_rounded([[maybe_unused]] D d, Vec<D> v) {
 }
 
 template <class D>
-HWY_INLINE auto bf16_bits(D d, Vec<D> v) {
+HWY_INLINE auto bf16_bits_exact(D d, Vec<D> v) {
   const hn::Rebind<std::uint16_t, D> d16;
   return hn::TruncateTo(d16, hn::ShiftRight<16>(bf16_rounded(d, v)));
 }
+
+// Rounded to nearest even. The instruction, where there is one, takes numbers below 2^-126 for 0:
+// results of arithmetic may go through it, copies go through bf16_bits_exact().
+#if defined(__AVX512BF16__)
+template <class D>
+HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> bf16_bits(D, Vec<D> v) {
+  return hn::Vec<hn::Rebind<std::uint16_t, D>>{
+      reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v.raw))};
+}
+
+// Two vectors as 32-bit words: the first one's elements in the lower halves, the second one's above.
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> bf16_words(D, Vec<D> even, Vec<D> odd) {
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const auto both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd.raw, even.raw));
+  return hn::Vec<hn::RebindToUnsigned<D>>{_mm512_permutexvar_epi16(order, both)};
+}
+#else
+template <class D>
+HWY_INLINE auto bf16_bits(D d, Vec<D> v) {
+  return bf16_bits_exact(d, v);
+}
+
+template <class D>
+HWY_INLINE auto bf16_words(D d, Vec<D> even, Vec<D> odd) {
+  const hn::RebindToUnsigned<D> d32;
+  return hn::Or(hn::ShiftRight<16>(bf16_rounded(d, even)),
+                hn::And(bf16_rounded(d, odd), hn::Set(d32, 0xffff0000u)));
+}
+#endif
 
 template <class D>
 HWY_INLINE void store(D d, Vec<D> v, bf16* p) {

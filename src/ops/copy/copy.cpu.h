@@ -26,19 +26,30 @@ template <class T>
 inline constexpr bool kVector =
     std::is_same_v<T, float> || std::is_same_v<T, bf16> || std::is_same_v<T, double>;
 
-// The pairs that have a vector form: f32 and bf16 in any direction, f64 to itself.
-template <class From, class To>
-inline constexpr bool kVectorPair =
-    kVector<From> && kVector<To> && std::is_same_v<Compute<From>, Compute<To>>;
+// f32 to bf16, every number to the nearest: also those below 2^-126.
+inline void round_row(const float* src, bf16* dst, std::int64_t n) {
+  const Tag<float> d;
+  const hn::Rebind<std::uint16_t, Tag<float>> d16;
+  auto* bits = reinterpret_cast<std::uint16_t*>(dst);
+  for_vectors(
+      d, n,
+      [&](std::int64_t i) { hn::StoreU(bf16_bits_exact(d, load(d, src + i)), d16, bits + i); },
+      [&](std::int64_t i, std::int64_t rest) {
+        for (std::int64_t j = i; j < i + rest; ++j) dst[j] = bf16::from_float(src[j]);
+      });
+}
 
-// Blocks of 16 × 16 keep both sides in the cache when the inner dimension of the source is strided.
 template <class From, class To>
 void copy_row(const From* src, std::int64_t src_step, To* dst, std::int64_t dst_step,
               std::int64_t n) {
   if (src_step == 1 && dst_step == 1) {
-    if constexpr (kVectorPair<From, To>) {
-      map(src, dst, n, [](auto, auto v) { return v; });
+    if constexpr (std::is_same_v<From, To>) {
+      __builtin_memcpy(dst, src, static_cast<std::size_t>(n) * sizeof(From));
       return;
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bf16>) {
+      return round_row(src, dst, n);
+    } else if constexpr (std::is_same_v<From, bf16> && std::is_same_v<To, float>) {
+      return map(src, dst, n, [](auto, auto v) { return v; });
     }
   }
   for (std::int64_t i = 0; i < n; ++i) dst[i * dst_step] = convert<To>(src[i * src_step]);

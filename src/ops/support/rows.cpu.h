@@ -104,8 +104,7 @@ struct VectorPair {
   HWY_INLINE void store(D d, const Vec<D>* v, S* p, bool past_caches = false) const {
     if constexpr (std::is_same_v<S, bf16>) {
       const hn::RebindToUnsigned<D> d32;
-      const auto bits = hn::Or(hn::ShiftRight<16>(bf16_rounded(d, v[0])),
-                               hn::And(bf16_rounded(d, v[1]), hn::Set(d32, 0xffff0000u)));
+      const auto bits = bf16_words(d, v[0], v[1]);
       auto* words = reinterpret_cast<std::uint32_t*>(p);
       if (past_caches)
         hn::Stream(bits, d32, words);
