@@ -1,6 +1,7 @@
 # What people type. CMake does the work: see docs/building.md.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
@@ -26,9 +27,10 @@ build: setup ## build everything, optimised, in build/release
 	$(call cmake-build,release)
 
 # Verses of the King James Bible, one a line, from Debian's package: a real text for the first run.
-build/data/kjv.txt:
+build/data/kjv.txt: | setup
 	@mkdir -p $(@D)
-	@bible -l100000 ge1:1-re22:21 | sed -nE 's/^ +[0-9]+ //p' > $@.part && mv $@.part $@
+	@bible -l100000 ge1:1-re22:21 | sed -nE 's/^ +[0-9]+ //p' > $@.part
+	@test -s $@.part && mv $@.part $@
 
 run: setup build/data/kjv.txt ## build Heddle and train a small decoder on real text (ARGS="..." to vary)
 	$(call cmake-build,release)

@@ -90,7 +90,7 @@ namespace views {
 
 // A reshape that would need a copy throws Error. One size may be -1.
 Tensor reshape(const Tensor& x, const Shape& shape);
-bool can_reshape(const Tensor& x, const Shape& shape) noexcept;
+bool can_reshape(const Tensor& x, const Shape& shape);
 Shape resolve_reshape(const Tensor& x, const Shape& shape);  // replaces -1, checks the count
 Tensor transpose(const Tensor& x, int dim0, int dim1);
 Tensor permute(const Tensor& x, std::span<const int> order);

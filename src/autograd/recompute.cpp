@@ -33,11 +33,14 @@ void differentiate(const Region& region, const std::vector<autograd::Saved>& sav
          std::to_string(output_count), std::to_string(outputs.size()));
   std::vector<Tensor> wanted;
   std::vector<Tensor> cotangents;
+  const autograd::GradAgain recording_on;  // for tracked() to see the inner tape
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (const Tensor& g = context.cotangent(static_cast<int>(i)); g.defined()) {
+    if (const Tensor& g = context.cotangent(static_cast<int>(i));
+        g.defined() && autograd::tracked({&outputs[i]})) {  // others depend on constants only
       wanted.push_back(outputs[i]);
       cotangents.push_back(g);
     }
+  if (wanted.empty()) return;
   tape.backward(wanted, cotangents);
   for (std::size_t i = 0; i < leaves.size(); ++i)
     if (const Tensor g = leaves[i].grad(); g.defined()) context.add(static_cast<int>(i), g);

@@ -36,6 +36,7 @@ struct TapeState {
 
   std::int32_t new_slot(TensorImpl& tensor, std::shared_ptr<TensorImpl> leaf) {
     tensor.tape_serial = serial;
+    tensor.op_output = leaf == nullptr;
     tensor.tape_slot = static_cast<std::int32_t>(slots.size());
     slots.push_back({Tensor(), std::move(leaf), tensor.shape, tensor.dtype});
     return tensor.tape_slot;
@@ -124,19 +125,18 @@ TapeState* recorder() {
   return active_tape;
 }
 
-// A tensor computed on an outer tape would be a constant on this one, without anybody noticing.
-void refuse_outer(const TapeState& tape, const TensorImpl& t) {
-  if (t.tape_slot < 0 || t.requires_grad) return;
-  for (const TapeState* outer = tape.outer; outer != nullptr; outer = outer->outer)
-    if (outer->serial == t.tape_serial && !outer->spent)
-      fail(ErrorCode::autograd, "tape", "a tensor of an outer tape is used on an inner one",
-           "a leaf of the inner tape, or detach() where no gradient is wanted");
+// A tensor computed on another tape would be a constant on this one, without anybody noticing.
+void refuse_foreign(const TensorImpl& t) {
+  if (t.op_output)
+    fail(ErrorCode::autograd, "tape", "the output of an op on another tape is used on this one",
+         "a tensor of this tape, or detach() where no gradient is wanted",
+         "one of an outer tape, or of one that is gone");
 }
 
 bool on_tape(const TapeState& tape, const Tensor* t) {
   if (t == nullptr || !t->defined()) return false;
   if (t->impl()->requires_grad || tape.knows(*t->impl())) return true;
-  if (tape.outer != nullptr) refuse_outer(tape, *t->impl());
+  refuse_foreign(*t->impl());
   return false;
 }
 

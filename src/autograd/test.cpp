@@ -112,9 +112,41 @@ TEST(Tape, OuterTensorsOnInnerTapesAreRefused) {
   Tape outer;
   const Tensor y = ops::square(x);
   Tape inner;
-  EXPECT_NE(message([&] { (void)ops::square(y); }).find("outer tape"), std::string::npos);
+  EXPECT_NE(message([&] { (void)ops::square(y); }).find("another tape"), std::string::npos);
   EXPECT_NO_THROW((void)ops::square(y.detach()));
   EXPECT_NO_THROW((void)ops::square(x));  // leaves belong to nobody
+}
+
+TEST(Tape, TensorsOfATapeThatIsGoneAreRefused) {
+  Tensor x = leaf({1, 2});
+  Tensor y;
+  {
+    const Tape gone;
+    y = ops::square(x);
+  }
+  const Tape tape;
+  EXPECT_NE(message([&] { (void)ops::square(y); }).find("another tape"), std::string::npos);
+  EXPECT_NO_THROW((void)ops::square(y.detach()));
+}
+
+TEST(Tape, LeavesCanBeFrozenAndThawed) {
+  Tensor x = leaf({1, 2});
+  {
+    const Tape tape;
+    (void)ops::square(x);
+  }
+  x.set_requires_grad(false);
+  x.set_requires_grad(true);
+  EXPECT_TRUE(x.requires_grad());
+  EXPECT_THROW(Tensor().set_requires_grad(false), Error);
+}
+
+TEST(Tape, GradientsInF16AddUp) {
+  Tensor x = leaf({1, 2});
+  Tape tape;
+  const Tensor h = ops::cast(x, DType::f16);
+  tape.backward(ops::sum_all(ops::add(ops::cast(h, DType::f32), ops::cast(h, DType::f32))));
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2, 2}));
 }
 
 TEST(Tape, MissingGradientNamesTheOp) {
@@ -193,6 +225,33 @@ TEST(Recompute, KeepsOnlyTheInputs) {
   EXPECT_LE(memory_use(Device::cpu).live - before, 4 * (1 << 14));
   tape.backward(ops::sum_all(y));
   EXPECT_TRUE(x.grad().defined());
+}
+
+// What the region captures instead of taking as an input would lose its gradient: refused.
+TEST(Recompute, CapturedTensorsAreRefused) {
+  Tensor x = leaf({1, 2});
+  Tensor w = leaf({3, 4});
+  Tape tape;
+  const Tensor h = ops::square(x);
+  const Region region = [h](std::span<const Tensor> in) {
+    return std::vector<Tensor>{ops::mul(in[0], h)};
+  };
+  const std::array<Tensor, 1> inputs = {w};
+  const Tensor y = ops::sum_all(recompute(region, inputs)[0]);
+  EXPECT_NE(message([&] { tape.backward(y); }).find("another tape"), std::string::npos);
+}
+
+TEST(Recompute, OutputsOfConstantsAreConstants) {
+  Tensor x = leaf({1, 2});
+  const Tensor c = Tensor::full({2}, 3);
+  const Region squares = [](std::span<const Tensor> in) {
+    return std::vector<Tensor>{ops::square(in[0]), ops::square(in[1])};
+  };
+  const std::array<Tensor, 2> inputs = {x, c};
+  Tape tape;
+  const std::vector<Tensor> y = recompute(squares, inputs);
+  tape.backward(ops::sum_all(ops::mul(y[0], y[1])));
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{18, 36}));
 }
 
 TEST(Recompute, WithoutATapeItJustRuns) {

@@ -49,7 +49,8 @@ Strides contiguous_strides(const Shape& shape) {
   std::int64_t step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
-    step *= std::max<std::int64_t>(shape[i], 1);
+    // Overflows only where another size is 0, and then no stride is ever used.
+    if (__builtin_mul_overflow(step, std::max<std::int64_t>(shape[i], 1), &step)) step = 1;
   }
   return strides;
 }

@@ -54,6 +54,7 @@ struct TensorImpl {
   // the slot it has on the tape with this serial number.
   bool requires_grad = false;
   std::shared_ptr<TensorImpl> grad;
+  bool op_output = false;  // of an op that a tape has recorded
   std::uint64_t tape_serial = 0;
   std::int32_t tape_slot = -1;
 };

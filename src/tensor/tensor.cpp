@@ -1,6 +1,8 @@
 #include "heddle/tensor.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "tensor/storage.h"
@@ -25,15 +27,26 @@ void fill(void* data, std::int64_t count, T value) {
   for (std::int64_t i = 0; i < count; ++i) p[i] = value;
 }
 
+// A value that the type cannot hold is refused: the cast would be undefined.
+template <class T>
+T whole(double value) {
+  using Limits = std::numeric_limits<T>;
+  if (!(value >= static_cast<double>(Limits::min()) && value < std::ldexp(1.0, Limits::digits)))
+    fail(ErrorCode::out_of_range, "Tensor::full", "the value does not fit the element type",
+         std::to_string(Limits::min()) + " to " + std::to_string(Limits::max()),
+         std::to_string(value));
+  return static_cast<T>(value);
+}
+
 void fill_value(void* data, std::int64_t count, DType dtype, double value) {
   switch (dtype) {
     case DType::f32: return fill(data, count, static_cast<float>(value));
     case DType::bf16: return fill(data, count, bf16::from_float(static_cast<float>(value)));
     case DType::f16: return fill(data, count, f16::from_float(static_cast<float>(value)));
     case DType::f64: return fill(data, count, value);
-    case DType::i32: return fill(data, count, static_cast<std::int32_t>(value));
-    case DType::i64: return fill(data, count, static_cast<std::int64_t>(value));
-    case DType::u8: return fill(data, count, static_cast<std::uint8_t>(value));
+    case DType::i32: return fill(data, count, whole<std::int32_t>(value));
+    case DType::i64: return fill(data, count, whole<std::int64_t>(value));
+    case DType::u8: return fill(data, count, whole<std::uint8_t>(value));
   }
 }
 
@@ -189,10 +202,11 @@ double Tensor::item() const {
 bool Tensor::requires_grad() const noexcept { return impl_ != nullptr && impl_->requires_grad; }
 
 Tensor& Tensor::set_requires_grad(bool on) {
+  (void)get();
   if (on && !is_floating(dtype()))
     fail(ErrorCode::autograd, "set_requires_grad", "only floating-point tensors have gradients",
          "f32, bf16, f16 or f64", describe());
-  if (on && impl_->tape_slot >= 0 && !impl_->requires_grad)
+  if (on && impl_->op_output)
     fail(ErrorCode::autograd, "set_requires_grad", "the tensor is the output of a recorded op",
          "a leaf; use detach() to make one", describe());
   impl_->requires_grad = on;

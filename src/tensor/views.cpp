@@ -65,9 +65,9 @@ Shape resolve_reshape(const Tensor& x, const Shape& shape) {
   return out;
 }
 
-bool can_reshape(const Tensor& x, const Shape& shape) noexcept {
+bool can_reshape(const Tensor& x, const Shape& shape) {
   Strides strides;
-  return reshape_strides(x, shape, strides);
+  return elements_of(shape) == x.elements() && reshape_strides(x, shape, strides);
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
@@ -120,8 +120,8 @@ Tensor slice(const Tensor& x, int dim, std::int64_t begin, std::int64_t end, std
          std::to_string(step));
   Shape shape = x.shape();
   Strides strides = x.strides();
-  shape[d] = (end - begin + step - 1) / step;
-  strides[d] *= step;
+  shape[d] = end == begin ? 0 : (end - begin - 1) / step + 1;
+  if (shape[d] > 1) strides[d] *= step;  // a step past the end may be any number
   return with(x, shape, strides, shape[d] == 0 ? 0 : begin * x.strides()[d]);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ std::vector<BadCall> elementwise() {
       {"exp", "argument x", [] { (void)ops::exp(half({2})); }},
       {"softcap", "argument cap", [] { (void)ops::softcap(f32({2}), 0); }},
       {"softcap", "argument cap", [] { (void)ops::softcap(f32({2}), -3); }},
+      {"softcap", "argument cap",
+       [] { (void)ops::softcap(f32({2}), std::numeric_limits<double>::infinity()); }},
+      {"Tensor::full", "does not fit", [] { (void)Tensor::full({2}, 300, DType::u8); }},
       {"add", "argument b", [] { (void)ops::add(f32({2}), bf({2})); }},
       {"add", "broadcast", [] { (void)ops::add(f32({2, 3}), f32({2})); }},
       {"mul", "argument a", [] { (void)ops::mul(none, f32({2})); }},
@@ -209,9 +213,50 @@ std::vector<BadCall> optimizers() {
   };
 }
 
+Tensor heads(std::int64_t count) { return f32({2, 3, count, 4}); }
+
+std::vector<BadCall> attentions() {
+  const auto with = [](const auto& change) {
+    return [change] {
+      ops::AttentionOptions o;
+      change(o);
+      (void)ops::attention(heads(4), heads(2), heads(2), o);
+    };
+  };
+  using O = ops::AttentionOptions;
+  return {
+      {"attention", "argument q", [] { (void)ops::attention(f32({2, 3}), heads(2), heads(2)); }},
+      {"attention", "argument k", [] { (void)ops::attention(heads(4), heads(3), heads(3)); }},
+      {"attention", "argument v", [] { (void)ops::attention(heads(4), heads(2), heads(1)); }},
+      {"attention", "argument k",
+       [] { (void)ops::attention(heads(4), bf({2, 3, 2, 4}), heads(2)); }},
+      {"attention", "argument softcap", with([](O& o) { o.softcap = -1; })},
+      {"attention", "argument dropout", with([](O& o) { o.dropout = 1; })},
+      {"attention", "argument look_back", with([](O& o) { o.mask.look_back = -1; })},
+      {"attention", "argument look_ahead", with([](O& o) {
+         o.mask.causal = true;
+         o.mask.look_ahead = 1;
+       })},
+      {"attention", "argument first_query", with([](O& o) { o.mask.first_query = -1; })},
+      {"attention", "argument key_lengths", with([](O& o) { o.mask.key_lengths = i64({2}, 4); })},
+      {"attention", "argument prefix_lengths",
+       with([](O& o) { o.mask.prefix_lengths = i64({2}, 1); })},
+      {"attention", "argument key_documents",
+       with([](O& o) { o.mask.key_documents = i64({2, 3}); })},
+      {"attention", "argument relative_bias", with([](O& o) { o.relative_bias = f32({4, 6}); })},
+      {"attention", "argument sinks", with([](O& o) {
+         o.sinks = f32({4});
+         o.normaliser = ops::Normaliser::relu;
+       })},
+      {"additive_attention", "argument w",
+       [] { (void)ops::additive_attention(heads(4), heads(2), f32({2, 4}), heads(2)); }},
+  };
+}
+
 std::vector<BadCall> all_bad_calls() {
   std::vector<BadCall> all;
-  for (const auto& part : {elementwise(), shapes(), matrices(), rows(), indices(), optimizers()})
+  for (const auto& part :
+       {elementwise(), shapes(), matrices(), rows(), indices(), optimizers(), attentions()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -18,7 +18,7 @@ struct CopyArgs {
   Shape shape;
   Strides src_strides;
   Strides dst_strides;
-  bool accumulate = false;  // only for equal floating-point types other than f16
+  bool accumulate = false;  // only for equal floating-point types
 };
 
 struct CopyKernels {

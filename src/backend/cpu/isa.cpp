@@ -104,10 +104,17 @@ Isa require_available(Isa isa, std::string_view where) {
        "one of " + joined(names), to_string(isa));
 }
 
+Isa isa_named(std::string_view name, std::string_view where) {
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (kNames[i] == name) return static_cast<Isa>(i);
+  fail(ErrorCode::invalid_argument, where, "unknown instruction set", "one of " + joined(kNames),
+       name);
+}
+
 Isa initial_isa() {
   const char* wanted = std::getenv("HEDDLE_ISA");
   if (wanted == nullptr || *wanted == '\0') return available_isas().back();
-  return require_available(isa_from_name(wanted), "HEDDLE_ISA");
+  return require_available(isa_named(wanted, "HEDDLE_ISA"), "HEDDLE_ISA");
 }
 
 constexpr int kUndecided = -1;
@@ -120,12 +127,7 @@ std::string_view to_string(Isa isa) {
   return i < kNames.size() ? kNames[i] : "unknown";
 }
 
-Isa isa_from_name(std::string_view name) {
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (kNames[i] == name) return static_cast<Isa>(i);
-  fail(ErrorCode::invalid_argument, "isa", "unknown instruction set", "one of " + joined(kNames),
-       name);
-}
+Isa isa_from_name(std::string_view name) { return isa_named(name, "isa"); }
 
 const std::vector<Isa>& available_isas() {
   static const std::vector<Isa> found = detect();

@@ -148,7 +148,7 @@ void backward_row(const BackwardProblem<S>& g, const PhiloxKeys& keys, const Row
   const C delta = g.delta(r)[row];
   if (p.a.dropout > 0) drop(p.a, keys, p.row_number(r) + row, block * kKeyBlock, dp, begin, end);
   const auto by = hn::Set(d, sum);
-  const C inverse = p.a.relu && sum > C{0} ? C{1} / sum : C{0};
+  const C inverse = p.a.relu ? inverse_sum(sum) : C{0};
   // s becomes the weight, dp becomes dS.
   const auto step = [&](std::int64_t j, std::int64_t n) {
     const auto score = load_some(d, s + j, n);

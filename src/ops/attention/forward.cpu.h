@@ -65,6 +65,10 @@ void forward_row(const Problem<S>& p, const Running<Compute<S>>& run, std::int64
     return;
   }
   const C top = row_max(d, scores, n, run.m[row]);
+  if (top == -hn::GetLane(hn::Inf(d))) {  // a bias may hide keys as well: exp(-inf - -inf) is NaN
+    zero(scores, n);
+    return;
+  }
   if (top > run.m[row]) {
     HWY_ALIGN C step[kMaxLanes<Tag<S>>] = {run.m[row] - top};
     const C factor = hn::GetLane(exp(d, hn::Load(d, step)));
@@ -75,12 +79,21 @@ void forward_row(const Problem<S>& p, const Running<Compute<S>>& run, std::int64
   run.l[row] += weigh(d, false, scores, n, top);
 }
 
+// 1 / sum; 0 for a row that sees nothing. Below the smallest normal number, as if it were that one:
+// the inverse stays finite.
+template <class C>
+inline C inverse_sum(C sum) {
+  constexpr C kSmallest = static_cast<C>(std::is_same_v<C, double> ? 0x1p-1022 : 0x1p-126);
+  if (!(sum > C{0})) return C{0};
+  return C{1} / (sum > kSmallest ? sum : kSmallest);
+}
+
 template <class S>
 void finish_rows(const Problem<S>& p, const Rows& r, const Running<Compute<S>>& run) {
   using C = Compute<S>;
   const Tag<S> d;
   for (std::int64_t i = 0; i < r.count; ++i) {
-    const C inverse = run.l[i] > C{0} ? C{1} / run.l[i] : C{0};
+    const C inverse = inverse_sum(run.l[i]);
     map(run.o + i * p.s.value_width, p.y(r) + i * p.s.heads * p.s.value_width, p.s.value_width,
         [&](auto, auto v) { return hn::Mul(v, hn::Set(d, inverse)); });
     HWY_ALIGN C sum[kMaxLanes<Tag<S>>] = {run.l[i]};

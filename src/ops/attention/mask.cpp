@@ -77,7 +77,8 @@ struct Reader {
       last = std::min(last, std::max(position + 1, prefix));
     }
     if (mask.look_back) first = std::max(first, position - *mask.look_back);
-    if (mask.look_ahead) last = std::min(last, position + *mask.look_ahead + 1);
+    if (mask.look_ahead)
+      last = std::min(last, position + std::min(*mask.look_ahead, sizes.keys) + 1);
     if (!lengths.empty()) last = std::min(last, lengths[row]);
     document(b, i, first, last);
     return {first, std::max(first, last)};
@@ -87,7 +88,9 @@ struct Reader {
 }  // namespace
 
 void validate_mask(const char* op, const AttentionMask& m, const AttentionSizes& s, Device device) {
-  check_condition(m.first_query >= 0, op, "first_query", "0 or more",
+  constexpr std::int64_t kMost = 0x7fffffff;  // intervals are kept as i32
+  check_condition(s.keys <= kMost, op, "k", "at most 2^31 - 1 keys", std::to_string(s.keys));
+  check_condition(m.first_query >= 0 && m.first_query <= kMost, op, "first_query", "0 to 2^31 - 1",
                   std::to_string(m.first_query));
   if (m.look_back)
     check_condition(*m.look_back >= 0, op, "look_back", "0 or more", std::to_string(*m.look_back));

@@ -22,9 +22,9 @@ void record_list(const char* op, std::span<const Tensor> inputs, std::span<Tenso
 }
 
 bool any_tracked(std::span<const Tensor> tensors) {
-  for (const Tensor& x : tensors)
-    if (tracked({&x})) return true;
-  return false;
+  bool any = false;
+  for (const Tensor& x : tensors) any = tracked({&x}) || any;  // each is asked: it may be refused
+  return any;
 }
 
 // The joint shape; throws where a part does not fit the first one.

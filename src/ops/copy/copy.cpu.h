@@ -12,12 +12,26 @@ inline T widen(T v) {
   return v;
 }
 
+// Truncated; the nearest limit where To cannot hold it (a plain cast would be undefined), 0 for
+// NaN.
+template <class To>
+inline To saturated(double v) {
+  constexpr To kLow = std::is_signed_v<To> ? static_cast<To>(To{1} << (8 * sizeof(To) - 1)) : To{0};
+  constexpr To kHigh = static_cast<To>(~kLow);
+  if (v != v) return To{0};
+  if (v <= static_cast<double>(kLow)) return kLow;
+  if (v >= static_cast<double>(kHigh)) return kHigh;
+  return static_cast<To>(v);
+}
+
 template <class To, class From>
 inline To convert(From v) {
   if constexpr (std::is_same_v<To, From>)
     return v;
   else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>)
     return To::from_float(static_cast<float>(widen(v)));
+  else if constexpr (std::is_integral_v<To> && !std::is_integral_v<decltype(widen(v))>)
+    return saturated<To>(static_cast<double>(widen(v)));
   else
     return static_cast<To>(widen(v));
 }
@@ -57,9 +71,11 @@ void copy_row(const From* src, std::int64_t src_step, To* dst, std::int64_t dst_
 
 template <class T>
 void add_row(const T* src, std::int64_t src_step, T* dst, std::int64_t dst_step, std::int64_t n) {
-  if (src_step == 1 && dst_step == 1) {
-    map(dst, src, dst, n, [](auto, auto a, auto b) { return hn::Add(a, b); });
-    return;
+  if constexpr (kVector<T>) {
+    if (src_step == 1 && dst_step == 1) {
+      map(dst, src, dst, n, [](auto, auto a, auto b) { return hn::Add(a, b); });
+      return;
+    }
   }
   for (std::int64_t i = 0; i < n; ++i) {
     T& out = dst[i * dst_step];
@@ -110,7 +126,7 @@ void copy_typed(const CopyArgs& a) {
     To* dst = static_cast<To*>(a.dst) + at[1];
     const std::int64_t src_step = w.stride[0][w.rank - 1];
     const std::int64_t dst_step = w.stride[1][w.rank - 1];
-    if constexpr (std::is_same_v<From, To> && kVector<From>) {
+    if constexpr (std::is_same_v<From, To> && (kVector<From> || std::is_same_v<From, f16>)) {
       if (a.accumulate) {
         add_row(src, src_step, dst, dst_step, n);
         return;

@@ -94,6 +94,9 @@ Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const RopeOpt
   check_tables(x, cos, sin);
   const Tensor positions = checked_positions(x, cos.size(0), options);
   const Rotation r{options.pairing, options.first_position, positions, dense(cos), dense(sin)};
+  if (tracked({&cos, &sin}))
+    fail(ErrorCode::autograd, "rope", "arguments cos and sin have no gradient",
+         "tables that do not require one, or detach()", cos.describe());
   Tensor y = rotated(x, r, 1);
   if (tracked({&x}))
     record("rope", {&x}, {&y},

@@ -1,5 +1,6 @@
 #include "ops/unary/unary.h"
 
+#include <cmath>
 #include <string>
 
 #include "ops/support/op.h"
@@ -55,7 +56,8 @@ Tensor tanh(const Tensor& x) { return apply(Unary::tanh, "tanh", x); }
 Tensor sigmoid(const Tensor& x) { return apply(Unary::sigmoid, "sigmoid", x); }
 
 Tensor softcap(const Tensor& x, double cap) {
-  check_condition(cap > 0, "softcap", "cap", "a number above 0", std::to_string(cap));
+  check_condition(cap > 0 && std::isfinite(cap), "softcap", "cap", "a finite number above 0",
+                  std::to_string(cap));
   return apply(Unary::softcap, "softcap", x, cap);
 }
 
