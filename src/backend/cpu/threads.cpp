@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/cpu/scratch.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
@@ -157,10 +158,18 @@ void Pool::start_workers(int threads) {
   // A worker per core stays on it. The caller's own affinity is not ours to change.
   const bool pin = threads == cores;
   workers_.reserve(static_cast<std::size_t>(threads - 1));
-  try {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i, pin] { work(i, pin); });
-  } catch (const std::system_error&) {
-    // The system refuses more threads: those we have, down to the caller alone, do the same work.
+  for (int i = 1; i < threads; ++i) {
+    std::byte* scratch = allocate_thread_scratch();
+    try {
+      workers_.emplace_back([this, i, pin, scratch] {
+        adopt_thread_scratch(scratch);
+        work(i, pin);
+      });
+    } catch (const std::system_error&) {
+      // The system refuses more threads: those we have, down to the caller alone, do the same work.
+      free_thread_scratch(scratch);
+      break;
+    }
   }
   started_for_ = threads;
 }
@@ -287,6 +296,7 @@ void set_threads(int count) {
 }
 
 void parallel_chunks(std::int64_t chunks, Body body) {
+  ensure_thread_scratch();
   const int threads = chunks <= 1 || tls_inside ? 1 : thread_count();
   if (threads == 1) {
     run_serially(chunks, body);

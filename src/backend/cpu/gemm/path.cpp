@@ -1,14 +1,11 @@
 // Planning and sharing of work, compiled for any machine, and the choice of a path.
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/gemm/paths.h"
+#include "backend/cpu/scratch.h"
 #include "backend/cpu/threads.h"
 #include "heddle/error.h"
 
@@ -17,36 +14,11 @@ namespace {
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// ---- scratch ------------------------------------------------------------------------------------
-
-struct Free {
-  void operator()(void* p) const { std::free(p); }
-};
-
-// One large page per thread: a block of A and a block of sums.
-class ThreadScratch {
- public:
-  BlockScratch get() {
-    if (memory_ == nullptr) allocate();
-    auto* bytes = static_cast<std::byte*>(memory_.get());
-    return {.packed_a = bytes, .sums = bytes + kScratchABytes};
-  }
-
- private:
-  static constexpr std::size_t kPage = std::size_t{2} << 20;
-  static_assert(kScratchABytes + kScratchSumBytes <= kPage);
-
-  void allocate() {
-    memory_.reset(std::aligned_alloc(kPage, kPage));
-    if (memory_ == nullptr)
-      fail(ErrorCode::out_of_memory, "gemm", "no memory for scratch", "2 MiB");
-    madvise(memory_.get(), kPage, MADV_HUGEPAGE);  // a hint
-  }
-
-  std::unique_ptr<void, Free> memory_;
-};
-
-thread_local ThreadScratch scratch;
+// A thread's scratch holds a block of A and a block of sums.
+BlockScratch block_scratch() noexcept {
+  static_assert(kScratchABytes + kScratchSumBytes <= kThreadScratchBytes);
+  return {.packed_a = thread_scratch(), .sums = thread_scratch() + kScratchABytes};
+}
 
 // ---- planning -----------------------------------------------------------------------------------
 
@@ -150,7 +122,7 @@ struct Path {
     if (job.m <= 0 || job.n <= 0 || job.batch <= 0) return;
     const Cut plan = cut(kernels, job);
     parallel_ranges(plan.blocks, plan.grain, [&](std::int64_t begin, std::int64_t end) {
-      const BlockScratch own = scratch.get();
+      const BlockScratch own = block_scratch();
       for (std::int64_t i = begin; i < end; ++i) kernels.block(job, plan.range(job, i), own);
     });
   }

@@ -56,7 +56,7 @@ struct KRange {
 template <class T>
 class ChunkRunner {
  public:
-  explicit ChunkRunner(const Plan& plan) noexcept : plan_(plan), scratch_(thread_scratch()) {}
+  explicit ChunkRunner(const Plan& plan) noexcept : plan_(plan), scratch_(amx_scratch()) {}
 
   void run(std::int64_t chunk) noexcept {
     const FlushDenormals flush;

@@ -1,4 +1,4 @@
-// What a thread needs while it computes: allocated once, on its first product.
+// What a thread needs while it computes, in the scratch that belongs to it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Scratch {
   std::int64_t packed_unit = 0;
 };
 
-// The calling thread's. Ends the program when there is no memory for it, as noexcept code must.
-Scratch& thread_scratch() noexcept;
+// The calling thread's, inside of a parallel section.
+Scratch& amx_scratch() noexcept;
 
 }  // namespace heddle::cpu::amx
