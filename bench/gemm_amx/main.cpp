@@ -2,8 +2,9 @@
 //
 // Stands alone; a static binary runs on any Linux with AMX. From the root of the repository:
 //
-//   g++ -std=c++20 -O3 -static -pthread -Isrc -Iinclude -mavx512f -mavx512bw -mavx512dq -mavx512vl
-//     -mavx512cd -mavx512bf16 -mfma -mavx2 -mbmi -mbmi2 -mf16c -mamx-tile -mamx-bf16
+//   g++ -std=c++20 -O3 -static -pthread -Isrc -Iinclude -DHEDDLE_ISA=amx -DHWY_COMPILE_ONLY_STATIC
+//     -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx512bf16 -mfma -mavx2 -mbmi -mbmi2
+//     -mf16c -mlzcnt -mmovbe -maes -mpclmul -mamx-tile -mamx-bf16
 //     bench/gemm_amx/*.cpp src/backend/cpu/gemm/amx/{path,plan,scratch,pack,epilogue}.cpp
 //     src/backend/cpu/gemm/amx/kernel_{tiles,emulated}.cpp src/backend/cpu/probe/amx.cpp
 //     src/backend/cpu/{isa,scratch,threads}.cpp src/base/{error,dtype}.cpp -o bench_gemm_amx

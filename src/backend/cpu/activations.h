@@ -15,10 +15,9 @@ HWY_INLINE Vec<D> constant(D d, double value) {
   return hn::Set(d, static_cast<hn::TFromD<D>>(value));
 }
 
-// NaN passes through, which plain Max does not promise.
 template <class D>
 HWY_INLINE Vec<D> relu(D d, Vec<D> x) {
-  return hn::IfThenElse(hn::Le(x, hn::Zero(d)), hn::Zero(d), x);
+  return at_least(d, x, hn::Zero(d));
 }
 
 template <class D>
@@ -26,79 +25,91 @@ HWY_INLINE Vec<D> relu_derivative(D d, Vec<D> x) {
   return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), constant(d, 1));
 }
 
-// The normal distribution at x.
+// The lower tail of the normal distribution at -a, a = |x|.
 template <class D>
-struct Normal {
-  Vec<D> cdf;    // Φ(x)
-  Vec<D> shape;  // exp(-x²/2) = √(2π)·φ(x)
+struct NormalTail {
+  Vec<D> a;      // in f32 at most 14.5, where Φ(-a) rounds to 0
+  Vec<D> cdf;    // Φ(-a)
+  Vec<D> shape;  // exp(-a²/2) = √(2π)·φ(a)
 };
 
-// In f32, with a = |x| (at most 14.5, where Φ(-a) rounds to 0):
-//   Φ(-a) = exp(-a²/2)·h(y) / (1 + 3a/2),  y = (a - 7/2) / (a + 7/2)
-// and h a minimax polynomial: one exponential for both, and a relative error of a few units in the
-// last place in both tails. The rounding of a² is made good after the exponential, which magnifies
-// it. In f64, Φ(x) = erfc(-x / √2) / 2.
+// exp(-a²/2) in f32. The rounding of a² is made good, because the exponential would magnify it by
+// a²/2: with a fused multiply-add it is known; without, a² is made of two parts, the larger exact.
 template <class D>
-HWY_INLINE Normal<D> normal_at(D d, Vec<D> x) {
-  if constexpr (kIsF64<D>) {
-    return {per_lane(d, x, [](double v) { return 0.5 * std::erfc(-kInvSqrt2 * v); }),
-            exp(d, hn::Mul(hn::Mul(x, x), constant(d, -0.5)))};
+HWY_INLINE Vec<D> normal_shape(D d, Vec<D> a) {
+  if constexpr (HWY_NATIVE_FMA) {
+    const auto half = hn::Mul(a, constant(d, -0.5));
+    const auto square = hn::Mul(half, a);
+    return exp_of_sum(d, square, hn::MulSub(half, a, square));
   } else {
-    const auto one = constant(d, 1);
-    const auto a = hn::Min(hn::Abs(x), constant(d, 14.5));
-    const auto square = hn::Mul(a, a);
-    const auto rounding = hn::MulSub(a, a, square);  // 0 where multiply-add is not fused
-    const auto rough = exp(d, hn::Mul(square, constant(d, -0.5)));
-    const auto e = hn::MulAdd(hn::Mul(rough, rounding), constant(d, -0.5), rough);
-    const auto above = hn::Add(a, constant(d, 3.5));
-    const auto slope = hn::MulAdd(a, constant(d, 1.5), one);
-    const auto inverse = hn::Div(one, hn::Mul(above, slope));  // one division for both quotients
-    const auto y = hn::Mul(hn::Mul(hn::Sub(a, constant(d, 3.5)), slope), inverse);
-    auto h = hn::MulAdd(y, constant(d, 2.2181396e-4), constant(d, 6.6078865e-5));
-    h = hn::MulAdd(h, y, constant(d, -0.0022599958));
-    h = hn::MulAdd(h, y, constant(d, 0.0011438846));
-    h = hn::MulAdd(h, y, constant(d, 0.016334718));
-    h = hn::MulAdd(h, y, constant(d, -0.054930728));
-    h = hn::MulAdd(h, y, constant(d, 0.087892666));
-    h = hn::MulAdd(h, y, constant(d, -0.061746292));
-    h = hn::MulAdd(h, y, constant(d, -0.052999053));
-    h = hn::MulAdd(h, y, constant(d, 0.66465718));
-    const auto tail = hn::Mul(e, hn::Mul(h, hn::Mul(above, inverse)));
-    return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), e};
+    const hn::RebindToUnsigned<D> du;
+    const auto lead = hn::BitCast(d, hn::And(hn::BitCast(du, a), hn::Set(du, 0xfffff000u)));
+    const auto rest = hn::Mul(hn::Sub(a, lead), hn::Add(a, lead));
+    return exp_of_sum(d, hn::Mul(hn::Mul(lead, lead), constant(d, -0.5)),
+                      hn::Mul(rest, constant(d, -0.5)));
   }
 }
 
+// In f32:
+//   Φ(-a) = exp(-a²/2)·t·h(y),  t = 1 / (a + 15/4),  y = 1 - 15t/2
+// with h a minimax polynomial (relative error 2^-25). In f64, Φ(-a) = erfc(a / √2) / 2.
+template <class D>
+HWY_INLINE NormalTail<D> normal_tail(D d, Vec<D> x) {
+  const auto a = hn::Abs(x);
+  if constexpr (kIsF64<D>) {
+    return {a, per_lane(d, a, [](double v) { return 0.5 * std::erfc(kInvSqrt2 * v); }),
+            exp(d, hn::Mul(hn::Mul(a, a), constant(d, -0.5)))};
+  } else {
+    const auto bounded = hn::Min(a, constant(d, 14.5));
+    const auto shape = normal_shape(d, bounded);
+    const auto t = hn::Div(constant(d, 1), hn::Add(bounded, constant(d, 3.75)));
+    const auto y = hn::MulAdd(t, constant(d, -7.5), constant(d, 1));
+    auto h = hn::MulAdd(y, constant(d, 4.4344963e-4), constant(d, 5.09628348e-4));
+    h = hn::MulAdd(h, y, constant(d, -0.00416901813));
+    h = hn::MulAdd(h, y, constant(d, 0.00120007358));
+    h = hn::MulAdd(h, y, constant(d, 0.0374925065));
+    h = hn::MulAdd(h, y, constant(d, -0.151520835));
+    h = hn::MulAdd(h, y, constant(d, 0.352939604));
+    h = hn::MulAdd(h, y, constant(d, -0.588188278));
+    h = hn::MulAdd(h, y, constant(d, 0.750294074));
+    return {bounded, hn::Mul(shape, hn::Mul(t, h)), shape};
+  }
+}
+
+// x·Φ(x) = max(x, 0) - |x|·Φ(-|x|)
 template <class D>
 HWY_INLINE Vec<D> gelu(D d, Vec<D> x) {
-  return hn::Mul(x, normal_at(d, x).cdf);
+  const auto tail = normal_tail(d, x);
+  return hn::NegMulAdd(tail.a, tail.cdf, relu(d, x));
 }
 
 // Φ(x) + x·φ(x), φ(x) = exp(-x²/2) / √(2π)
 template <class D>
 HWY_INLINE Vec<D> gelu_derivative(D d, Vec<D> x) {
-  const auto at = normal_at(d, x);
-  return hn::MulAdd(x, hn::Mul(at.shape, constant(d, kInvSqrt2Pi)), at.cdf);
+  const auto tail = normal_tail(d, x);
+  const auto upper = hn::Sub(constant(d, 1), tail.cdf);
+  const auto cdf = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail.cdf, upper);
+  return hn::MulAdd(x, hn::Mul(tail.shape, constant(d, kInvSqrt2Pi)), cdf);
 }
 
-// sigmoid(2·u(x)), u(x) = √(2/π)·(x + 0.044715·x³)
+// 2·u(x), u(x) = √(2/π)·(x + 0.044715·x³)
 template <class D>
-HWY_INLINE Vec<D> gelu_gate(D d, Vec<D> x) {
-  constexpr double kLinear = -2 * kSqrt2OverPi * kLog2E;
-  const auto slope =
-      hn::MulAdd(hn::Mul(x, x), constant(d, kGeluCubic * kLinear), constant(d, kLinear));
-  return logistic2(d, hn::Mul(x, slope));
+HWY_INLINE Vec<D> gelu_twice_inner(D d, Vec<D> x) {
+  return hn::Mul(x, hn::MulAdd(hn::Mul(x, x), constant(d, 2 * kGeluCubic * kSqrt2OverPi),
+                               constant(d, 2 * kSqrt2OverPi)));
 }
 
-// x·(1 + tanh(u))/2 = x·sigmoid(2u)
+// x·(1 + tanh(u))/2 = x·sigmoid(2u). The rounding of u adds a relative error of about 2|u| units in
+// the last place, which shows where the result is tiny (x < -3).
 template <class D>
 HWY_INLINE Vec<D> gelu_tanh(D d, Vec<D> x) {
-  return hn::Mul(x, gelu_gate(d, x));
+  return hn::Mul(x, sigmoid(d, gelu_twice_inner(d, x)));
 }
 
 // s + x·s·(1-s)·2u', with s = sigmoid(2u) and u' = √(2/π)·(1 + 3·0.044715·x²)
 template <class D>
 HWY_INLINE Vec<D> gelu_tanh_derivative(D d, Vec<D> x) {
-  const auto s = gelu_gate(d, x);
+  const auto s = sigmoid(d, gelu_twice_inner(d, x));
   const auto slope = hn::MulAdd(hn::Mul(x, x), constant(d, 6 * kGeluCubic * kSqrt2OverPi),
                                 constant(d, 2 * kSqrt2OverPi));
   const auto ds = hn::Mul(s, hn::Sub(constant(d, 1), s));
@@ -107,13 +118,13 @@ HWY_INLINE Vec<D> gelu_tanh_derivative(D d, Vec<D> x) {
 
 template <class D>
 HWY_INLINE Vec<D> silu(D d, Vec<D> x) {
-  return hn::Mul(x, logistic(d, x));
+  return hn::Mul(x, sigmoid(d, x));
 }
 
 // s·(1 + x·(1-s)), s = sigmoid(x)
 template <class D>
 HWY_INLINE Vec<D> silu_derivative(D d, Vec<D> x) {
-  const auto s = logistic(d, x);
+  const auto s = sigmoid(d, x);
   const auto one = constant(d, 1);
   return hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one));
 }

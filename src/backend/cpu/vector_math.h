@@ -24,165 +24,199 @@ HWY_INLINE Vec<D> per_lane(D d, Vec<D> v, F f) {
   return hn::Load(d, buffer);
 }
 
-// AVX-512 has instructions for the two ends of an exponential: x - round(x), and p · 2^n with every n
-// and p treated right.
-template <class D>
-inline constexpr bool kScales = HWY_TARGET == HWY_AVX3 && !kIsF64<D>;
+// max(x, bound) and min(x, bound) where NaN passes through, which hn::Max and hn::Min do not
+// promise. Where they are x86's instructions, these give the second operand if one is NaN.
+inline constexpr bool kSecondIfNaN = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 
 template <class D>
-HWY_INLINE Vec<D> from_nearest([[maybe_unused]] D d, Vec<D> x) {
-  return Vec<D>{_mm512_reduce_ps(x.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-}
-
-template <class D>
-HWY_INLINE Vec<D> scaled([[maybe_unused]] D d, Vec<D> p, Vec<D> n) {
-  return Vec<D>{_mm512_scalef_ps(p.raw, n.raw)};
-}
-
-// 2^z = 2^n · 2^r, n = round(z), 2^r by a minimax polynomial of degree 6 (relative error 2^-29).
-// Infinite from 128 on; below -125 somewhere between 0 and 2.4e-38; NaN gives anything. An error in z
-// grows |z|-fold in the result, so this is for sums with 1 and the like.
-template <class D>
-HWY_INLINE Vec<D> exp2_core(D d, Vec<D> z) {
-  if constexpr (kIsF64<D>) {
-    return per_lane(d, z, [](double v) { return std::exp2(v); });
+HWY_INLINE Vec<D> at_least([[maybe_unused]] D d, Vec<D> x, Vec<D> bound) {
+  if constexpr (kSecondIfNaN) {
+    return hn::Max(bound, x);
   } else {
-    const auto magic = hn::Set(d, 12582911.0f);  // see exp_core()
-    auto t = z, r = z, n = z;
-    if constexpr (kScales<D>) {
-      r = from_nearest(d, z);
-      n = hn::Sub(z, r);
-    } else {
-      z = hn::Min(hn::Max(z, hn::Set(d, -125.0f)), hn::Set(d, 128.0f));
-      t = hn::Add(z, magic);
-      r = hn::Sub(z, hn::Sub(t, magic));
-    }
-    auto p = hn::Set(d, 1.5345810970757157e-4f);
-    p = hn::MulAdd(p, r, hn::Set(d, 1.3399930903688073e-3f));
-    p = hn::MulAdd(p, r, hn::Set(d, 9.618489071726799e-3f));
-    p = hn::MulAdd(p, r, hn::Set(d, 5.550328642129898e-2f));
-    p = hn::MulAdd(p, r, hn::Set(d, 2.4022646248340607e-1f));
-    p = hn::MulAdd(p, r, hn::Set(d, 6.931471824645996e-1f));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-    if constexpr (kScales<D>) {
-      return scaled(d, p, n);
-    } else {
-      const hn::RebindToSigned<D> di;
-      const auto power = hn::ShiftLeft<23>(hn::BitCast(di, t));
-      const auto half = hn::BitCast(d, hn::Add(hn::BitCast(di, p), power));
-      return hn::Add(half, half);
-    }
+    return hn::IfThenElse(hn::Lt(x, bound), bound, x);
   }
 }
 
-// exp(x) = 2^n · exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, exp(r) by its Taylor polynomial of
-// degree 6 (relative error below 2^-23). Infinite above 88.72; stays at 2.4e-38 below -86.6; NaN
-// gives anything. For formulas to which the difference to exp() does not matter.
+template <class D>
+HWY_INLINE Vec<D> at_most([[maybe_unused]] D d, Vec<D> x, Vec<D> bound) {
+  if constexpr (kSecondIfNaN) {
+    return hn::Min(bound, x);
+  } else {
+    return hn::IfThenElse(hn::Gt(x, bound), bound, x);
+  }
+}
+
+// AVX-512 has an instruction for the end of an exponential: p · 2^n, right for every n. (With a
+// mask, because GCC 12 warns of an undefined register in the intrinsic without.)
+template <class D>
+inline constexpr bool kScales = HWY_TARGET == HWY_AVX3 && !kIsF64<D> && sizeof(Vec<D>) == 64;
+
+template <class D>
+HWY_INLINE Vec<D> scaled([[maybe_unused]] D d, Vec<D> p, Vec<D> n) {
+  return Vec<D>{_mm512_maskz_scalef_ps(0xffff, p.raw, n.raw)};
+}
+
+// exp(±x) = 2^n · exp(r) in f32, n = round(±x / ln 2), |r| <= ln 2 / 2. Adding 1.5·2^23 + bias
+// rounds to a whole number, and leaves n + bias in the lowest bits of `shifted`.
+template <class D, bool negated = false>
+struct ExpParts {
+  Vec<D> shifted;
+  Vec<D> n;
+  Vec<D> r;
+
+  HWY_INLINE ExpParts(D d, Vec<D> x, float bias) {
+    const auto magic = hn::Set(d, 12582912.0f + bias);
+    const auto ln2 = hn::Set(d, 0.693145751953125f);  // short: its product with n is exact
+    shifted = hn::MulAdd(x, hn::Set(d, (negated ? -1 : 1) * 1.44269504088896341f), magic);
+    n = hn::Sub(shifted, magic);
+    if constexpr (negated) {
+      r = hn::NegMulSub(n, ln2, x);
+    } else {
+      r = hn::NegMulAdd(n, ln2, x);
+    }
+    r = hn::NegMulAdd(n, hn::Set(d, 1.42860682030941723212e-6f), r);
+  }
+
+  // 2^(n + bias - 127) as an exponent.
+  HWY_INLINE auto power() const {
+    const hn::RebindToSigned<D> di;
+    return hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  }
+};
+
+// scale · exp(r) for |r| <= ln 2 / 2, scale a power of two, by a minimax polynomial of degree 6
+// (relative error 2^-28).
+template <class D>
+HWY_INLINE Vec<D> exp_polynomial(D d, Vec<D> r, float scale = 1.0f) {
+  auto p = hn::Set(d, scale * 1.38145985e-3f);
+  p = hn::MulAdd(p, r, hn::Set(d, scale * 8.36871689e-3f));
+  p = hn::MulAdd(p, r, hn::Set(d, scale * 4.1668388e-2f));
+  p = hn::MulAdd(p, r, hn::Set(d, scale * 1.66665206e-1f));
+  p = hn::MulAdd(p, r, hn::Set(d, scale * 4.99999934e-1f));
+  p = hn::MulAdd(p, r, hn::Set(d, scale));
+  return hn::MulAdd(p, r, hn::Set(d, scale));
+}
+
+// p · 2^n for parts without bias, where p and the result are normal numbers.
+template <class D, bool negated>
+HWY_INLINE Vec<D> times_power(D d, Vec<D> p, const ExpParts<D, negated>& parts) {
+  if constexpr (kScales<D>) {
+    return scaled(d, p, parts.n);
+  } else {
+    const hn::RebindToSigned<D> di;
+    return hn::BitCast(d, hn::Add(hn::BitCast(di, p), parts.power()));
+  }
+}
+
+// exp(x), but somewhere between 0 and 2.4e-38 below -86.6, for formulas to which that does not
+// matter. Infinite above 88.72; NaN stays NaN.
 template <class D>
 HWY_INLINE Vec<D> exp_core(D d, Vec<D> x) {
   if constexpr (kIsF64<D>) {
     return per_lane(d, x, [](double v) { return std::exp(v); });
   } else {
-    const hn::RebindToSigned<D> di;
-    x = hn::Min(hn::Max(x, hn::Set(d, -86.6f)), hn::Set(d, 89.0f));
-    // Adding 1.5·2^23 - 1 rounds to a whole number and leaves n - 1 in the lowest bits.
-    const auto magic = hn::Set(d, 12582911.0f);
-    const auto t = hn::MulAdd(x, hn::Set(d, 1.44269504088896341f), magic);
-    const auto n = hn::Sub(t, magic);
-    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x);
-    r = hn::NegMulAdd(n, hn::Set(d, 1.42860682030941723212e-6f), r);
-    auto p = hn::Set(d, 1.38888889e-3f);
-    p = hn::MulAdd(p, r, hn::Set(d, 8.33333377e-3f));
-    p = hn::MulAdd(p, r, hn::Set(d, 4.16666679e-2f));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.66666672e-1f));
-    p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-    // Times 2^(n-1) in the exponent, and once more 2: n may be 128 while the result is still
-    // finite.
-    const auto power = hn::ShiftLeft<23>(hn::BitCast(di, t));
-    const auto half = hn::BitCast(d, hn::Add(hn::BitCast(di, p), power));
-    return hn::Add(half, half);
+    const auto least = hn::Set(d, kScales<D> ? -104.0f : -86.6f);
+    const auto in_range = at_most(d, at_least(d, x, least), hn::Set(d, 89.0f));
+    const ExpParts<D> parts(d, in_range, 0.0f);
+    if constexpr (kScales<D>) {
+      return times_power(d, exp_polynomial(d, parts.r), parts);
+    } else {  // half of it, then all: n may be 128 while the result is still finite
+      const auto half = times_power(d, exp_polynomial(d, parts.r, 0.5f), parts);
+      return hn::Add(half, half);
+    }
   }
 }
 
-// exp(x): 0 below -86.6, so that no subnormals are made; NaN stays NaN.
+// exp(x): 0 below -86.6, so that no denormals are made; NaN stays NaN.
 template <class D>
 HWY_INLINE Vec<D> exp(D d, Vec<D> x) {
   if constexpr (kIsF64<D>) {
     return exp_core(d, x);
   } else {
-    const auto y = hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -86.6f)), exp_core(d, x));
-    return hn::IfThenElse(hn::IsNaN(x), x, y);
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -86.6f)), exp_core(d, x));
   }
 }
 
+// exp(x + low) in f32 for x in [-106, 0] and small low: right to the last denormal.
 template <class D>
-HWY_INLINE Vec<D> log(D d, Vec<D> x) {
-  return per_lane(d, x, [](hn::TFromD<D> v) { return std::log(v); });
+HWY_INLINE Vec<D> exp_of_sum(D d, Vec<D> x, Vec<D> low) {
+  const ExpParts<D> parts(d, x, kScales<D> ? 0.0f : 191.0f);
+  const auto p = exp_polynomial(d, hn::Add(parts.r, low));
+  if constexpr (kScales<D>) {
+    return scaled(d, p, parts.n);
+  } else {  // by 2^(n+64) and 2^-64: 2^n itself may be no normal number
+    return hn::Mul(hn::Mul(p, hn::BitCast(d, parts.power())), hn::Set(d, 0x1p-64f));
+  }
 }
 
-// exp(x) for x <= 0, as in softmax: two thirds of the work, because 2^n is one factor and nothing can
-// overflow. Below -87.34 the result is 0; NaN stays NaN.
+// exp(x) for x <= 0, as in softmax, where nothing can overflow. Below -87.34 the result is 0; NaN
+// stays NaN.
 template <class D>
 HWY_INLINE Vec<D> exp_nonpositive(D d, Vec<D> x) {
   if constexpr (kIsF64<D>) {
     return exp(d, x);
   } else {
-    const hn::RebindToSigned<D> di;
-    const auto n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504088896341f)));
-    auto r = hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x);
-    r = hn::NegMulAdd(n, hn::Set(d, 1.42860682030941723212e-6f), r);
-    auto p = hn::Set(d, 1.38888889e-3f);
-    p = hn::MulAdd(p, r, hn::Set(d, 8.33333377e-3f));
-    p = hn::MulAdd(p, r, hn::Set(d, 4.16666679e-2f));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.66666672e-1f));
-    p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-    p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-    const auto exponent = hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127));
-    const auto y = hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
-    return hn::IfThenElse(hn::Lt(x, hn::Set(d, -87.336544f)), hn::Zero(d), y);
+    const auto y = exp_of_sum(d, x, hn::Zero(d));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.336544f)), y);
   }
 }
 
-// 1 / x for x in [1, 2], without a division: an estimate and one step of Newton's method.
+// The natural logarithm. In f32, x = 2^k · m with m in [√½, √2), and log(m) by Cephes' polynomial
+// in f = m - 1: an error below one unit in the last place. log(0) is -infinity, of negative numbers
+// NaN.
 template <class D>
-HWY_INLINE Vec<D> reciprocal_of_1_to_2(D d, Vec<D> x) {
+HWY_INLINE Vec<D> log(D d, Vec<D> x) {
   if constexpr (kIsF64<D>) {
-    return hn::Div(hn::Set(d, 1.0), x);
+    return per_lane(d, x, [](double v) { return std::log(v); });
   } else {
-    const auto r = hn::ApproximateReciprocal(x);
-    return hn::Mul(r, hn::NegMulAdd(x, r, hn::Set(d, 2.0f)));
+    const hn::RebindToSigned<D> di;
+    const auto denormal = hn::Lt(x, hn::Set(d, 0x1p-126f));
+    const auto normal = hn::IfThenElse(denormal, hn::Mul(x, hn::Set(d, 0x1p25f)), x);
+    const auto root = hn::Set(di, 0x3f3504f3);  // √½
+    const auto above = hn::Sub(hn::BitCast(di, normal), root);
+    const auto fraction = hn::Add(hn::And(above, hn::Set(di, 0x7fffff)), root);
+    const auto k = hn::Sub(hn::ConvertTo(d, hn::ShiftRight<23>(above)),
+                           hn::IfThenElseZero(denormal, hn::Set(d, 25.0f)));
+    const auto f = hn::Sub(hn::BitCast(d, fraction), hn::Set(d, 1.0f));
+    const auto square = hn::Mul(f, f);
+    auto p = hn::Set(d, 7.0376836292e-2f);
+    p = hn::MulAdd(p, f, hn::Set(d, -1.1514610310e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, 1.1676998740e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, -1.2420140846e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, 1.4249322787e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, -1.6668057665e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, 2.0000714765e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, -2.4999993993e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, 3.3333331174e-1f));
+    auto y = hn::MulAdd(k, hn::Set(d, -2.12194440e-4f), hn::Mul(hn::Mul(p, f), square));
+    y = hn::Add(f, hn::MulAdd(square, hn::Set(d, -0.5f), y));
+    y = hn::MulAdd(k, hn::Set(d, 0.693359375f), y);
+    y = hn::IfThenElse(hn::Lt(x, hn::Inf(d)), y, x);  // infinity and NaN
+    const auto not_positive =
+        hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(hn::Inf(d)), hn::NaN(d));
+    return hn::IfThenElse(hn::Le(x, hn::Zero(d)), not_positive, y);
   }
 }
 
-// sigmoid(x) = 1 / (1 + exp(-x)), by e = exp(-|x|) <= 1: 1 / (1 + e) for x >= 0, e / (1 + e) below.
+// 1 / (1 + exp(-x)) = k / (k + k·exp(-x)) with k = 2^-24 in f32, so that nothing overflows before
+// the result is 0: relatively exact in both tails. NaN stays NaN.
 template <class D>
 HWY_INLINE Vec<D> sigmoid(D d, Vec<D> x) {
-  const auto one = hn::Set(d, hn::TFromD<D>{1});
-  const auto e = exp_nonpositive(d, hn::Neg(hn::Abs(x)));
-  const auto share = reciprocal_of_1_to_2(d, hn::Add(one, e));
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(e, share), share);
+  if constexpr (kIsF64<D>) {
+    return per_lane(d, x, [](double v) { return 1 / (1 + std::exp(-v)); });
+  } else {
+    constexpr float kScale = 0x1p-24f;
+    // Above 60 the result is 1, below -104 it rounds to 0.
+    const auto in_range = at_most(d, at_least(d, x, hn::Set(d, -104.0f)), hn::Set(d, 60.0f));
+    const ExpParts<D, true> parts(d, in_range, 0.0f);
+    const auto e = times_power(d, exp_polynomial(d, parts.r, kScale), parts);
+    const auto k = hn::Set(d, kScale);
+    return hn::Div(k, hn::Add(k, e));
+  }
 }
 
-// 1 / (1 + 2^z), where NaN may give anything: for products with z or what it is made of.
-template <class D>
-HWY_INLINE Vec<D> logistic2(D d, Vec<D> z) {
-  const auto one = hn::Set(d, hn::TFromD<D>{1});
-  return hn::Div(one, hn::Add(one, exp2_core(d, z)));
-}
-
-inline constexpr double kLog2E = 1.44269504088896340736;
-
-// 1 / (1 + exp(-x)), where NaN may give anything: for products with x.
-template <class D>
-HWY_INLINE Vec<D> logistic(D d, Vec<D> x) {
-  return logistic2(d, hn::Mul(x, hn::Set(d, static_cast<hn::TFromD<D>>(-kLog2E))));
-}
-
-// tanh(x): for |x| < 0.625 an odd polynomial (no cancellation), else 1 - 2 / (exp(2|x|) + 1) with
-// the sign of x.
+// tanh(x): for |x| < 0.625 an odd polynomial (no cancellation), else (1 - e) / (1 + e) with
+// e = exp(-2|x|) and the sign of x.
 template <class D>
 HWY_INLINE Vec<D> tanh(D d, Vec<D> x) {
   if constexpr (kIsF64<D>) {
@@ -190,8 +224,8 @@ HWY_INLINE Vec<D> tanh(D d, Vec<D> x) {
   } else {
     const auto a = hn::Abs(x);
     const auto one = hn::Set(d, 1.0f);
-    const auto e = exp_core(d, hn::Add(a, a));
-    const auto large = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
+    const auto e = exp_core(d, hn::Mul(a, hn::Set(d, -2.0f)));
+    const auto large = hn::Div(hn::Sub(one, e), hn::Add(one, e));
     const auto z = hn::Mul(x, x);
     auto p = hn::Set(d, -5.70498872745e-3f);
     p = hn::MulAdd(p, z, hn::Set(d, 2.06390887954e-2f));
@@ -199,8 +233,7 @@ HWY_INLINE Vec<D> tanh(D d, Vec<D> x) {
     p = hn::MulAdd(p, z, hn::Set(d, 1.33314422036e-1f));
     p = hn::MulAdd(p, z, hn::Set(d, -3.33332819422e-1f));
     const auto small = hn::MulAdd(hn::Mul(p, z), x, x);
-    // NaN takes the polynomial, which keeps it.
-    return hn::IfThenElse(hn::Ge(a, hn::Set(d, 0.625f)), hn::CopySign(large, x), small);
+    return hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
   }
 }
 

@@ -42,15 +42,12 @@ struct DoubleRegisters {
 };
 
 struct F32 : F32Elements<F32>, FloatRegisters {
-  using Math = FloatMath<F32>;
   static constexpr auto transpose = transpose_by_scalars<F32>;
 };
 struct Bf16 : Bf16AsF32Elements<Bf16>, FloatRegisters {
-  using Math = FloatMath<Bf16>;
   static constexpr auto transpose = transpose_by_scalars<Bf16>;
 };
 struct F64 : F64Elements<F64>, DoubleRegisters {
-  using Math = DoubleMath<F64>;
   static constexpr auto transpose = transpose_by_scalars<F64>;
 };
 

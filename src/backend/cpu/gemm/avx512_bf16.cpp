@@ -34,7 +34,6 @@ struct PairRegisters {
 };
 
 struct Bf16 : Bf16PairElements<Bf16>, PairRegisters {
-  using Math = FloatMath<Bf16>;
   static constexpr auto transpose = transpose16<Bf16>;
 };
 

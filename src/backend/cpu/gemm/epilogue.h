@@ -2,76 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
-#include "backend/cpu/gemm/activation.h"
+#include "backend/cpu/gemm/activate.h"
 #include "backend/cpu/gemm/layout.h"
-#include "backend/cpu/gemm/vectors.h"
-#include "heddle/dtype.h"
 
 namespace heddle::cpu {
-
-// `count` elements of a vector, all or fewer. The two cases are apart, because a copy of variable
-// size is a loop of bytes or a call, and nearly all vectors are whole.
-template <class Ops, class Vector, class T>
-void load_elements(Vector& v, const T* p, std::int64_t count) noexcept {
-  if (count >= Ops::kLanes) {
-    std::memcpy(&v, p, sizeof v);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) v[i] = p[i];
-  }
-}
-template <class Ops, class Vector, class T>
-void store_elements(T* p, const Vector& v, std::int64_t count) noexcept {
-  if (count >= Ops::kLanes) {
-    std::memcpy(p, &v, sizeof v);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) p[i] = v[i];
-  }
-}
-
-// Vectors of sums from and to memory of type T (float, double or bf16); `count` elements exist.
-template <class Ops, class T>
-struct SumMemory {
-  using Vec = typename Ops::Vec;
-
-  static Vec load(const T* p, std::int64_t count) noexcept {
-    Vec v{};
-    load_elements<Ops>(v, p, count);
-    return v;
-  }
-  static void store(T* p, Vec v, std::int64_t count) noexcept { store_elements<Ops>(p, v, count); }
-};
-
-template <class Ops>
-struct SumMemory<Ops, bf16> {
-  using Vec = typename Ops::Vec;
-  using Bits = typename IntegerVectors<Ops::kLanes>::Bits;
-  using Halves = typename IntegerVectors<Ops::kLanes>::Halves;
-
-  static Vec load(const bf16* p, std::int64_t count) noexcept {
-    Halves h{};
-    load_elements<Ops>(h, &p->bits, count);
-    return reinterpret_cast<Vec>(__builtin_convertvector(h, Bits) << 16);
-  }
-  // Integer rounding, not vcvtneps2bf16: that one flushes denormals.
-  static void store(bf16* p, Vec v, std::int64_t count) noexcept {
-    const Bits u = reinterpret_cast<Bits>(v);
-    const Bits rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    const Bits nan = (u >> 16) | 0x40u;
-    const Bits chosen = (u & 0x7fffffffu) > 0x7f800000u ? nan : rounded;
-    store_elements<Ops>(&p->bits, __builtin_convertvector(chosen, Halves), count);
-  }
-};
 
 // The epilogue of one batch entry, with the pointers already moved to it.
 template <class Ops, class C>
 struct Finish {
   using L = Layout<Ops>;
   using Sum = typename Ops::Sum;
-  using Vec = typename Ops::Vec;
-  using InC = SumMemory<Ops, C>;
-  using InSums = SumMemory<Ops, Sum>;
+  using D = HEDDLE_ISA::Tag<Sum>;
+  using Vec = HEDDLE_ISA::Vec<D>;
 
   C* c;
   std::int64_t c_stride;
@@ -113,28 +56,43 @@ struct Finish {
   // `tile` holds rows of kColumns sums.
   void tile(const Sum* tile, std::int64_t row, std::int64_t rows, std::int64_t column,
             std::int64_t columns) const noexcept {
+    const D d;
     const bool simple = plain();
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < columns; i += L::kLanes) {
-        const Sum* sums = tile + r * L::kColumns + i;
+      for (std::int64_t i = 0; i < columns; i += HEDDLE_ISA::lanes(d)) {
+        const Vec v = HEDDLE_ISA::load(d, tile + r * L::kColumns + i);
         if (simple) {
-          InC::store(c + (row + r) * c_stride + column + i, InSums::load(sums, L::kLanes),
-                     columns - i);
+          store(c + (row + r) * c_stride + column + i, v, columns - i);
         } else {
-          vector(InSums::load(sums, L::kLanes), row + r, column + i, columns - i);
+          vector(v, row + r, column + i, columns - i);
         }
       }
     }
   }
 
   void vector(Vec v, std::int64_t row, std::int64_t column, std::int64_t count) const noexcept {
+    const D d;
     const std::int64_t at = row * c_stride + column;
-    if (bias != nullptr) v += InSums::load(bias + column, count);
-    if (pre_activation != nullptr) InC::store(pre_activation + at, v, count);
-    v = activate<Ops>(activation, v);
-    if (residual != nullptr) v += InC::load(residual + row * residual_stride + column, count);
-    if (accumulate) v += InC::load(c + at, count);
-    InC::store(c + at, v, count);
+    if (bias != nullptr) v = HEDDLE_ISA::hn::Add(v, load(bias + column, count));
+    if (pre_activation != nullptr) store(pre_activation + at, v, count);
+    v = HEDDLE_ISA::activate(d, activation, v);
+    if (residual != nullptr)
+      v = HEDDLE_ISA::hn::Add(v, load(residual + row * residual_stride + column, count));
+    if (accumulate) v = HEDDLE_ISA::hn::Add(v, load(c + at, count));
+    store(c + at, v, count);
+  }
+
+ private:
+  // A vector of which `count` elements exist in memory, all or fewer.
+  template <class T>
+  static Vec load(const T* p, std::int64_t count) noexcept {
+    const D d;
+    return count >= HEDDLE_ISA::lanes(d) ? HEDDLE_ISA::load(d, p) : HEDDLE_ISA::load_n(d, p, count);
+  }
+  static void store(C* p, Vec v, std::int64_t count) noexcept {
+    const D d;
+    count >= HEDDLE_ISA::lanes(d) ? HEDDLE_ISA::store(d, v, p)
+                                  : HEDDLE_ISA::store_n(d, v, p, count);
   }
 };
 

@@ -2,7 +2,7 @@
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
 
-#include "backend/cpu/gemm/activation.h"
+#include "backend/cpu/gemm/activate.h"
 
 namespace heddle::cpu::amx {
 namespace {
@@ -72,17 +72,10 @@ struct Bf16 {
   }
 };
 
-// The activations of all matrix products (gemm/activation.h), on sixteen floats.
-struct Sixteen {
-  typedef float Vec __attribute__((vector_size(64)));
-  static constexpr int kLanes = 16;
-  using Math = FloatMath<Sixteen>;
-};
-
 template <Activation activation>
-[[gnu::always_inline]] inline __m512 activate(__m512 x) noexcept {
-  return reinterpret_cast<__m512>(
-      cpu::activate<Sixteen>(activation, reinterpret_cast<Sixteen::Vec>(x)));
+[[gnu::always_inline]] inline __m512 activated(__m512 x) noexcept {
+  using Floats = Tag<float>;
+  return activate(Floats(), activation, amx::Vec<Floats>{x}).raw;
 }
 
 constexpr int kTogether = 2;
@@ -103,7 +96,7 @@ template <class Type, Activation activation, int count>
     for (int i = 0; i < count; ++i)
       Type::store(task.pre_activation + (r + i) * task.c_row_bytes, columns, rows[i]);
   for (int i = 0; i < count; ++i)
-    rows[i] = {activate<activation>(rows[i].low), activate<activation>(rows[i].high)};
+    rows[i] = {activated<activation>(rows[i].low), activated<activation>(rows[i].high)};
   if (task.residual != nullptr)
     for (int i = 0; i < count; ++i)
       rows[i] =
