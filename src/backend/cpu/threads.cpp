@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -116,19 +117,26 @@ class Pool {
   bool join(std::uint32_t word);
   void leave();
   void take_chunks(const Body& body);
-  void open(std::int64_t chunks, const Body& body);
+  void open(std::int64_t chunks, int threads, const Body& body);
   void close_and_wait();
   void stop_locked();
   Clock::duration patience() const { return crowded_ ? kCrowdedSpin : kSpin; }
 
   alignas(kCacheLine) std::atomic<std::uint32_t> word_{0};
-  alignas(kCacheLine) std::atomic<std::int64_t> next_{0};
+  // Every thread has a share of the chunks, the same one when a section of that many chunks comes
+  // again, so that what it wrote last time is still in its cache. Who is done with its own share
+  // helps with the others'.
+  struct alignas(kCacheLine) Cursor {
+    std::atomic<std::int64_t> value{0};
+  };
+  std::array<Cursor, kMaxThreads> next_;
   alignas(kCacheLine) std::atomic<int> asleep_{0};
   alignas(kCacheLine) std::atomic<std::uint32_t> finished_{0};  // the sleeping caller's doorbell
 
   // Written before a section opens, read by those that joined it.
   const Body* body_ = nullptr;
   std::int64_t chunks_ = 0;
+  int shares_ = 1;
 
   std::mutex mutex_;  // held by the caller of the running section
   std::vector<std::thread> workers_;
@@ -227,17 +235,24 @@ void Pool::leave() {
 }
 
 void Pool::take_chunks(const Body& body) {
-  for (;;) {
-    const std::int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= chunks_) return;
-    body(chunk);
+  for (int i = 0; i < shares_; ++i) {
+    const int share = (tls_index + i) % shares_;
+    const std::int64_t end = chunks_ * (share + 1) / shares_;
+    for (;;) {
+      const std::int64_t chunk =
+          next_[static_cast<std::size_t>(share)].value.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= end) break;
+      body(chunk);
+    }
   }
 }
 
-void Pool::open(std::int64_t chunks, const Body& body) {
+void Pool::open(std::int64_t chunks, int threads, const Body& body) {
   body_ = &body;
   chunks_ = chunks;
-  next_.store(0, std::memory_order_relaxed);
+  shares_ = threads;
+  for (int i = 0; i < threads; ++i)
+    next_[static_cast<std::size_t>(i)].value.store(chunks * i / threads, std::memory_order_relaxed);
   word_.fetch_add(kOneGeneration + kOpen);
   // Sequentially consistent on both sides: a worker either sees the new word or is counted here.
   const std::int64_t asleep = asleep_.load();
@@ -264,7 +279,7 @@ void Pool::run(std::int64_t chunks, int threads, Body body) {
   const std::lock_guard lock(mutex_);
   start_workers(threads);
   tls_inside = true;
-  open(chunks, body);
+  open(chunks, threads, body);
   take_chunks(body);
   close_and_wait();
   tls_inside = false;
