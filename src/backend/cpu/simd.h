@@ -1,4 +1,5 @@
-// Vectors for kernels: Highway, plus loads and stores that convert between storage and compute type.
+// Vectors for kernels: Highway, plus loads and stores that convert between storage and compute
+// type.
 //
 // Included by kernel files (*.cpu.h), which are compiled once per instruction set with HEDDLE_ISA
 // naming the namespace. Everything here lives in that namespace: the same template compiled with
@@ -60,8 +61,8 @@ HWY_INLINE void store([[maybe_unused]] D d, Vec<D> v, hn::TFromD<D>* p) {
   hn::StoreU(v, d, p);
 }
 
-// The bits of v with the upper half rounded to nearest even, NaN stays NaN: in it are the same bits as
-// bf16::from_float's. The lower half is garbage.
+// The bits of v with the upper half rounded to nearest even, NaN stays NaN: in it are the same bits
+// as bf16::from_float's. The lower half is garbage.
 template <class D>
 HWY_INLINE auto bf16_rounded([[maybe_unused]] D d, Vec<D> v) {
   const hn::RebindToUnsigned<D> d32;
@@ -87,7 +88,8 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> bf16_bits(D, Vec<D> v) {
       reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v.raw))};
 }
 
-// Two vectors as 32-bit words: the first one's elements in the lower halves, the second one's above.
+// Two vectors as 32-bit words: the first one's elements in the lower halves, the second one's
+// above.
 template <class D>
 HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> bf16_words(D, Vec<D> even, Vec<D> odd) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
@@ -128,7 +130,8 @@ HWY_INLINE void stream(D d, Vec<D> v, bf16* p) {
   hn::Stream(bf16_bits(d, v), d16, reinterpret_cast<std::uint16_t*>(p));
 }
 
-// ---- the last, incomplete vector: nothing outside of [p, p + n) is touched ------------------------
+// ---- the last, incomplete vector: nothing outside of [p, p + n) is touched
+// ------------------------
 
 template <class D, class S>
 HWY_INLINE Vec<D> load_n(D d, const S* p, std::int64_t n, hn::TFromD<D> fill = 0) {
@@ -152,7 +155,8 @@ HWY_INLINE void store_n(D d, Vec<D> v, S* p, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) p[i] = buffer[i];
 }
 
-// ---- loops ----------------------------------------------------------------------------------------
+// ---- loops
+// ----------------------------------------------------------------------------------------
 
 // Calls full(i) for every whole vector of [0, n) and tail(i, rest) for what is left.
 template <class D, class Full, class Tail>
@@ -209,7 +213,9 @@ HWY_INLINE void stream_map(const X* x, const Y* y, Z* z, std::int64_t n, F f) {
   hwy::FlushStream();
 }
 
-HWY_INLINE bool on_cache_line(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 64 == 0; }
+HWY_INLINE bool on_cache_line(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % 64 == 0;
+}
 
 // Sum over i of f(d, i-th vector index): f(i) for whole vectors, tail(i, rest) must return zeros in
 // the lanes that do not exist. Four accumulators, added in a fixed order: the result depends on n
@@ -233,7 +239,8 @@ HWY_INLINE hn::TFromD<D> sum_vectors(D d, std::int64_t n, Full full, Tail tail) 
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
 }
 
-// ---- element types --------------------------------------------------------------------------------
+// ---- element types
+// --------------------------------------------------------------------------------
 
 // Calls f with a value of the storage type: f(float{}), f(bf16{}) or f(double{}). The ops refuse
 // every other type before they get here.

@@ -27,25 +27,25 @@ struct MatrixRef {
 // What happens to the sums on their way to memory, in this order:
 //   sum -> + bias[n] -> (stored to pre_activation) -> activation -> + residual -> C or C +=
 struct Epilogue {
-  const void* bias = nullptr;       // [N] in f32 (f64 when C is f64), or null
+  const void* bias = nullptr;  // [N] in f32 (f64 when C is f64), or null
   Activation activation = Activation::none;
-  void* pre_activation = nullptr;   // same type and row stride as C, or null
-  const void* residual = nullptr;   // same type as C, or null
+  void* pre_activation = nullptr;  // same type and row stride as C, or null
+  const void* residual = nullptr;  // same type as C, or null
   std::int64_t residual_stride = 0;
-  bool accumulate = false;          // C += instead of C =; C in f32 or f64 only
+  bool accumulate = false;  // C += instead of C =; C in f32 or f64 only
 };
 
 // `batch` independent products of one shape. Batch strides are in elements for A and C, in bytes
 // for the packed B (0: the same B for all).
 struct GemmJob {
   std::int64_t m = 0, n = 0, k = 0;
-  MatrixRef a;                      // [M, K], the path's operand type
-  const void* packed_b = nullptr;   // what pack_b() wrote for [K, N]
-  void* c = nullptr;                // [M, N], row-major with unit column stride
-  DType c_dtype = DType::f32;       // f32 or bf16; f64 on f64 paths
+  MatrixRef a;                     // [M, K], the path's operand type
+  const void* packed_b = nullptr;  // what pack_b() wrote for [K, N]
+  void* c = nullptr;               // [M, N], row-major with unit column stride
+  DType c_dtype = DType::f32;      // f32 or bf16; f64 on f64 paths
   std::int64_t c_row_stride = 0;
   std::int64_t batch = 1, a_batch_stride = 0, b_batch_stride = 0, c_batch_stride = 0;
-  Epilogue epilogue;                // pointers are for batch 0 and advance as C does; bias does not
+  Epilogue epilogue;  // pointers are for batch 0 and advance as C does; bias does not
 };
 
 struct GemmPath {

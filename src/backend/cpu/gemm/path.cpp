@@ -102,23 +102,20 @@ struct Path {
     if (b.dtype != DType::f32 && b.dtype != DType::bf16 && b.dtype != DType::f64)
       fail(ErrorCode::dtype_mismatch, "gemm", "element type of B", "f32, bf16 or f64",
            to_string(b.dtype));
-    constexpr std::int64_t kPanels = 8;  // per chunk: 256 columns of 32
     const std::int64_t panels = ceil_div(n, kernels.columns);
-    const std::int64_t groups = ceil_div(panels, kPanels);
     const std::int64_t depth_blocks = ceil_div(k, kernels.block_depth);
-    // Small matrices are not worth waking anybody up: 768 × 128 floats took 9 µs alone, 23 µs in
-    // two.
-    constexpr std::int64_t kWorthSharing = std::int64_t{1} << 18;
-    const std::int64_t grain = k * n < kWorthSharing ? groups * depth_blocks : 1;
-    parallel_ranges(groups * depth_blocks, std::max<std::int64_t>(grain, 1),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i) {
-                        const std::int64_t panel = i % groups * kPanels;
-                        const PanelRange range{i / groups, panel,
-                                               std::min(panel + kPanels, panels)};
-                        kernels.pack_b(k, n, b, range, dst);
-                      }
-                    });
+    // Up to 8 panels a chunk (256 columns of 32), fewer where chunks are few; tiny matrices are not
+    // worth waking anybody up.
+    const std::int64_t width = std::clamp<std::int64_t>(panels * depth_blocks / 16, 1, 8);
+    const std::int64_t groups = ceil_div(panels, width);
+    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(k * n, 1));
+    parallel_ranges(groups * depth_blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t panel = i % groups * width;
+        const PanelRange range{i / groups, panel, std::min(panel + width, panels)};
+        kernels.pack_b(k, n, b, range, dst);
+      }
+    });
   }
 
   static void run(const GemmJob& job) {

@@ -20,8 +20,8 @@ struct Operands {
   const std::uint16_t* a = nullptr;
   const std::uint16_t* b = nullptr;
   std::size_t a_row_bytes = 0;
-  std::int64_t a_half = 0;  // elements from tile a0 to tile a1
-  std::int64_t a_step = 0;  // elements from one step of 32 k to the next
+  std::int64_t a_half = 0;        // elements from tile a0 to tile a1
+  std::int64_t a_step = 0;        // elements from one step of 32 k to the next
   std::uint16_t* copy = nullptr;  // where A is to be copied as packed blocks, or null
 };
 

@@ -40,10 +40,10 @@ struct Tuning {
   // Copy A to scratch: beforehand or not at all (where tiles can load it); automatic: with the
   // first panel that uses it.
   Choice pack_a = Choice::automatic;
-  bool prefetch_a = true;             // the next block of A to L2
-  bool prefetch_b = true;             // the next panel of B to L2
-  bool defer = true;                  // run the epilogue between the steps of the next block
-  std::int64_t defer_wait = 2;        // but not in the first ones
+  bool prefetch_a = true;       // the next block of A to L2
+  bool prefetch_b = true;       // the next panel of B to L2
+  bool defer = true;            // run the epilogue between the steps of the next block
+  std::int64_t defer_wait = 2;  // but not in the first ones
 };
 
 // For benchmarks and tests; not to be changed while a product runs.

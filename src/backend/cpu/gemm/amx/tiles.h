@@ -25,8 +25,8 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// A streams through from L2 while B is used again and again: A is loaded with the hint that keeps it
-// from pushing B out of L1 (TILELOADDT1). Without it a third of the peak is lost.
+// A streams through from L2 while B is used again and again: A is loaded with the hint that keeps
+// it from pushing B out of L1 (TILELOADDT1). Without it a third of the peak is lost.
 struct Tiles {
   // Per thread; every tile is 16 rows of 64 bytes.
   static void configure() noexcept {
