@@ -52,7 +52,8 @@ function(heddle_isa_library isa)
     set(optimise -O1)
   endif()
   target_compile_options(${target} PRIVATE ${HEDDLE_FLAGS_${isa}} ${optimise})
-  # Highway compiles for exactly one target. Its emulation, not its scalar one, is the generic target:
+  # Highway compiles for exactly one target. Its emulation is asked for as the generic target (g++ 12
+  # gets its scalar one all the same, being on Highway's list of compilers that break the emulation):
   # it has vectors of 16 bytes, which the compiler maps to SSE2.
   target_compile_definitions(${target} PRIVATE HEDDLE_ISA=${isa}
     $<IF:$<STREQUAL:${isa},generic>,HWY_COMPILE_ONLY_EMU128,HWY_COMPILE_ONLY_STATIC>)

@@ -113,7 +113,7 @@ class Pool {
   static std::uint32_t generation(std::uint32_t word) { return word / kOneGeneration; }
 
   void start_workers(int threads);
-  void work(int index, bool pin);
+  void work(int index, int core);  // core: to stay on, or -1
   bool join(std::uint32_t word);
   void leave();
   void take_chunks(const Body& body);
@@ -163,15 +163,23 @@ void Pool::start_workers(int threads) {
   stop_locked();
   const auto cores = static_cast<int>(allowed_cores().size());
   crowded_ = threads > cores;
-  // A worker per core stays on it. The caller's own affinity is not ours to change.
-  const bool pin = threads == cores;
+  // A worker per core stays on it, beginning with those the caller is not on: its own affinity is
+  // not ours to change, and two threads on one core may stay there for a second.
+  std::vector<int> homes;
+  if (threads == cores) {
+    const int here = sched_getcpu();
+    for (const int core : allowed_cores())
+      if (core != here) homes.push_back(core);
+    homes.push_back(here);
+  }
   workers_.reserve(static_cast<std::size_t>(threads - 1));
   for (int i = 1; i < threads; ++i) {
     std::byte* scratch = allocate_thread_scratch();
     try {
-      workers_.emplace_back([this, i, pin, scratch] {
+      const int core = homes.empty() ? -1 : homes[static_cast<std::size_t>(i - 1)];
+      workers_.emplace_back([this, i, core, scratch] {
         adopt_thread_scratch(scratch);
-        work(i, pin);
+        work(i, core);
       });
     } catch (const std::system_error&) {
       // The system refuses more threads: those we have, down to the caller alone, do the same work.
@@ -198,8 +206,8 @@ void Pool::stop_workers() {
   stop_locked();
 }
 
-void Pool::work(int index, bool pin) {
-  if (pin) pin_to(allowed_cores()[static_cast<std::size_t>(index)]);
+void Pool::work(int index, int core) {
+  if (core >= 0) pin_to(core);
   tls_index = index;
   tls_inside = true;  // a parallel call from a body runs serially
   std::uint32_t seen = generation(word_.load()) - 1;
