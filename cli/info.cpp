@@ -19,9 +19,12 @@ void print(bool as_json) {
     std::cout << document.dump(2) << "\n";
     return;
   }
+  // Everything is asked for before anything is printed: a bad HEDDLE_ISA gives its message alone.
+  const std::string in_use = instruction_set();
+  const int count = threads();
   std::cout << "cpu:      " << cpu_name() << "\nisa:     ";
   for (const std::string& isa : available_instruction_sets()) std::cout << " " << isa;
-  std::cout << " (in use: " << instruction_set() << ")\nthreads:  " << threads() << "\n";
+  std::cout << " (in use: " << in_use << ")\nthreads:  " << count << "\n";
 }
 
 }  // namespace
