@@ -12,6 +12,7 @@ std::vector<double> alibi_slopes(std::int64_t heads) {
   require(heads > 0, "alibi", "heads", "1 or more", static_cast<double>(heads));
   const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(heads)));
   std::vector<double> slopes;
+  slopes.reserve(static_cast<std::size_t>(heads));
   for (std::int64_t h = 0; h < power; ++h)
     slopes.push_back(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(power)));
   for (std::int64_t h = 0; h < heads - power; ++h)
