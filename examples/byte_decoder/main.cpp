@@ -25,7 +25,7 @@ struct Arguments {
   std::string text;
   std::string prompt = "And God said";
   std::string precision = "f32";
-  std::int64_t steps = 500;
+  std::int64_t steps = 1000;
   std::int64_t batch = 16;
   std::int64_t sample = 400;
   std::uint64_t seed = 1;
