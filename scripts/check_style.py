@@ -16,7 +16,7 @@ SIZED = {".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake"}
 # Each pattern is written so that it does not match itself.
 FORBIDDEN = [
     (re.compile(r"(?<![\w.])/(wor[k]|far[m]|roo[t]|hom[e])/"), "a path of one machine"),
-    (re.compile(r"://[^\s)]*(debia[n]|pyp[i]|npmj[s])\b"), "the host of a package registry"),
+    (re.compile(r"://[^\s)]*(debia[n]|pyp[i]|np[m]js)\b"), "the host of a package registry"),
     (re.compile(r"-march=nativ[e]"), "a binary for one machine"),
 ]
 # Documentation may say what not to do.
