@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/memory.h"
 #include "heddle/tape.h"
 #include "nn/attention/scores.h"
 #include "nn/position/alibi.h"
@@ -14,7 +13,6 @@
 #include "nn/require.h"
 #include "ops/copy/copy.h"
 #include "ops/linear/linear.h"
-#include "ops/random/random.h"
 #include "ops/support/check.h"
 #include "ops/view/view.h"
 
@@ -49,52 +47,43 @@ struct Attention::Inputs {
   ops::AttentionOptions options;
 };
 
-Attention::Attention(const AttentionConfig& config, const RandomKey& key, DType dtype,
-                     Device device, std::shared_ptr<const Rotary> rotary)
+Attention::Attention(const AttentionConfig& config, const ParamScope& scope,
+                     std::shared_ptr<const Rotary> rotary)
     : config_(config), rotary_(std::move(rotary)) {
   validate(config);
-  if (dtype != DType::f32 && dtype != DType::f64)
-    fail(ErrorCode::dtype_mismatch, kWhere, "type of the parameters", "f32 or f64",
-         to_string(dtype));
   const auto* const rope = std::get_if<RopePosition>(&config.position);
   expect(rope != nullptr || !rotary_, "argument rotary", "none without position = rope",
          to_string(config.position));
   if (rope != nullptr && !rotary_)
     rotary_ = std::make_shared<const Rotary>(*rope, config.width_of_head());
-  initialise(key, dtype, device);
+  make_parameters(scope);
 }
 
-void Attention::initialise(const RandomKey& key, DType dtype, Device device) {
-  const PurposeScope purpose(Purpose::parameters);
+void Attention::make_parameters(const ParamScope& scope) {
   const AttentionConfig& c = config_;
   const std::int64_t width = c.width, d = c.width_of_head(), s = c.width_of_score();
   const std::int64_t heads = c.heads, groups = c.key_heads();
-  const auto weight = [&](std::uint32_t stream, const Shape& shape, std::int64_t fan_in) {
-    const RandomKey own{key.seed, key.step, key.op + stream};
-    const double deviation = 1 / std::sqrt(static_cast<double>(fan_in));
-    return ops::random_normal(shape, 0, deviation, own, dtype, device);
-  };
-  p_.q = weight(0, {heads * d, width}, width);
-  p_.k = weight(1, {groups * d, width}, width);
-  p_.v = weight(2, {groups * d, width}, width);
-  p_.out = weight(3, {width, heads * d}, heads * d);
+  p_.q = scope.weight("q.weight", {heads * d, width});
+  p_.k = scope.weight("k.weight", {groups * d, width});
+  p_.v = scope.weight("v.weight", {groups * d, width});
+  p_.out = scope.branch_weight("out.weight", {width, heads * d});
   if (c.bias) {
-    p_.q_bias = Tensor::zeros({heads * d}, dtype, device);
-    p_.k_bias = Tensor::zeros({groups * d}, dtype, device);
-    p_.v_bias = Tensor::zeros({groups * d}, dtype, device);
+    p_.q_bias = scope.zeros("q.bias", {heads * d});
+    p_.k_bias = scope.zeros("k.bias", {groups * d});
+    p_.v_bias = scope.zeros("v.bias", {groups * d});
   }
-  if (c.out_bias) p_.out_bias = Tensor::zeros({width}, dtype, device);
-  if (c.score == Score::multiplicative) p_.score = weight(4, {heads, d, d}, d);
-  if (c.score == Score::concat) p_.score = weight(4, {heads, 2 * d}, 2 * d);
+  if (c.out_bias) p_.out_bias = scope.zeros("out.bias", {width});
+  if (c.score == Score::multiplicative)
+    p_.score = scope.weight("score.weight", {heads, d, d}, {d, d});
+  if (c.score == Score::concat) p_.score = scope.weight("score.weight", {heads, 2 * d}, {2 * d, 1});
   if (c.score == Score::additive) {
-    p_.score = weight(4, {heads, s}, s);
-    p_.score_query = weight(5, {heads, s, d}, 2 * d);
-    p_.score_key = weight(6, {groups, s, d}, 2 * d);
+    p_.score = scope.weight("score.weight", {heads, s}, {s, 1});
+    p_.score_query = scope.weight("score.query", {heads, s, d}, {2 * d, s});
+    p_.score_key = scope.weight("score.key", {groups, s, d}, {2 * d, s});
   }
   if (const auto* t5 = std::get_if<T5Position>(&c.position))
-    p_.t5_table = weight(7, {t5->buckets, heads}, width);
-  if (c.sinks) p_.sinks = Tensor::zeros({heads}, dtype, device);
-  for_each_parameter([](std::string_view, Tensor& t) { t.set_requires_grad(true); });
+    p_.t5_table = scope.weight("t5.table", {t5->buckets, heads}, {width, heads});
+  if (c.sinks) p_.sinks = scope.zeros("sinks", {heads});
 }
 
 void Attention::check_call(const Tensor& x, const AttentionCall& call) const {

@@ -10,6 +10,7 @@
 #include "heddle/tensor.h"
 #include "nn/attention/cache.h"
 #include "nn/attention/config.h"
+#include "nn/parameters.h"
 
 namespace heddle::nn {
 
@@ -38,10 +39,9 @@ struct AttentionParameters {
 
 class Attention {
  public:
-  // Weights are normal with variance 1 / inputs, biases and sinks 0; streams key.op to key.op + 15
-  // are used. The layers of a model share their rotary tables by sharing `rotary`.
-  Attention(const AttentionConfig& config, const RandomKey& key, DType dtype = DType::f32,
-            Device device = Device::cpu, std::shared_ptr<const Rotary> rotary = {});
+  // The layers of a model share their rotary tables by sharing `rotary`.
+  Attention(const AttentionConfig& config, const ParamScope& scope,
+            std::shared_ptr<const Rotary> rotary = {});
 
   // x: [B, T, C] -> [B, T, C]. Parameters are f32 beside f32 and bf16, f64 beside f64.
   Tensor forward(const Tensor& x, const AttentionCall& call = {}) const;
@@ -59,7 +59,7 @@ class Attention {
  private:
   struct Inputs;  // of the fused op
 
-  void initialise(const RandomKey& key, DType dtype, Device device);
+  void make_parameters(const ParamScope& scope);
   Inputs inputs(const Tensor& x, const AttentionCall& call) const;
   void project_keys(Inputs& in, const Tensor& source, std::int64_t first) const;
   void check_call(const Tensor& x, const AttentionCall& call) const;

@@ -329,13 +329,13 @@ void check_sentence(const Sentence& s, Counts& counts) {
   if (!complaint.empty()) {
     ++counts.refused;
     EXPECT_NE(complaint.find("expected"), std::string::npos);
-    EXPECT_EQ(refusal([&] { Attention(s.config, {}); }), complaint);
+    EXPECT_EQ(refusal([&] { make_attention(s.config); }), complaint);
     return;
   }
   const book::Facts facts = facts_of(s.mask);
   Values wanted;
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
-    Attention layer(s.config, {}, parameter_type(dtype));
+    Attention layer = make_attention(s.config, parameter_type(dtype));
     const bool positive = wants_positive(s, dtype);
     randomise(layer, dtype, positive);
     if (dtype == DType::f64 || positive) wanted = by_the_book(s, facts, float64(layer), positive);

@@ -89,7 +89,7 @@ TEST(Attention, ListsItsParametersOnce) {
   c.score_width = 3;
   c.position = T5Position{};
   c.sinks = c.bias = c.out_bias = true;
-  Attention layer(c, {1, 0, 0});
+  Attention layer = make_attention(c, {.seed = 1});
   std::map<std::string, Shape> shapes;
   layer.for_each_parameter([&](std::string_view name, Tensor& t) {
     EXPECT_TRUE(shapes.emplace(name, t.shape()).second);
@@ -109,7 +109,7 @@ TEST(Attention, ListsItsParametersOnce) {
                                                {"t5.table", {32, 4}},
                                                {"sinks", {4}}};
   EXPECT_EQ(shapes, wanted);
-  Attention same(c, {1, 0, 0});
+  Attention same = make_attention(c, {.seed = 1});
   EXPECT_EQ(doubles(same.parameters().q), doubles(layer.parameters().q));
   EXPECT_NE(doubles(layer.parameters().k), doubles(layer.parameters().v));
 }
@@ -124,7 +124,7 @@ TEST(Attention, MapsAreThoseOfTheBook) {
     c.look_back = 3;
     c.sinks = true;
     c.position = T5Position{8, 6};
-    Attention layer(c, {}, DType::f64);
+    Attention layer = make_attention(c, DType::f64);
     randomise(layer, DType::f64);
     const book::Parameters p = float64(layer);
     const Tensor x = normal({2, 6, 8}, 1, 1);
@@ -140,10 +140,10 @@ TEST(Attention, MapsAreThoseOfTheBook) {
 TEST(Attention, DropsOnlyWithAKeyAndTheSameForTheSameKey) {
   AttentionConfig c = small();
   c.dropout = 0.5;
-  Attention layer(c, {3, 0, 0});
+  Attention layer = make_attention(c, {.seed = 3});
   AttentionConfig certain = c;
   certain.dropout = 0;
-  const Attention plain(certain, {3, 0, 0});
+  const Attention plain = make_attention(certain, {.seed = 3});
   const Tensor x = normal({2, 40, 8}, 1, 1, DType::f32);
   AttentionCall call;
   EXPECT_EQ(doubles(layer.forward(x)), doubles(plain.forward(x)));
@@ -158,7 +158,7 @@ TEST(Attention, DropsOnlyWithAKeyAndTheSameForTheSameKey) {
 
 TEST(Attention, RefusesCallsThatDoNotFit) {
   AttentionConfig c = small();
-  const Attention layer(c, {});
+  const Attention layer = make_attention(c);
   const Tensor x = Tensor::zeros({2, 3, 8});
   const auto says = [&](const auto& body, const char* text) {
     const std::string message = refusal(body);
@@ -168,11 +168,11 @@ TEST(Attention, RefusesCallsThatDoNotFit) {
   says([&] { layer.forward(x, {.memory = x}); }, "argument memory");
   says([&] { layer.forward(x, {.prefix_lengths = integers({2}, {1, 1})}); }, "prefix = false");
   c.cross = true;
-  const Attention cross(c, {});
+  const Attention cross = make_attention(c);
   says([&] { cross.forward(x); }, "a cache that holds it");
   c.cross = false;
   c.causal = c.prefix = true;
-  const Attention prefix(c, {});
+  const Attention prefix = make_attention(c);
   says([&] { prefix.forward(x); }, "prefix = true");
   KvCache cache(c, {2, 10, 3});
   says(
@@ -192,7 +192,7 @@ TEST(KvCache, RefusesWhatItCannotHold) {
   };
   says([&] { KvCache(c, {1, 4, 1}); }, "earlier tokens would change");
   c.causal = true;
-  const Attention layer(c, {});
+  const Attention layer = make_attention(c);
   const Tensor x = Tensor::zeros({1, 3, 8});
   KvCache cache(c, {1, 4, 1});
   {
@@ -222,7 +222,7 @@ TEST(KvCache, OfAWindowDoesNotGrow) {
   AttentionConfig c = small();
   c.causal = true;
   c.look_back = 5;
-  const Attention layer(c, {2, 0, 0});
+  const Attention layer = make_attention(c, {.seed = 2});
   const NoGrad no_grad;
   KvCache cache(c, {1, 1000000, 4});
   const std::int64_t bytes = cache.bytes();
@@ -242,7 +242,7 @@ struct Measured {
 };
 
 Measured measure(const AttentionConfig& c, DType dtype, Device device, std::int64_t count = 9) {
-  Attention layer(c, {}, parameter_type(dtype), device);
+  Attention layer = make_attention(c, parameter_type(dtype), device);
   Tensor x = Tensor::zeros({2, count, c.width}, dtype, device);
   x.set_requires_grad(true);
   reset_peak_memory(device);
@@ -302,10 +302,10 @@ TEST(Attention, MemoryGrowsLinearly) {
 TEST(Attention, SharesRotaryTablesWithRopeOnly) {
   AttentionConfig c = small();
   const auto rotary = std::make_shared<const Rotary>(RopeOptions{}, 2);
-  EXPECT_NE(refusal([&] { Attention(c, {}, DType::f32, Device::cpu, rotary); }).find("rotary"),
+  EXPECT_NE(refusal([&] { make_attention(c, StoreOptions{}, rotary); }).find("rotary"),
             std::string::npos);
   c.position = RopePosition{};
-  const Attention own(c, {}), shared(c, {}, DType::f32, Device::cpu, rotary);
+  const Attention own = make_attention(c), shared = make_attention(c, StoreOptions{}, rotary);
   const Tensor x = normal({1, 5, 8}, 1, 1, DType::f32);
   EXPECT_EQ(doubles(own.forward(x)), doubles(shared.forward(x)));
 }

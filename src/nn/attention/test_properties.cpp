@@ -76,7 +76,8 @@ void add_mask(AttentionConfig& c) {
 }
 
 struct Layer {
-  Layer(const AttentionConfig& config, DType dtype) : attention(config, {}, parameter_type(dtype)) {
+  Layer(const AttentionConfig& config, DType dtype)
+      : attention(make_attention(config, parameter_type(dtype))) {
     randomise(attention, dtype);
   }
   Attention attention;

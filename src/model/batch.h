@@ -1,0 +1,25 @@
+// What a model is given: a batch of sequences, pairs or images, with what it should say about them.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/tensor.h"
+
+namespace heddle::model {
+
+inline constexpr std::int32_t kIgnore = -100;  // a target that counts for nothing
+
+// Undefined where the task has no use for it. Sequences are padded at their end; what the padding
+// holds does not matter, but it must be a valid token.
+struct Batch {
+  Tensor tokens = {};          // [B, T] i32: what is read
+  Tensor lengths = {};         // [B] i64: tokens of each; undefined: all T
+  Tensor images = {};          // [B, channels, height, width] f32
+  Tensor target_tokens = {};   // translate: [B, U] i32, begin y1 y2 …: what the decoder reads
+  Tensor target_lengths = {};  // [B] i64
+  // i32: [B, T] (language, tag, masked), [B, U] (translate: y1 y2 … end) or [B] (classify).
+  Tensor targets = {};
+  std::int64_t counted = 0;  // targets that are not kIgnore
+};
+
+}  // namespace heddle::model

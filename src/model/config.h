@@ -1,0 +1,107 @@
+// What a model is: one choice per axis, and one place that refuses what makes no sense.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "nn/attention/config.h"
+#include "nn/ffn/moe.h"
+#include "nn/norm/norm.h"
+#include "nn/parameters.h"
+
+namespace heddle::model {
+
+enum class Kind : std::uint8_t {
+  decoder,          // causal Transformer: the next token
+  encoder,          // Transformer that sees both sides: tags, classes, masked tokens
+  encoder_decoder,  // two stacks with cross-attention: sequence to sequence
+  vit,              // encoder over the patches of an image
+  rnn,              // stacked Elman network: the next token
+  birnn,            // forward and backward Elman networks: tags, or the next token of a prefix
+  rnn_seq2seq,      // Elman encoder and decoder with attention
+};
+
+enum class Task : std::uint8_t {
+  language,   // predict the next token
+  tag,        // a label for each token
+  classify,   // a label for the whole
+  masked,     // predict tokens that were hidden
+  translate,  // predict the other sequence
+};
+
+enum class NormPlace : std::uint8_t { pre, post };
+enum class Pooling : std::uint8_t { class_token, mean };
+
+std::string_view to_string(Kind kind);  // as in a recipe: "encoder-decoder"
+std::string_view to_string(Task task);
+std::string_view to_string(NormPlace place);
+std::string_view to_string(Pooling pooling);
+
+// What the data decides. 0 where the model has no use for it.
+struct DataSizes {
+  std::int64_t vocabulary = 0;         // of the tokens it reads
+  std::int64_t target_vocabulary = 0;  // of the tokens it writes, where they are others
+  std::int64_t classes = 0;            // labels of tag and classify
+  std::int64_t context = 0;            // tokens of the longest sequence
+  std::int64_t channels = 0, height = 0, width = 0;  // of images
+};
+
+struct MoeOptions {
+  std::int64_t experts = 8;
+  std::int64_t active = 2;
+  std::optional<double> capacity = {};
+  std::int64_t shared = 0;
+  double balance = 0.01;
+};
+
+struct ModelConfig {
+  Kind kind = Kind::decoder;
+  Task task = Task::language;  // follows from the kind, except for encoder and birnn
+  std::int64_t layers = 0;
+  std::int64_t decoder_layers = 0;  // of the two-stack kinds; 0: like layers
+  std::int64_t width = 0;
+
+  nn::NormKind norm = nn::NormKind::layer;
+  NormPlace norm_place = NormPlace::pre;
+  double norm_epsilon = 1e-5;
+  nn::FfnKind ffn = nn::FfnKind::gelu;  // with moe: of each expert
+  std::int64_t ffn_width = 0;           // 0: 4 · width; swiglu: 8/3 · width, up to a multiple of 8
+  std::optional<MoeOptions> moe = {};
+  nn::AttentionConfig attention = {};  // of self-attention; its width and causal follow from here
+
+  bool bias = true;    // of all products and of layer norm
+  bool tied = false;   // the classifier's weight is the embedding table
+  double dropout = 0;  // of every branch before it joins the residual stream
+  double embedding_dropout = 0;
+  Pooling pooling = Pooling::class_token;  // of classify
+  std::int64_t patch = 0;                  // vit: pixels of a patch's side
+
+  nn::InitRule init = nn::InitRule::fan_in;
+  double init_deviation = 0.02;
+  bool init_branches = true;  // the last product of a branch begins 1 / √(2 · layers) smaller
+
+  DataSizes sizes = {};
+
+  std::int64_t layers_of_decoder() const { return decoder_layers > 0 ? decoder_layers : layers; }
+  std::int64_t width_of_ffn() const;
+  bool recurrent() const {
+    return kind == Kind::rnn || kind == Kind::birnn || kind == Kind::rnn_seq2seq;
+  }
+  bool two_stacks() const { return kind == Kind::encoder_decoder || kind == Kind::rnn_seq2seq; }
+  bool generates() const { return task == Task::language || task == Task::translate; }
+};
+
+// Throws Error naming the key of the recipe, what it may be and what it was. Everything that takes
+// a configuration calls it. `sizes` must be known.
+void validate(const ModelConfig& config);
+
+// The layers' own configurations.
+nn::NormConfig norm_config(const ModelConfig& config);
+nn::FfnConfig ffn_config(const ModelConfig& config);
+nn::MoeConfig moe_config(const ModelConfig& config);  // with config.moe
+nn::AttentionConfig self_attention(const ModelConfig& config, bool causal);
+nn::AttentionConfig cross_attention(const ModelConfig& config);
+nn::InitOptions init_options(const ModelConfig& config);
+
+}  // namespace heddle::model

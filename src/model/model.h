@@ -1,0 +1,76 @@
+// A model of any kind: what training, generation and the tools see of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "heddle/tensor.h"
+#include "model/batch.h"
+#include "model/config.h"
+#include "nn/parameters.h"
+#include "nn/pass.h"
+
+namespace heddle::model {
+
+struct Loss {
+  Tensor total;  // where the backward pass begins: task + auxiliary losses. One number
+  Tensor task;   // mean cross-entropy over the counted targets, in nats
+};
+
+// What generation keeps of a batch of sequences between two calls: keys and values, or hidden
+// states. Made by Model::begin(), used with the model that made it.
+class DecodeState {
+ public:
+  virtual ~DecodeState() = default;
+  // Sequence i goes on as the former sequence rows[i]: beam search. The batch may shrink or grow.
+  virtual void reorder(std::span<const std::int64_t> rows) = 0;
+  virtual std::int64_t position() const = 0;  // of the token to come
+  virtual std::int64_t bytes() const = 0;     // held now
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const ModelConfig& config() const { return config_; }
+  nn::ParameterStore& parameters() { return *parameters_; }
+  const nn::ParameterStore& parameters() const { return *parameters_; }
+
+  virtual Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const = 0;
+
+  // Scores of all labels or tokens, f32 (f64 beside f64): [B, T, V], [B, U, V] or [B, classes].
+  virtual Tensor logits(const Batch& batch, const nn::Pass& pass) const = 0;
+
+  // Generation; Error for kinds that do not generate. `source` holds what translate reads (tokens
+  // and lengths), `sequences` is the size of the batch and `positions` the longest sequence that
+  // will be written or read, prompt included.
+  virtual std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
+                                             std::int64_t positions, const nn::Pass& pass) const;
+  // tokens: [B, n] i32, the next ones of each sequence. Logits after the last: [B, V] f32.
+  virtual Tensor next(DecodeState& state, const Tensor& tokens, const nn::Pass& pass) const;
+
+ protected:
+  Model(ModelConfig config, std::unique_ptr<nn::ParameterStore> parameters)
+      : config_(std::move(config)), parameters_(std::move(parameters)) {}
+
+ private:
+  ModelConfig config_;
+  std::unique_ptr<nn::ParameterStore> parameters_;
+};
+
+// Where parameters come from and on which device they lie; the rules of initialisation follow from
+// the configuration.
+struct BuildOptions {
+  std::uint64_t seed = 0;
+  DType dtype = DType::f32;  // f32, or f64 for proofs
+  Device device = Device::cpu;
+  nn::ParameterSource source = {};
+};
+
+std::unique_ptr<Model> build_model(const ModelConfig& config, const BuildOptions& options = {});
+
+}  // namespace heddle::model

@@ -1,0 +1,50 @@
+// A feed-forward layer of many experts, of which each token uses a few (Shazeer et al. 2017).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "nn/ffn/ffn.h"
+
+namespace heddle::nn {
+
+struct MoeConfig {
+  FfnConfig expert = {};     // each of them
+  std::int64_t experts = 8;  // E
+  std::int64_t active = 2;   // A: experts a token is sent to, by the largest router probabilities
+  // An expert takes at most ⌈capacity · tokens · A / E⌉ tokens, the first that ask; for others its
+  // share is lost. Absent: no token is dropped.
+  std::optional<double> capacity = {};
+  std::int64_t shared = 0;  // experts that every token uses besides, without router
+  double balance = 0.01;    // weight of the load-balancing loss; 0: none
+};
+
+// Throws Error naming the key.
+void validate(const MoeConfig& config);
+
+struct MoeResult {
+  Tensor y;  // like x
+  // balance · E · Σ_e (share of the tokens' choices that fell on e) · (mean router probability of
+  // e), as in Fedus et al. 2021: balance when all experts are used alike. One number; undefined
+  // when the weight is 0.
+  Tensor balance;
+  std::vector<std::int64_t> load;  // tokens that each expert took; empty on the meta device
+};
+
+class MixtureOfExperts {
+ public:
+  // "router.weight" [E, C], "experts.<e>.…", "shared.<s>.…"
+  MixtureOfExperts(const MoeConfig& config, const ParamScope& scope);
+
+  // x: [..., C]. y = Σ over the chosen experts of p_e / Σ p · expert_e(x), + shared experts. On the
+  // meta device every expert is taken to get the same number of tokens.
+  MoeResult forward(const Tensor& x) const;
+
+ private:
+  MoeConfig config_;
+  Tensor router_;
+  std::vector<FeedForward> experts_, shared_;
+};
+
+}  // namespace heddle::nn

@@ -1,0 +1,110 @@
+#include "nn/parameters.h"
+
+#include <cmath>
+#include <utility>
+
+#include "heddle/memory.h"
+#include "heddle/random.h"
+#include "ops/copy/copy.h"
+#include "ops/random/random.h"
+
+namespace heddle::nn {
+
+namespace {
+
+// FNV-1a. Two names that meet in one stream would begin alike, which does no harm.
+std::uint32_t stream_of(std::string_view name) {
+  std::uint32_t hash = 2166136261u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+}  // namespace
+
+ParameterStore::ParameterStore(const StoreOptions& options) : options_(options) {
+  if (options.dtype != DType::f32 && options.dtype != DType::f64)
+    fail(ErrorCode::dtype_mismatch, "parameters", "type of the parameters", "f32 or f64",
+         to_string(options.dtype));
+}
+
+ParamScope ParameterStore::root() { return {*this, ""}; }
+
+std::int64_t ParameterStore::count() const {
+  std::int64_t sum = 0;
+  for (const Parameter& p : all_) sum += p.tensor.elements();
+  return sum;
+}
+
+Tensor ParameterStore::add(const std::string& name, const Shape& shape,
+                           const std::function<Tensor()>& initial) {
+  for (const Parameter& p : all_)
+    if (p.name == name)
+      fail(ErrorCode::invalid_argument, "parameters", "name " + name, "new names",
+           "one that is taken");
+  const PurposeScope purpose(Purpose::parameters);
+  Tensor tensor = options_.source ? options_.source(name, shape) : Tensor();
+  if (!tensor.defined()) {
+    tensor = initial();
+  } else {
+    if (tensor.shape() != shape)
+      fail(ErrorCode::shape_mismatch, "parameters", "tensor " + name, to_string(shape),
+           to_string(tensor.shape()));
+    tensor = tensor.dtype() == options_.dtype ? tensor.detach() : ops::cast(tensor, options_.dtype);
+  }
+  tensor.set_requires_grad(true);
+  all_.push_back({name, tensor});
+  return tensor;
+}
+
+ParamScope ParamScope::operator/(std::string_view name) const { return {*store_, full(name)}; }
+
+std::string ParamScope::full(std::string_view name) const {
+  return prefix_.empty() ? std::string(name) : prefix_ + "." + std::string(name);
+}
+
+Tensor ParamScope::random(std::string_view name, const Shape& shape, InitRule rule,
+                          double amount) const {
+  const std::string path = full(name);
+  return store_->add(path, shape, [&] {
+    const RandomKey key{seed(), 0, stream_of(path)};
+    if (rule == InitRule::xavier)
+      return ops::random_uniform(shape, -amount, amount, key, dtype(), device());
+    return ops::random_normal(shape, 0, amount, key, dtype(), device());
+  });
+}
+
+Tensor ParamScope::product(std::string_view name, const Shape& shape, const Fans& fans,
+                           double gain) const {
+  const InitOptions& init = store_->options().init;
+  const auto in = static_cast<double>(fans.inputs), out = static_cast<double>(fans.outputs);
+  double amount = init.deviation;
+  if (init.rule == InitRule::fan_in) amount = 1 / std::sqrt(in);
+  if (init.rule == InitRule::xavier) amount = std::sqrt(6 / (in + out));
+  return random(name, shape, init.rule, gain * amount);
+}
+
+Tensor ParamScope::weight(std::string_view name, const Shape& shape, const Fans& fans) const {
+  return product(name, shape, fans, 1);
+}
+
+Tensor ParamScope::weight(std::string_view name, const Shape& shape) const {
+  return product(name, shape, {shape[1], shape[0]}, 1);
+}
+
+Tensor ParamScope::branch_weight(std::string_view name, const Shape& shape) const {
+  return product(name, shape, {shape[1], shape[0]}, store_->options().init.branch_gain);
+}
+
+Tensor ParamScope::table(std::string_view name, const Shape& shape) const {
+  const InitOptions& init = store_->options().init;
+  const double width = static_cast<double>(shape[1]);
+  return random(name, shape, InitRule::normal,
+                init.rule == InitRule::normal ? init.deviation : 1 / std::sqrt(width));
+}
+
+Tensor ParamScope::constant(std::string_view name, const Shape& shape, double value) const {
+  return store_->add(full(name), shape,
+                     [&] { return Tensor::full(shape, value, dtype(), device()); });
+}
+
+}  // namespace heddle::nn

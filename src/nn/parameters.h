@@ -1,0 +1,115 @@
+// The parameters of a model: made or loaded by name, in one place.
+//
+//   ParameterStore store({.seed = 1});
+//   Norm norm(config, store.root() / "norm");     // asks its scope for "norm.weight"
+//   for (Parameter& p : store.all()) ...          // in the order in which they were asked for
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/tensor.h"
+
+namespace heddle::nn {
+
+// How weights of matrix products and tables begin; biases begin at 0, gains at 1.
+enum class InitRule : std::uint8_t {
+  fan_in,  // normal, variance 1 / inputs
+  normal,  // normal, the given deviation
+  xavier,  // uniform in ±√(6 / (inputs + outputs))
+};
+
+struct InitOptions {
+  InitRule rule = InitRule::fan_in;
+  double deviation = 0.02;  // of InitRule::normal, and of embedding tables under it
+  // Of the last product of each branch that joins the residual stream, so that the sum of many
+  // branches does not grow with the depth: GPT-2 takes 1 / √(2 · layers).
+  double branch_gain = 1;
+};
+
+// Says what a parameter begins with: a value by name that is already known (of this shape and of a
+// floating-point type), or an undefined tensor for the initial values of the rule.
+using ParameterSource = std::function<Tensor(const std::string& name, const Shape& shape)>;
+
+struct StoreOptions {
+  std::uint64_t seed = 0;
+  InitOptions init = {};
+  DType dtype = DType::f32;  // f32, or f64 for proofs
+  Device device = Device::cpu;
+  ParameterSource source = {};
+};
+
+struct Parameter {
+  std::string name;
+  Tensor tensor;  // shares its storage with the layer's
+};
+
+// Of a product: `inputs` terms are summed for each result, `outputs` results use an input.
+struct Fans {
+  std::int64_t inputs = 1;
+  std::int64_t outputs = 1;
+};
+
+class ParamScope;
+
+class ParameterStore {
+ public:
+  explicit ParameterStore(const StoreOptions& options);  // throws Error unless f32 or f64
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
+
+  ParamScope root();
+
+  std::vector<Parameter>& all() { return all_; }
+  const std::vector<Parameter>& all() const { return all_; }
+  std::int64_t count() const;  // of all elements
+  const StoreOptions& options() const { return options_; }
+
+ private:
+  friend class ParamScope;
+  Tensor add(const std::string& name, const Shape& shape, const std::function<Tensor()>& initial);
+
+  StoreOptions options_;
+  std::vector<Parameter> all_;
+};
+
+// A place in the tree of names. The random numbers of a parameter depend on the seed and on its
+// full name alone: two variants of a model begin with the same values wherever they have the same
+// parameters.
+class ParamScope {
+ public:
+  ParamScope(ParameterStore& store, std::string prefix)
+      : store_(&store), prefix_(std::move(prefix)) {}
+
+  ParamScope operator/(std::string_view name) const;
+  ParamScope operator/(std::int64_t index) const { return *this / std::to_string(index); }
+
+  Tensor weight(std::string_view name, const Shape& shape, const Fans& fans) const;
+  // A weight [outputs, inputs].
+  Tensor weight(std::string_view name, const Shape& shape) const;
+  // The same for the last product of a residual branch.
+  Tensor branch_weight(std::string_view name, const Shape& shape) const;
+  // A table of vectors [rows, width] that are looked up: normal, the deviation of the rule, or
+  // 1 / √width under the others.
+  Tensor table(std::string_view name, const Shape& shape) const;
+  Tensor constant(std::string_view name, const Shape& shape, double value) const;
+  Tensor zeros(std::string_view name, const Shape& shape) const { return constant(name, shape, 0); }
+
+  DType dtype() const { return store_->options().dtype; }
+  Device device() const { return store_->options().device; }
+  std::uint64_t seed() const { return store_->options().seed; }
+
+ private:
+  std::string full(std::string_view name) const;
+  Tensor product(std::string_view name, const Shape& shape, const Fans& fans, double gain) const;
+  Tensor random(std::string_view name, const Shape& shape, InitRule rule, double amount) const;
+
+  ParameterStore* store_;
+  std::string prefix_;
+};
+
+}  // namespace heddle::nn
