@@ -1,6 +1,7 @@
 # The library: everything under src/ except tests. It needs Highway's headers to build and nothing
 # but threads to link.
 find_package(hwy REQUIRED)  # package libhwy-dev
+find_package(nlohmann_json REQUIRED)  # headers only, like Highway
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
 list(FILTER sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
@@ -47,7 +48,8 @@ target_include_directories(heddle
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     # Generated headers of ops forward to src/ops in the tree, for this project alone.
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
-target_link_libraries(heddle PUBLIC Threads::Threads)
+target_link_libraries(heddle PUBLIC Threads::Threads
+  PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 set(HEDDLE_ISA_TARGETS "")
 foreach(isa IN LISTS HEDDLE_ISAS)
