@@ -1,0 +1,112 @@
+// How text, labels and images become numbers, and back: all that generate, translate, tag and
+// classify need beside the model. It never changes once it is made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "heddle/tensor.h"
+#include "model/batch.h"
+#include "model/config.h"
+#include "text/tokenizer.h"
+
+namespace heddle::io {
+struct Image;
+}
+
+namespace heddle::data {
+
+// Pixels x in [0, 1] are given to the model as (x - mean) / deviation, channel by channel.
+struct ImageFacts {
+  std::int64_t channels = 0, height = 0, width = 0;
+  std::vector<float> mean = {};
+  std::vector<float> deviation = {};
+};
+
+// What a codec is made of.
+struct CodecParts {
+  model::Task task = model::Task::language;
+  std::shared_ptr<const text::Tokenizer> source = {};  // none for images
+  std::shared_ptr<const text::Tokenizer> target = {};  // translate, where it is another one
+  std::vector<std::string> labels = {};                // of tag and classify
+  std::optional<ImageFacts> image = {};
+  std::int64_t length = 0;   // tokens of a text or of one side, without the end token
+  bool word_shapes = false;  // tag: see text of unknown words in DataConfig
+  // Whether "</s>" in a text is the end token or four characters: so for tokenizers that came from
+  // a file, where texts may be marked up with them, and not for those that were trained here.
+  text::SpecialsInText specials = text::SpecialsInText::plain;
+};
+
+// The tokens of words: those of word i begin at first[i], where its tag is.
+struct EncodedWords {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int64_t> first;
+};
+
+class Codec {
+ public:
+  // Throws Error where the task lacks something: a tokenizer without <s> and </s> for translate,
+  // without <mask> for masked.
+  explicit Codec(CodecParts parts);
+
+  // A tokenizer on its own, as of a pretrained language model.
+  static std::shared_ptr<const Codec> for_language(std::shared_ptr<const text::Tokenizer> tokenizer,
+                                                   std::int64_t context);
+
+  model::Task task() const { return parts_.task; }
+  model::DataSizes sizes() const;
+  std::int64_t max_tokens() const { return parts_.length; }  // of encode_source() without the end
+
+  // Error for images. Where both sides share one, target() is source().
+  const text::Tokenizer& source() const;
+  const text::Tokenizer& target() const;
+  const std::optional<ImageFacts>& image() const { return parts_.image; }
+
+  const std::vector<std::string>& labels() const { return parts_.labels; }
+  const std::string& label(std::int64_t id) const;  // Error when out of range
+  std::optional<std::int32_t> label_id(std::string_view label) const;
+
+  std::int32_t begin() const;       // of target sequences: translate only, else Error
+  std::int32_t end() const;         // of both sides' own tokenizers: translate only, else Error
+  std::int32_t source_end() const;  // the same of the source's tokenizer
+  std::int32_t mask() const;        // masked only, else Error
+  std::int32_t padding() const;     // what fills up the source side: any valid token
+
+  // What the model reads for a text: its tokens; for translate with the end token behind them.
+  std::vector<std::int32_t> encode_source(std::string_view text) const;
+  std::vector<std::int32_t> encode_target(std::string_view text) const;  // without begin and end
+  // The words of a sentence, for tag. A word must not be empty.
+  EncodedWords encode_words(std::span<const std::string_view> words) const;
+
+  std::string decode_source(std::span<const std::int32_t> ids) const;
+  // What the model wrote, up to the first end token (translate), without special tokens.
+  std::string decode_target(std::span<const std::int32_t> ids) const;
+
+  // f32 [channels, height, width], normalised; Error when the image has another size.
+  Tensor encode_image(const io::Image& image) const;
+
+  // Sequences of different lengths as tokens and lengths of a batch, padded; targets are undefined.
+  model::Batch batch_of(std::span<const std::vector<std::int32_t>> sequences) const;
+  model::Batch batch_of_images(std::span<const io::Image> images) const;
+
+  // In a run's directory: tokenizer.json, target_tokenizer.json where there is one, and codec.json
+  // with the rest. The directory must exist.
+  void save(const std::string& directory) const;
+  static std::shared_ptr<const Codec> load(const std::string& directory);
+  static bool exists(const std::string& directory);  // whether there is a codec.json
+
+ private:
+  void encode_word(std::string_view word, std::vector<std::int32_t>& tokens) const;
+
+  CodecParts parts_;
+  std::unordered_map<std::string, std::int32_t> label_ids_;
+  std::optional<std::int32_t> mask_;
+};
+
+}  // namespace heddle::data
