@@ -71,6 +71,7 @@ class Tokenizer {
   std::optional<std::int32_t> begin() const { return begin_; }      // <s>
   std::optional<std::int32_t> end() const { return end_; }          // </s>
   std::optional<std::int32_t> unknown() const { return unknown_; }  // <unk>
+  std::optional<std::int32_t> mask() const { return mask_; }        // <mask>
 
   // "char", "byte", "word" or "bpe".
   virtual std::string_view kind() const = 0;
@@ -113,7 +114,7 @@ class Tokenizer {
   std::array<Group, 2> groups_;
   std::vector<bool> special_;
   std::string separator_;  // between tokens in decoded text
-  std::optional<std::int32_t> pad_, begin_, end_, unknown_;
+  std::optional<std::int32_t> pad_, begin_, end_, unknown_, mask_;
 };
 
 }  // namespace heddle::text

@@ -34,6 +34,7 @@ struct SpecialTokens {
   bool begin = false;    // <s>
   bool end = false;      // </s>
   bool unknown = false;  // <unk>
+  bool mask = false;     // <mask>
 };
 
 struct TrainingProgress {
