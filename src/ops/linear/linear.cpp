@@ -129,24 +129,11 @@ Tensor weight_gradient(const Tensor& dsum, const Tensor& input, DType dtype) {
   const std::int64_t step = dtype == DType::bf16 ? s.rows : std::min(s.rows, kGradientRows);
   Tensor packed = packed_workspace(x.dtype(), step, s.k, x);
   if (!launch(dw, {s.flops(), bytes_of(dsum) + bytes_of(x) + bytes_of(dw)})) return dw;
-  const auto& product = kernels<cpu::ProductKernels>();
-  cpu::GemmJob job;
-  job.m = s.n;
-  job.n = s.k;
-  job.c = dw.mutable_raw();
-  job.c_dtype = dtype;
-  job.c_row_stride = s.k;
   std::int64_t begin = 0;
   do {  // also without any row: then dW is zero
     const std::int64_t end = std::min(begin + step, s.rows);
-    const Tensor rows = views::slice(x, 0, begin, end);
-    const Tensor columns = views::transpose(views::slice(dsum, 0, begin, end), 0, 1);  // [N, rows]
-    job.k = end - begin;
-    job.a = matrix_of(columns);
-    product.pack_b(x.dtype(), job.k, s.k, matrix_of(rows), packed.mutable_raw());
-    job.packed_b = packed.raw();
-    job.epilogue.accumulate = begin > 0;
-    product.run(x.dtype(), job);
+    transposed_product(views::slice(dsum, 0, begin, end), views::slice(x, 0, begin, end), packed,
+                       dw, begin > 0);
     begin = end;
   } while (begin < s.rows);
   return dw;

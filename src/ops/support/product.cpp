@@ -93,6 +93,23 @@ Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Ten
   return Tensor::empty({count, static_cast<std::int64_t>(bytes)}, DType::u8, like.device());
 }
 
+void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor& c, bool add) {
+  const auto& product = cpu::kernels<cpu::ProductKernels>();
+  const Tensor columns = views::transpose(a, 0, 1);  // [N, rows]
+  cpu::GemmJob job;
+  job.m = a.size(1);
+  job.n = b.size(1);
+  job.k = b.size(0);
+  job.a = matrix_of(columns);
+  product.pack_b(b.dtype(), job.k, job.n, matrix_of(b), packed.mutable_raw());
+  job.packed_b = packed.raw();
+  job.c = c.mutable_raw();
+  job.c_dtype = c.dtype();
+  job.c_row_stride = job.n;
+  job.epilogue.accumulate = add;
+  product.run(b.dtype(), job);
+}
+
 Tensor packed_weight(const Tensor& b, DType operand) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

@@ -32,6 +32,10 @@ Tensor as_matrix(const Tensor& x, std::int64_t rows, std::int64_t width);
 Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,
                         std::int64_t count = 1);
 
+// c = aᵀ · b, or c += aᵀ · b: the gradient of a weight from rows of its results and inputs.
+// a: [rows, N], b: [rows, K], c: [N, K]; `packed` has room for b, packed in its own type.
+void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor& c, bool add);
+
 // b, a weight [K, N] in any layout (usually a transposed view), packed for products with operands
 // of type `operand`. It is packed once for each version of b's storage and lives as long as that
 // storage; a new version is packed into the same memory. One entry is kept for each view, operand
