@@ -1,5 +1,6 @@
 #include "io/json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -47,6 +48,9 @@ class Builder {
       : text_(text), where_(where), limits_(limits), seen_(text.data()) {}
 
   Value build() {
+    // No JSON text has one, and the parser would take it for the end of the text.
+    if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
+      refuse(nul, "a NUL byte");
     const Cursor begin(text_.data(), &seen_);
     const Cursor end(text_.data() + text_.size(), &seen_);
     Value::sax_parse(begin, end, this);
@@ -132,6 +136,14 @@ class Builder {
   Value* member_ = nullptr;   // of the innermost object: where its next value goes
 };
 
+// A key as part of a path: as it is, unless it would do harm in a message.
+std::string path_part(std::string_view key) {
+  const bool harmless = !key.empty() && key.size() <= 100 && std::ranges::all_of(key, [](char c) {
+    return c > ' ' && c < 0x7f && c != '"';
+  });
+  return harmless ? std::string(key) : shown(key);
+}
+
 std::string described(const Value& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";
@@ -183,7 +195,7 @@ bool Json::has(std::string_view key) const {
 Json Json::at(std::string_view key) const {
   if (!is_object()) refuse("an object");
   const auto found = value_->find(key);
-  const std::string path = (path_.empty() ? "" : path_ + ".") + std::string(key);
+  const std::string path = (path_.empty() ? "" : path_ + ".") + path_part(key);
   if (found == value_->end()) {
     const std::string near = nearest_name(key, keys());
     fail_io(*file_, "key " + path + " is missing", {},

@@ -74,6 +74,7 @@ TEST(Json, SyntaxErrorsNameLineAndColumn) {
   expect_refusal([] { Json::parse("1 2", "f"); }, {"f:1:3: "});
   expect_refusal([] { Json::parse("[1e999]", "f"); }, {"f:1:", "number overflow"});
   expect_refusal([] { Json::parse("[\"\xff\"]", "f"); }, {"f:1:3: ", "UTF-8", "\\xff"});
+  expect_refusal([] { Json::parse(std::string("{}\0 garbage", 11), "f"); }, {"f:1:3: ", "NUL"});
   expect_refusal([] { Json::parse("[NaN]", "f"); }, {"f:1:2: "});
   const std::string long_token = "[\"" + std::string(1 << 20, 'x');
   EXPECT_LT(refusal([&] { Json::parse(long_token, "f"); }).size(), 500u);
