@@ -74,6 +74,9 @@ struct ModelConfig {
   bool tied = false;   // the classifier's weight is the embedding table
   double dropout = 0;  // of every branch before it joins the residual stream
   double embedding_dropout = 0;
+  // Embeddings times √width, as in the first Transformer, where sine waves of size 1 are added to
+  // them. Absent: exactly with sinusoidal positions.
+  std::optional<bool> scale_embedding = {};
   Pooling pooling = Pooling::class_token;  // of classify
   std::int64_t patch = 0;                  // vit: pixels of a patch's side
 
@@ -85,6 +88,14 @@ struct ModelConfig {
 
   std::int64_t layers_of_decoder() const { return decoder_layers > 0 ? decoder_layers : layers; }
   std::int64_t width_of_ffn() const;
+  bool scales_embedding() const {
+    return scale_embedding.value_or(
+        std::holds_alternative<nn::SinusoidalPosition>(attention.position));
+  }
+  bool has_class_token() const { return task == Task::classify && pooling == Pooling::class_token; }
+  std::int64_t vocabulary_of_target() const {
+    return sizes.target_vocabulary > 0 ? sizes.target_vocabulary : sizes.vocabulary;
+  }
   bool recurrent() const {
     return kind == Kind::rnn || kind == Kind::birnn || kind == Kind::rnn_seq2seq;
   }
@@ -95,6 +106,9 @@ struct ModelConfig {
 // Throws Error naming the key of the recipe, what it may be and what it was. Everything that takes
 // a configuration calls it. `sizes` must be known.
 void validate(const ModelConfig& config);
+
+// Vectors of the longest sequence a Transformer sees: tokens or patches, and the class token.
+std::int64_t positions_of(const ModelConfig& config);
 
 // The layers' own configurations.
 nn::NormConfig norm_config(const ModelConfig& config);

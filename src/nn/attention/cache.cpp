@@ -5,6 +5,7 @@
 
 #include "autograd/record.h"
 #include "nn/require.h"
+#include "nn/select_rows.h"
 #include "ops/copy/copy.h"
 #include "ops/support/check.h"
 
@@ -115,6 +116,13 @@ void KvCache::clear() {
   stored_ = next_ = 0;
   documents_ = {};
   if (capacity_ == 0) k_ = v_ = {};
+}
+
+void KvCache::reorder(std::span<const std::int64_t> rows) {
+  require(!rows.empty(), kWhere, "rows", "1 or more", 0);
+  for (Tensor* buffer : {&k_, &v_, &documents_})
+    if (buffer->defined()) *buffer = select_rows(*buffer, rows);
+  size_.batch = static_cast<std::int64_t>(rows.size());
 }
 
 std::int64_t KvCache::bytes() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "heddle/tensor.h"
 #include "nn/attention/config.h"
@@ -31,6 +32,9 @@ class KvCache {
   // For cross-attention: all keys and values at once.
   void hold(const Tensor& k, const Tensor& v, const Tensor& documents = {});
   void clear();
+  // Sequence i goes on as the former sequence rows[i]; the batch becomes as large as there are
+  // rows. Throws Error for a row that is not there.
+  void reorder(std::span<const std::int64_t> rows);
 
   bool empty() const { return next_ == 0; }
   std::int64_t next_position() const { return next_; }             // of the token to come

@@ -1,0 +1,40 @@
+#include <utility>
+
+#include "model/kinds.h"
+#include "model/model.h"
+
+namespace heddle::model {
+
+std::unique_ptr<DecodeState> Model::begin(const Batch&, std::int64_t, std::int64_t,
+                                          const nn::Pass&) const {
+  fail(ErrorCode::unsupported, to_string(config_.kind), "generation", "a model that writes tokens",
+       "task " + std::string(to_string(config_.task)));
+}
+
+Tensor Model::next(DecodeState&, const Tensor&, const nn::Pass&) const {
+  fail(ErrorCode::unsupported, to_string(config_.kind), "generation", "a model that writes tokens",
+       "task " + std::string(to_string(config_.task)));
+}
+
+std::unique_ptr<Model> build_model(const ModelConfig& config, const BuildOptions& options) {
+  validate(config);
+  nn::StoreOptions store;
+  store.seed = options.seed;
+  store.init = init_options(config);
+  store.dtype = options.dtype;
+  store.device = options.device;
+  store.source = options.source;
+  auto parameters = std::make_unique<nn::ParameterStore>(store);
+  switch (config.kind) {
+    case Kind::decoder: return make_decoder(config, std::move(parameters));
+    case Kind::encoder: return make_encoder(config, std::move(parameters));
+    case Kind::encoder_decoder: return make_encoder_decoder(config, std::move(parameters));
+    case Kind::vit: return make_vit(config, std::move(parameters));
+    case Kind::rnn: return make_rnn(config, std::move(parameters));
+    case Kind::birnn: return make_birnn(config, std::move(parameters));
+    case Kind::rnn_seq2seq: return make_rnn_seq2seq(config, std::move(parameters));
+  }
+  fail(ErrorCode::invalid_argument, "model", "kind", "a known kind");
+}
+
+}  // namespace heddle::model

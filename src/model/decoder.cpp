@@ -1,0 +1,87 @@
+// The decoder: a causal Transformer that predicts the next token (GPT, Llama).
+#include <algorithm>
+#include <utility>
+
+#include "heddle/tape.h"
+#include "model/head.h"
+#include "model/kinds.h"
+#include "model/stack.h"
+#include "model/tokens.h"
+#include "ops/view/view.h"
+
+namespace heddle::model {
+
+namespace {
+
+// With look_back a cache has room for the window and one block of new tokens.
+constexpr std::int64_t kPromptBlock = 256;
+
+struct DecoderState final : DecodeState {
+  StackCache cache;
+
+  void reorder(std::span<const std::int64_t> rows) override { cache.reorder(rows); }
+  std::int64_t position() const override { return cache.position(); }
+  std::int64_t bytes() const override { return cache.bytes(); }
+};
+
+class Decoder final : public Model {
+ public:
+  Decoder(const ModelConfig& config, Parameters parameters)
+      : Model(config, std::move(parameters)),
+        input_(config, config.sizes.vocabulary, this->parameters().root()),
+        stack_(config, {.layers = config.layers, .causal = true}, this->parameters().root()),
+        head_(token_head(config, config.sizes.vocabulary, input_.table(),
+                         this->parameters().root())) {}
+
+  Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const override {
+    std::vector<Tensor> balance;
+    const Tensor x = hidden(batch, pass, balance);
+    return head_.loss(x, batch.targets, label_smoothing, balance);
+  }
+
+  Tensor logits(const Batch& batch, const nn::Pass& pass) const override {
+    std::vector<Tensor> balance;
+    return head_.logits(hidden(batch, pass, balance));
+  }
+
+  std::unique_ptr<DecodeState> begin(const Batch&, std::int64_t sequences, std::int64_t positions,
+                                     const nn::Pass& pass) const override {
+    auto state = std::make_unique<DecoderState>();
+    const nn::CacheSize size{sequences, positions, std::min(positions, kPromptBlock)};
+    state->cache = stack_.make_cache(size, pass.precision, parameters().options().device);
+    return state;
+  }
+
+  Tensor next(DecodeState& state, const Tensor& tokens, const nn::Pass& pass) const override {
+    const NoGrad no_grad;
+    StackCache& cache = dynamic_cast<DecoderState&>(state).cache;
+    Tensor x;
+    for (std::int64_t done = 0; done < tokens.size(1); done += kPromptBlock) {
+      const std::int64_t end = std::min(done + kPromptBlock, tokens.size(1));
+      const Tensor block = ops::slice(tokens, 1, done, end);
+      x = input_.forward(block, cache.position(), pass);
+      x = stack_.forward_cached(x, {}, pass, cache);
+    }
+    const std::int64_t last = x.size(1) - 1;
+    return head_.logits(ops::reshape(ops::slice(x, 1, last, last + 1), {x.size(0), x.size(2)}));
+  }
+
+ private:
+  Tensor hidden(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+    StackCall call;
+    call.lengths = batch.lengths;
+    return stack_.forward(input_.forward(batch.tokens, 0, pass), call, pass, balance);
+  }
+
+  TokenInput input_;
+  Stack stack_;
+  Head head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_decoder(const ModelConfig& config, Parameters parameters) {
+  return std::make_unique<Decoder>(config, std::move(parameters));
+}
+
+}  // namespace heddle::model

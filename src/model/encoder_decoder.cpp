@@ -1,0 +1,123 @@
+// The encoder–decoder (Vaswani et al. 2017): one stack reads, the other writes and looks at what
+// was read through cross-attention. Trained with the right answer as the decoder's input.
+#include <string>
+#include <utility>
+
+#include "heddle/tape.h"
+#include "model/head.h"
+#include "model/kinds.h"
+#include "model/stack.h"
+#include "model/tokens.h"
+#include "nn/select_rows.h"
+#include "ops/view/view.h"
+
+namespace heddle::model {
+
+namespace {
+
+struct PairState final : DecodeState {
+  StackCache cache;
+  StackCall call;  // the memory, until the caches hold its keys and values, and its lengths
+
+  void reorder(std::span<const std::int64_t> rows) override {
+    cache.reorder(rows);
+    for (Tensor* t : {&call.memory, &call.memory_lengths})
+      if (t->defined()) *t = nn::select_rows(*t, rows);
+  }
+  std::int64_t position() const override { return cache.position(); }
+  std::int64_t bytes() const override { return cache.bytes(); }
+};
+
+class EncoderDecoder final : public Model {
+ public:
+  EncoderDecoder(const ModelConfig& config, Parameters parameters)
+      : Model(config, std::move(parameters)),
+        source_(config, config.sizes.vocabulary, scope("encoder")),
+        encoder_(config, {.layers = config.layers}, scope("encoder")),
+        target_(config, config.vocabulary_of_target(), scope("decoder"), shared_table(config)),
+        decoder_(config,
+                 {.layers = config.layers_of_decoder(),
+                  .causal = true,
+                  .cross = true,
+                  .first_layer = nn::kSecondStack},
+                 scope("decoder")),
+        head_(token_head(config, config.vocabulary_of_target(), target_.table(),
+                         this->parameters().root())) {}
+
+  Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const override {
+    std::vector<Tensor> balance;
+    const Tensor x = hidden(batch, pass, balance);
+    return head_.loss(x, batch.targets, label_smoothing, balance);
+  }
+
+  Tensor logits(const Batch& batch, const nn::Pass& pass) const override {
+    std::vector<Tensor> balance;
+    return head_.logits(hidden(batch, pass, balance));
+  }
+
+  std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
+                                     std::int64_t positions, const nn::Pass& pass) const override {
+    if (!source.tokens.defined() || source.tokens.size(0) != sequences)
+      fail(ErrorCode::invalid_argument, "encoder-decoder", "source",
+           std::to_string(sequences) + " sequences", source.tokens.describe());
+    const NoGrad no_grad;
+    auto state = std::make_unique<PairState>();
+    std::vector<Tensor> balance;
+    state->call = read(source, pass, balance);
+    state->cache = decoder_.make_cache({sequences, positions, positions}, pass.precision,
+                                       parameters().options().device);
+    return state;
+  }
+
+  Tensor next(DecodeState& state, const Tensor& tokens, const nn::Pass& pass) const override {
+    const NoGrad no_grad;
+    auto& own = dynamic_cast<PairState&>(state);
+    Tensor x = target_.forward(tokens, own.cache.position(), writing(pass));
+    x = decoder_.forward_cached(x, own.call, pass, own.cache);
+    own.call.memory = {};
+    const std::int64_t last = x.size(1) - 1;
+    return head_.logits(ops::reshape(ops::slice(x, 1, last, last + 1), {x.size(0), x.size(2)}));
+  }
+
+ private:
+  nn::ParamScope scope(std::string_view name) { return parameters().root() / name; }
+
+  // One table for both languages and the classifier where there is one vocabulary.
+  Tensor shared_table(const ModelConfig& config) const {
+    return config.tied && config.sizes.target_vocabulary == 0 ? source_.table() : Tensor();
+  }
+
+  // The decoder's embeddings drop by a stream of their own.
+  static nn::Pass writing(const nn::Pass& pass) { return pass.layer(nn::kSecondStack - 1); }
+
+  StackCall read(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+    StackCall call;
+    call.lengths = batch.lengths;
+    StackCall out;
+    out.memory = encoder_.forward(source_.forward(batch.tokens, 0, pass), call, pass, balance);
+    out.memory_lengths = batch.lengths;
+    return out;
+  }
+
+  // [B, U, C]
+  Tensor hidden(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+    StackCall call = read(batch, pass, balance);
+    call.lengths = batch.target_lengths;
+    const Tensor x = target_.forward(batch.target_tokens, 0, writing(pass));
+    return decoder_.forward(x, call, pass, balance);
+  }
+
+  TokenInput source_;
+  Stack encoder_;
+  TokenInput target_;
+  Stack decoder_;
+  Head head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_encoder_decoder(const ModelConfig& config, Parameters parameters) {
+  return std::make_unique<EncoderDecoder>(config, std::move(parameters));
+}
+
+}  // namespace heddle::model

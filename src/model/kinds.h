@@ -1,0 +1,23 @@
+// One maker per kind of model; build_model() chooses. Each has its file.
+#pragma once
+
+#include <memory>
+
+#include "model/model.h"
+
+namespace heddle::model {
+
+using Parameters = std::unique_ptr<nn::ParameterStore>;
+
+std::unique_ptr<Model> make_decoder(const ModelConfig& config, Parameters parameters);
+std::unique_ptr<Model> make_encoder(const ModelConfig& config, Parameters parameters);
+std::unique_ptr<Model> make_encoder_decoder(const ModelConfig& config, Parameters parameters);
+std::unique_ptr<Model> make_vit(const ModelConfig& config, Parameters parameters);
+std::unique_ptr<Model> make_rnn(const ModelConfig& config, Parameters parameters);
+std::unique_ptr<Model> make_birnn(const ModelConfig& config, Parameters parameters);
+std::unique_ptr<Model> make_rnn_seq2seq(const ModelConfig& config, Parameters parameters);
+
+// What the recurrent kinds ask of a configuration; part of validate().
+void validate_recurrent(const ModelConfig& config);
+
+}  // namespace heddle::model

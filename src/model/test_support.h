@@ -1,0 +1,157 @@
+// What the tests of models share: small models, random batches, derivatives of a whole loss.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/ops.h"
+#include "heddle/tape.h"
+#include "model/model.h"
+
+namespace heddle::model {
+
+using Doubles = std::vector<double>;
+
+inline Doubles doubles(const Tensor& t) {
+  return ops::cast(t.detach(), DType::f64).to_vector<double>();
+}
+
+inline double distance(const Tensor& a, const Tensor& b) {
+  const Doubles x = doubles(a), y = doubles(b);
+  EXPECT_EQ(x.size(), y.size());
+  double most = 0;
+  for (std::size_t i = 0; i < x.size() && i < y.size(); ++i) {
+    if (std::isnan(x[i]) || std::isnan(y[i])) return INFINITY;
+    most = std::max(most, std::abs(x[i] - y[i]));
+  }
+  return most;
+}
+
+// Integers in [0, limit).
+inline Tensor random_ids(const Shape& shape, std::int64_t limit, std::uint32_t stream) {
+  const Tensor u =
+      ops::random_uniform(shape, 0, static_cast<double>(limit), {5, 1, stream}, DType::f64);
+  Doubles values = u.to_vector<double>();
+  std::vector<std::int32_t> ids;
+  for (const double v : values)
+    ids.push_back(static_cast<std::int32_t>(std::min(v, static_cast<double>(limit) - 1)));
+  return Tensor::from<std::int32_t>(shape, std::span<const std::int32_t>(ids));
+}
+
+inline Tensor lengths_of(std::initializer_list<std::int64_t> lengths) {
+  return Tensor::from<std::int64_t>({static_cast<std::int64_t>(lengths.size())}, lengths);
+}
+
+inline ModelConfig small(Kind kind, Task task) {
+  ModelConfig c;
+  c.kind = kind;
+  c.task = task;
+  c.layers = 2;
+  c.width = 8;
+  c.sizes.vocabulary = 11;
+  c.sizes.context = 6;
+  if (task == Task::tag || task == Task::classify) c.sizes.classes = 5;
+  c.init = nn::InitRule::fan_in;
+  if (kind == Kind::vit) {
+    c.sizes = {};
+    c.sizes.classes = 5;
+    c.sizes.channels = 2;
+    c.sizes.height = 4;
+    c.sizes.width = 6;
+    c.patch = 2;
+  }
+  if (!c.recurrent()) c.attention.heads = 2;
+  return c;
+}
+
+// Two sequences; the second is shorter.
+inline Batch random_batch(const ModelConfig& c) {
+  Batch b;
+  const std::int64_t t = c.sizes.context;
+  if (c.kind == Kind::vit) {
+    b.images =
+        ops::random_normal({2, c.sizes.channels, c.sizes.height, c.sizes.width}, 0, 1, {5, 1, 9});
+    b.targets = random_ids({2}, c.sizes.classes, 2);
+    b.counted = 2;
+    return b;
+  }
+  b.tokens = random_ids({2, t}, c.sizes.vocabulary, 1);
+  b.lengths = lengths_of({t, t - 2});
+  const std::int64_t out = c.sizes.classes > 0 ? c.sizes.classes : c.vocabulary_of_target();
+  b.targets = c.task == Task::classify ? random_ids({2}, out, 2) : random_ids({2, t}, out, 2);
+  b.counted = b.targets.elements();
+  if (c.task == Task::classify) return b;
+  auto* targets = b.targets.mutable_data<std::int32_t>();
+  targets[2 * t - 1] = targets[2 * t - 2] = kIgnore;
+  b.counted -= 2;
+  if (c.task == Task::language) b.lengths = {};
+  if (c.task == Task::translate) {
+    b.target_tokens = random_ids({2, t}, out, 3);
+    b.target_lengths = lengths_of({t, t - 2});
+  }
+  return b;
+}
+
+inline std::unique_ptr<Model> build_f64(const ModelConfig& c) {
+  BuildOptions options;
+  options.dtype = DType::f64;
+  options.seed = 3;
+  std::unique_ptr<Model> model = build_model(c, options);
+  // Biases and gains that are 0 and 1 hide mistakes.
+  std::uint32_t stream = 100;
+  for (nn::Parameter& p : model->parameters().all()) {
+    if (p.tensor.rank() == 1)
+      ops::copy_into(p.tensor,
+                     ops::random_normal(p.tensor.shape(), 0.5, 0.5, {9, 0, stream}, DType::f64));
+    ++stream;
+  }
+  return model;
+}
+
+inline nn::Pass pass_f64() {
+  nn::Pass pass;
+  pass.precision = DType::f64;
+  return pass;
+}
+
+// The loss's derivative along a random direction of all parameters: by the tape, and by central
+// differences.
+inline void expect_gradient(Model& model, const Batch& batch, const nn::Pass& pass,
+                            const std::string& name) {
+  auto& all = model.parameters().all();
+  for (nn::Parameter& p : all) p.tensor.clear_grad();
+  {
+    Tape tape;
+    tape.backward(model.loss(batch, pass, 0.1).total);
+  }
+  std::vector<Tensor> start, direction;
+  double by_tape = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Tensor& p = all[i].tensor;
+    // An expert that no token chose has none.
+    const bool idle = !p.grad().defined() && all[i].name.find("experts") != std::string::npos;
+    ASSERT_TRUE(p.grad().defined() || idle) << name << ": no gradient of " << all[i].name;
+    start.push_back(ops::clone(p.detach()));
+    direction.push_back(
+        ops::random_normal(p.shape(), 0, 1, {8, 0, static_cast<std::uint32_t>(i)}, DType::f64));
+    if (!idle) by_tape += ops::sum_all(ops::mul(direction[i], p.grad())).item();
+  }
+  const NoGrad no_grad;
+  const auto at = [&](double step) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      ops::copy_into(all[i].tensor, ops::add(start[i], ops::scale(direction[i], step)));
+    return model.loss(batch, pass, 0.1).total.item();
+  };
+  const double h = 1e-5;  // short: relu has kinks
+  const double wide = (at(2 * h) - at(-2 * h)) / (4 * h), narrow = (at(h) - at(-h)) / (2 * h);
+  const double by_difference = (4 * narrow - wide) / 3;
+  at(0);
+  EXPECT_NEAR(by_tape, by_difference, 1e-6 * std::max(1.0, std::abs(by_difference))) << name;
+}
+
+}  // namespace heddle::model

@@ -1,0 +1,252 @@
+#include "model/test_support.h"
+
+namespace heddle::model {
+namespace {
+
+struct Variant {
+  std::string name;
+  ModelConfig config;
+};
+
+// Every kind, and on each of them the axes that change the computation.
+std::vector<Variant> variants() {
+  const std::vector<std::pair<Kind, Task>> kinds = {
+      {Kind::decoder, Task::language},          {Kind::encoder, Task::tag},
+      {Kind::encoder, Task::classify},          {Kind::encoder, Task::masked},
+      {Kind::encoder_decoder, Task::translate}, {Kind::vit, Task::classify}};
+  std::vector<Variant> out;
+  for (const auto& [kind, task] : kinds) {
+    const std::string base = std::string(to_string(kind)) + "/" + std::string(to_string(task));
+    const auto add = [&, kind = kind, task = task](const char* name, const auto& change) {
+      ModelConfig c = small(kind, task);
+      change(c);
+      out.push_back({base + " " + name, c});
+    };
+    add("plain", [](ModelConfig&) {});
+    add("post rms swiglu", [](ModelConfig& c) {
+      c.norm_place = NormPlace::post;
+      c.norm = nn::NormKind::rms;
+      c.ffn = nn::FfnKind::swiglu;
+      c.bias = false;
+    });
+    add("learned mean relu", [](ModelConfig& c) {
+      c.attention.position = nn::LearnedPosition{};
+      c.ffn = nn::FfnKind::relu;
+      c.pooling = Pooling::mean;
+      c.norm = nn::NormKind::rms;
+    });
+    add("sinusoidal", [](ModelConfig& c) { c.attention.position = nn::SinusoidalPosition{}; });
+    add("rope gqa", [](ModelConfig& c) {
+      c.attention.position = nn::RopePosition{};
+      c.attention.kv_heads = 1;
+      c.attention.head_width = 6;
+    });
+    add("t5 additive sinks", [](ModelConfig& c) {
+      c.attention.position = nn::T5Position{8, 6};
+      c.attention.score = nn::Score::additive;
+      c.attention.sinks = true;
+    });
+    add("moe", [](ModelConfig& c) { c.moe = MoeOptions{4, 2, std::nullopt, 1, 0.1}; });
+    if (kind == Kind::decoder || kind == Kind::encoder_decoder || task == Task::masked)
+      add("tied window", [](ModelConfig& c) {
+        c.tied = true;
+        c.attention.look_back = 2;
+      });
+  }
+  return out;
+}
+
+TEST(Transformers, GradientsOfWholeModelsAgreeWithDifferences) {
+  for (const Variant& v : variants()) {
+    const auto model = build_f64(v.config);
+    nn::Pass pass = pass_f64();
+    expect_gradient(*model, random_batch(v.config), pass, v.name);
+  }
+}
+
+TEST(Transformers, DropoutIsTheSameForTheSameKeyAndDifferentiable) {
+  for (Variant v : variants()) {
+    v.config.dropout = v.config.embedding_dropout = v.config.attention.dropout = 0.3;
+    const auto model = build_f64(v.config);
+    nn::Pass pass = pass_f64();
+    const Batch batch = random_batch(v.config);
+    const double certain = model->loss(batch, pass, 0).total.item();
+    pass.random = RandomKey{1, 7, 0};
+    const double first = model->loss(batch, pass, 0).total.item();
+    EXPECT_EQ(first, model->loss(batch, pass, 0).total.item()) << v.name;
+    EXPECT_NE(first, certain) << v.name;
+    pass.random->step = 8;
+    EXPECT_NE(first, model->loss(batch, pass, 0).total.item()) << v.name;
+    expect_gradient(*model, batch, pass, v.name + " with dropout");
+  }
+}
+
+TEST(Transformers, RecomputationChangesNothing) {
+  for (Variant v : variants()) {
+    v.config.dropout = 0.2;
+    const auto model = build_f64(v.config);
+    const Batch batch = random_batch(v.config);
+    std::vector<Doubles> gradients[2];
+    double losses[2] = {0, 0};
+    for (const bool again : {false, true}) {
+      nn::Pass pass = pass_f64();
+      pass.random = RandomKey{1, 7, 0};
+      pass.recompute = again;
+      for (nn::Parameter& p : model->parameters().all()) p.tensor.clear_grad();
+      Tape tape;
+      const Tensor loss = model->loss(batch, pass, 0).total;
+      losses[again] = loss.item();
+      tape.backward(loss);
+      for (nn::Parameter& p : model->parameters().all())
+        if (p.tensor.grad().defined()) gradients[again].push_back(doubles(p.tensor.grad()));
+    }
+    EXPECT_EQ(losses[0], losses[1]) << v.name;
+    // A memory that several layers look at gets its gradient in another order of summation.
+    ASSERT_EQ(gradients[0].size(), gradients[1].size());
+    for (std::size_t i = 0; i < gradients[0].size(); ++i)
+      for (std::size_t j = 0; j < gradients[0][i].size(); ++j)
+        ASSERT_NEAR(gradients[0][i][j], gradients[1][i][j],
+                    v.config.kind == Kind::encoder_decoder ? 1e-14 : 0)
+            << v.name << " " << model->parameters().all()[i].name;
+  }
+}
+
+TEST(Transformers, PaddingChangesNothingThatCounts) {
+  for (const Variant& v : variants()) {
+    if (v.config.kind == Kind::vit || v.config.task == Task::language) continue;
+    if (v.config.moe) continue;  // its balance counts padding too
+    const auto model = build_f64(v.config);
+    Batch batch = random_batch(v.config);
+    const double before = model->loss(batch, pass_f64(), 0).total.item();
+    auto* tokens = batch.tokens.mutable_data<std::int32_t>();
+    const std::int64_t last = batch.tokens.elements() - 1;
+    tokens[last] = (tokens[last] + 1) % 11;
+    if (batch.target_tokens.defined()) {
+      auto* written = batch.target_tokens.mutable_data<std::int32_t>();
+      written[last] = (written[last] + 1) % 11;
+    }
+    EXPECT_NEAR(before, model->loss(batch, pass_f64(), 0).total.item(), 1e-12) << v.name;
+  }
+}
+
+TEST(Transformers, GenerationStepByStepEqualsThePass) {
+  for (const Variant& v : variants()) {
+    if (!v.config.generates()) continue;
+    const auto model = build_f64(v.config);
+    const Batch batch = random_batch(v.config);
+    const NoGrad no_grad;
+    const Tensor all = model->logits(batch, pass_f64());  // [2, T, V]
+    const Tensor written = v.config.kind == Kind::decoder ? batch.tokens : batch.target_tokens;
+    const auto state = model->begin(batch, 2, 6, pass_f64());
+    std::int64_t done = 0;
+    for (const std::int64_t n : {3, 1, 1, 1}) {
+      const Tensor next = model->next(*state, ops::slice(written, 1, done, done + n), pass_f64());
+      done += n;
+      EXPECT_EQ(state->position(), done);
+      const Tensor expected = ops::reshape(ops::slice(all, 1, done - 1, done), next.shape());
+      // Behind its length the second target of a pair is padding.
+      const std::int64_t rows = v.config.kind == Kind::encoder_decoder && done > 4 ? 1 : 2;
+      EXPECT_LE(distance(ops::slice(next, 0, 0, rows), ops::slice(expected, 0, 0, rows)), 1e-10)
+          << v.name << " at " << done;
+    }
+  }
+}
+
+TEST(Transformers, ReorderedSequencesGoOnAsTheOnesTheyWere) {
+  for (const Variant& v : variants()) {
+    if (!v.config.generates()) continue;
+    const auto model = build_f64(v.config);
+    const Batch batch = random_batch(v.config);
+    const Tensor written = v.config.kind == Kind::decoder ? batch.tokens : batch.target_tokens;
+    const auto logits_after = [&](bool swapped) {
+      const auto state = model->begin(batch, 2, 6, pass_f64());
+      model->next(*state, ops::slice(written, 1, 0, 2), pass_f64());
+      const std::vector<std::int64_t> rows = {1, 0, 1};
+      if (swapped) state->reorder(rows);
+      const Tensor token = Tensor::full({swapped ? 3 : 2, 1}, 4, DType::i32);
+      return model->next(*state, token, pass_f64());
+    };
+    const Tensor plain = logits_after(false), swapped = logits_after(true);
+    const auto row = [](const Tensor& t, std::int64_t i) { return ops::slice(t, 0, i, i + 1); };
+    EXPECT_LE(distance(row(swapped, 0), row(plain, 1)), 1e-12) << v.name;
+    EXPECT_LE(distance(row(swapped, 1), row(plain, 0)), 1e-12) << v.name;
+    EXPECT_LE(distance(row(swapped, 2), row(plain, 1)), 1e-12) << v.name;
+  }
+}
+
+TEST(Transformers, HalfPrecisionStaysNear) {
+  for (const Variant& v : variants()) {
+    const auto model = build_model(v.config, {.seed = 3});
+    const Batch batch = random_batch(v.config);
+    nn::Pass rough;
+    rough.precision = DType::bf16;
+    const double full = model->loss(batch, {}, 0).total.item();
+    EXPECT_NEAR(full, model->loss(batch, rough, 0).total.item(), 0.1) << v.name;
+  }
+}
+
+TEST(Transformers, VariantsBeginWithTheSameWeightsWhereTheyHaveTheSameParts) {
+  ModelConfig a = small(Kind::decoder, Task::language), b = a;
+  b.attention.kv_heads = 1;
+  b.layers = 3;
+  b.init_branches = a.init_branches = false;
+  const auto first = build_model(a, {.seed = 4}), second = build_model(b, {.seed = 4});
+  int equal = 0;
+  for (const nn::Parameter& p : first->parameters().all())
+    for (const nn::Parameter& q : second->parameters().all())
+      if (p.name == q.name && p.tensor.shape() == q.tensor.shape()) {
+        EXPECT_EQ(doubles(p.tensor), doubles(q.tensor)) << p.name;
+        ++equal;
+      }
+  EXPECT_EQ(equal, 28);
+}
+
+std::string refusal(const ModelConfig& c) {
+  try {
+    validate(c);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Transformers, ModelsThatMakeNoSenseAreRefusedWithTheReason) {
+  const auto refused = [](Kind kind, Task task, const auto& change, const char* key) {
+    ModelConfig c = small(kind, task);
+    ASSERT_EQ(refusal(c), "");
+    change(c);
+    const std::string complaint = refusal(c);
+    EXPECT_NE(complaint.find(key), std::string::npos) << key << ": " << complaint;
+    EXPECT_NE(complaint.find("expected"), std::string::npos) << key;
+  };
+  const auto decoder = [&](const auto& change, const char* key) {
+    refused(Kind::decoder, Task::language, change, key);
+  };
+  decoder([](ModelConfig& c) { c.layers = 0; }, "layers");
+  decoder([](ModelConfig& c) { c.layers = 100000; }, "layers");
+  decoder([](ModelConfig& c) { c.width = 0; }, "width");
+  decoder([](ModelConfig& c) { c.task = Task::tag; }, "task");
+  decoder([](ModelConfig& c) { c.patch = 2; }, "patch");
+  decoder([](ModelConfig& c) { c.decoder_layers = 2; }, "decoder_layers");
+  decoder([](ModelConfig& c) { c.dropout = 1; }, "dropout");
+  decoder([](ModelConfig& c) { c.embedding_dropout = -0.1; }, "embedding_dropout");
+  decoder([](ModelConfig& c) { c.attention.heads = 3; }, "heads");
+  decoder([](ModelConfig& c) { c.attention.look_ahead = 3; }, "look_ahead");
+  decoder([](ModelConfig& c) { c.attention.prefix = true; }, "prefix");
+  decoder([](ModelConfig& c) { c.norm_epsilon = 0; }, "norm_epsilon");
+  decoder([](ModelConfig& c) { c.sizes.vocabulary = 0; }, "vocabulary");
+  decoder([](ModelConfig& c) { c.sizes.context = 0; }, "context");
+  decoder([](ModelConfig& c) { c.moe = MoeOptions{.experts = 2, .active = 3}; }, "active");
+  decoder([](ModelConfig& c) { c.ffn_width = -1; }, "ffn_width");
+  refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.tied = true; }, "tied");
+  refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.sizes.classes = 0; }, "classes");
+  refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.task = Task::language; }, "task");
+  refused(Kind::vit, Task::classify, [](ModelConfig& c) { c.patch = 4; }, "patch");
+  refused(Kind::vit, Task::classify, [](ModelConfig& c) { c.patch = 0; }, "patch");
+  refused(
+      Kind::encoder_decoder, Task::translate, [](ModelConfig& c) { c.attention.look_ahead = 2; },
+      "look_ahead");
+}
+
+}  // namespace
+}  // namespace heddle::model

@@ -1,0 +1,70 @@
+// The Vision Transformer (Dosovitskiy et al. 2020): an encoder over the patches of an image.
+#include <utility>
+
+#include "model/head.h"
+#include "model/kinds.h"
+#include "model/pool.h"
+#include "model/stack.h"
+#include "model/tokens.h"
+#include "ops/copy/copy.h"
+#include "ops/dropout/dropout.h"
+#include "ops/patch_embed/patch_embed.h"
+
+namespace heddle::model {
+
+namespace {
+
+constexpr std::uint32_t kEmbedding = 0;  // site of dropout
+
+class VisionTransformer final : public Model {
+ public:
+  VisionTransformer(const ModelConfig& config, Parameters parameters)
+      : Model(config, std::move(parameters)),
+        positions_(config, positions_of(config), this->parameters().root()),
+        pool_(config, this->parameters().root()),
+        stack_(config, {.layers = config.layers}, this->parameters().root()),
+        head_(config.sizes.classes, config.width, config.bias, this->parameters().root()) {
+    const nn::ParamScope patch = this->parameters().root() / "patch";
+    const std::int64_t side = config.patch, pixels = config.sizes.channels * side * side;
+    weight_ = patch.weight("weight", {config.width, config.sizes.channels, side, side},
+                           {pixels, config.width});
+    if (config.bias) bias_ = patch.zeros("bias", {config.width});
+  }
+
+  Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const override {
+    std::vector<Tensor> balance;
+    const Tensor x = hidden(batch, pass, balance);
+    return head_.loss(x, batch.targets, label_smoothing, balance);
+  }
+
+  Tensor logits(const Batch& batch, const nn::Pass& pass) const override {
+    std::vector<Tensor> balance;
+    return head_.logits(hidden(batch, pass, balance));
+  }
+
+ private:
+  // [B, C]
+  Tensor hidden(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+    const Tensor images = ops::cast(batch.images, pass.precision);
+    Tensor x = pool_.extend(ops::patch_embed(images, weight_, bias_));  // [B, patches (+ 1), C]
+    x = positions_.add(x, 0);
+    const auto key = pass.site(kEmbedding);
+    if (key && config().embedding_dropout > 0)
+      x = ops::dropout(x, config().embedding_dropout, *key);
+    return pool_.reduce(stack_.forward(x, {}, pass, balance), {});
+  }
+
+  Positions positions_;
+  Pool pool_;
+  Stack stack_;
+  Head head_;
+  Tensor weight_, bias_;  // [C, channels, patch, patch], [C]
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_vit(const ModelConfig& config, Parameters parameters) {
+  return std::make_unique<VisionTransformer>(config, std::move(parameters));
+}
+
+}  // namespace heddle::model

@@ -1,0 +1,118 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "heddle/ops.h"
+#include "heddle/tape.h"
+#include "nn/ffn/moe.h"
+
+namespace heddle::nn {
+namespace {
+
+MoeConfig small(std::int64_t experts, std::int64_t active) {
+  MoeConfig c;
+  c.expert = {FfnKind::gelu, 6, 10, true};
+  c.experts = experts;
+  c.active = active;
+  return c;
+}
+
+std::vector<double> doubles(const Tensor& t) { return t.detach().to_vector<double>(); }
+
+Tensor tokens() { return ops::random_normal({2, 7, 6}, 0, 1, {1, 1, 1}, DType::f64); }
+
+TEST(MixtureOfExperts, OneExpertIsAFeedForwardLayer) {
+  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts moe(small(1, 1), store.root());
+  ParameterStore again({.seed = 2, .dtype = DType::f64});
+  const FeedForward plain(small(1, 1).expert, again.root() / "experts" / 0);
+  const MoeResult r = moe.forward(tokens());
+  EXPECT_EQ(doubles(r.y), doubles(plain.forward(tokens())));
+  EXPECT_NEAR(r.balance.item(), 0.01, 1e-15);
+  EXPECT_EQ(r.load, std::vector<std::int64_t>{14});
+}
+
+TEST(MixtureOfExperts, EqualsTheSumOverAllExpertsByHand) {
+  MoeConfig c = small(5, 2);
+  c.shared = 1;
+  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts moe(c, store.root());
+  ParameterStore again({.seed = 2, .dtype = DType::f64});
+  const Tensor router = again.root().weight("router.weight", {5, 6});
+  std::vector<FeedForward> experts;
+  for (int e = 0; e < 5; ++e) experts.emplace_back(c.expert, again.root() / "experts" / e);
+  const FeedForward shared(c.expert, again.root() / "shared" / 0);
+
+  const Tensor x = tokens();
+  const MoeResult r = moe.forward(x);
+  const std::vector<double> p = doubles(ops::softmax(ops::linear(x, router)));
+  std::vector<std::vector<double>> outputs;
+  for (const FeedForward& f : experts) outputs.push_back(doubles(f.forward(x)));
+  const std::vector<double> common = doubles(shared.forward(x)), y = doubles(r.y);
+  std::vector<double> choices(5, 0.0), mean(5, 0.0);
+  for (std::size_t t = 0; t < 14; ++t) {
+    std::vector<std::size_t> order = {0, 1, 2, 3, 4};
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return p[t * 5 + a] > p[t * 5 + b]; });
+    const double pa = p[t * 5 + order[0]], pb = p[t * 5 + order[1]];
+    for (std::size_t i = 0; i < 6; ++i) {
+      const double expected =
+          (pa * outputs[order[0]][t * 6 + i] + pb * outputs[order[1]][t * 6 + i]) / (pa + pb);
+      EXPECT_NEAR(y[t * 6 + i], expected + common[t * 6 + i], 1e-12);
+    }
+    choices[order[0]] += 1.0 / 28;
+    choices[order[1]] += 1.0 / 28;
+    for (std::size_t e = 0; e < 5; ++e) mean[e] += p[t * 5 + e] / 14;
+  }
+  EXPECT_NEAR(r.balance.item(),
+              0.01 * 5 * std::inner_product(choices.begin(), choices.end(), mean.begin(), 0.0),
+              1e-14);
+  EXPECT_EQ(std::accumulate(r.load.begin(), r.load.end(), std::int64_t{0}), 28);
+}
+
+TEST(MixtureOfExperts, CapacityLimitsEveryExpert) {
+  MoeConfig c = small(4, 2);
+  c.capacity = 0.5;  // ⌈0.5 · 28 / 4⌉ = 4
+  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts moe(c, store.root());
+  const MoeResult r = moe.forward(tokens());
+  for (const std::int64_t n : r.load) EXPECT_LE(n, 4);
+  c.capacity = 4;
+  ParameterStore again({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts roomy(c, again.root());
+  c.capacity = {};
+  ParameterStore third({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts dropless(c, third.root());
+  EXPECT_EQ(doubles(roomy.forward(tokens()).y), doubles(dropless.forward(tokens()).y));
+  EXPECT_NE(doubles(r.y), doubles(dropless.forward(tokens()).y));
+}
+
+TEST(MixtureOfExperts, TheMetaDeviceKnowsTheSizes) {
+  ParameterStore store({.device = Device::meta});
+  const MixtureOfExperts moe(small(4, 2), store.root());
+  const MoeResult r = moe.forward(Tensor::empty({2, 7, 6}, DType::f32, Device::meta));
+  EXPECT_EQ(r.y.shape(), (Shape{2, 7, 6}));
+}
+
+TEST(MixtureOfExperts, RefusesWhatMakesNoSense) {
+  const auto refused = [](const auto& change, const char* key) {
+    MoeConfig c = small(4, 2);
+    change(c);
+    try {
+      validate(c);
+      ADD_FAILURE() << key << " was accepted";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(key), std::string::npos) << e.what();
+    }
+  };
+  refused([](MoeConfig& c) { c.experts = 0; }, "experts");
+  refused([](MoeConfig& c) { c.active = 5; }, "active");
+  refused([](MoeConfig& c) { c.active = 0; }, "active");
+  refused([](MoeConfig& c) { c.capacity = 0; }, "capacity");
+  refused([](MoeConfig& c) { c.shared = -1; }, "shared");
+  refused([](MoeConfig& c) { c.balance = -1; }, "balance");
+  refused([](MoeConfig& c) { c.expert.hidden = 0; }, "ffn_width");
+}
+
+}  // namespace
+}  // namespace heddle::nn
