@@ -2,8 +2,9 @@
 find_package(hwy REQUIRED)  # package libhwy-dev
 find_package(nlohmann_json REQUIRED)  # headers only, like Highway
 
-# What reads compressed data and images. Archives come before shared libraries, so that the program
-# needs nothing but the C library to run. Users of the installed library have their own choice.
+# What reads compressed data and images, and knows letters. Archives come before shared libraries,
+# so that the program needs nothing but the C library to run. Users of the installed library have
+# their own choice.
 set(library_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
 if(PROJECT_IS_TOP_LEVEL)
   list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES .a)
@@ -11,6 +12,7 @@ endif()
 find_package(ZLIB REQUIRED)  # package zlib1g-dev
 find_package(PNG REQUIRED)   # package libpng-dev
 find_package(JPEG REQUIRED)  # package libjpeg-dev
+find_package(utf8proc REQUIRED)  # package libutf8proc-dev; cmake/Findutf8proc.cmake finds it
 set(CMAKE_FIND_LIBRARY_SUFFIXES ${library_suffixes})
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
@@ -59,7 +61,8 @@ target_include_directories(heddle
     # Generated headers of ops forward to src/ops in the tree, for this project alone.
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 target_link_libraries(heddle PUBLIC Threads::Threads
-  PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+  PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc
+  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 set(HEDDLE_ISA_TARGETS "")
 foreach(isa IN LISTS HEDDLE_ISAS)

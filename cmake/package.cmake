@@ -19,4 +19,5 @@ configure_package_config_file(cmake/heddle-config.cmake.in
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/heddle-config-version.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/heddle-config.cmake"
-  "${PROJECT_BINARY_DIR}/heddle-config-version.cmake" DESTINATION "${HEDDLE_PACKAGE_DIR}")
+  "${PROJECT_BINARY_DIR}/heddle-config-version.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/Findutf8proc.cmake" DESTINATION "${HEDDLE_PACKAGE_DIR}")

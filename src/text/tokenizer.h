@@ -78,7 +78,7 @@ class Tokenizer {
 
   // A whole tokenizer.json; from_json() of it is an equal tokenizer, and so is what Hugging Face's
   // `tokenizers` makes of it.
-  std::string to_json() const;
+  virtual std::string to_json() const = 0;
 
   // Writes to_json() to a file, whole or not at all.
   void save(const std::filesystem::path& path) const;
@@ -98,22 +98,27 @@ class Tokenizer {
                             std::vector<std::int32_t>& ids) const = 0;
 
   const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::vector<AddedToken>& added() const { return added_; }
+  // The model's own unknown token, whatever its name.
   void set_unknown(std::int32_t id) { unknown_ = id; }
 
  private:
-  friend struct JsonWriter;
-  // Added tokens with or without `normalized`, sorted for the search: longest first.
-  using Group = std::vector<AddedToken>;
+  // Added tokens that are searched for together.
+  struct Group {
+    std::vector<AddedToken> tokens;  // the longest first
+    std::string first_bytes;         // where the search has to look closer
+  };
 
   void encode_group(std::string_view text, std::size_t offset, std::size_t group,
                     std::vector<std::int32_t>& ids) const;
-  void check_id(std::int32_t id) const;
+  const AddedToken* match(std::string_view text, std::size_t at, const Group& group) const;
+  const Piece& piece(std::int32_t id) const;
 
   std::vector<Piece> pieces_;
   std::vector<AddedToken> added_;
   std::array<Group, 2> groups_;
-  std::vector<bool> special_;
-  std::string separator_;  // between tokens in decoded text
+  std::vector<bool> special_;  // of every id
+  std::string separator_;      // between tokens in decoded text
   std::optional<std::int32_t> pad_, begin_, end_, unknown_, mask_;
 };
 

@@ -1,0 +1,35 @@
+// Code points of UTF-8 text and what kind they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heddle::text {
+
+// What the rules that cut text into words tell apart: \p{L}, \p{N}, \s and the rest, in Unicode 16.
+enum class CharClass : std::uint8_t { letter, number, space, other };
+
+// A byte that belongs to no well-formed sequence is a code point of its own, with the value
+// kNotUtf8; its class is `other`.
+inline constexpr std::int32_t kNotUtf8 = -1;
+
+struct CodePoint {
+  std::int32_t value = kNotUtf8;
+  std::size_t bytes = 1;
+};
+
+// The code point that starts at `at`, which must be inside of the text.
+CodePoint code_point_at(std::string_view text, std::size_t at) noexcept;
+
+// The UTF-8 sequence of a code point.
+std::string to_utf8(std::int32_t code_point);
+
+CharClass char_class(std::int32_t code_point) noexcept;
+
+// The bytes for the eyes: spaces as "␣", control characters as \n or \x1B, what is not UTF-8 as
+// \xE2.
+std::string readable(std::string_view bytes);
+
+}  // namespace heddle::text
