@@ -75,8 +75,12 @@ struct ModelConfig {
   double dropout = 0;  // of every branch before it joins the residual stream
   double embedding_dropout = 0;
   // Embeddings times √width, as in the first Transformer, where sine waves of size 1 are added to
-  // them. Absent: exactly with sinusoidal positions.
+  // them. Absent: exactly with sinusoidal positions, and in the recurrent kinds, whose states are
+  // of that size too.
   std::optional<bool> scale_embedding = {};
+  // Recurrent kinds: layers are branches of a residual stream, with norms as norm and norm_place
+  // say. Without, they are stacked as they are, and there is no norm.
+  bool residual = false;
   Pooling pooling = Pooling::class_token;  // of classify
   std::int64_t patch = 0;                  // vit: pixels of a patch's side
 
@@ -90,7 +94,7 @@ struct ModelConfig {
   std::int64_t width_of_ffn() const;
   bool scales_embedding() const {
     return scale_embedding.value_or(
-        std::holds_alternative<nn::SinusoidalPosition>(attention.position));
+        recurrent() || std::holds_alternative<nn::SinusoidalPosition>(attention.position));
   }
   bool has_class_token() const { return task == Task::classify && pooling == Pooling::class_token; }
   std::int64_t vocabulary_of_target() const {

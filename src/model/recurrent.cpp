@@ -1,20 +1,58 @@
-// The recurrent kinds are not there yet: their files take these functions' place.
-#include "model/kinds.h"
+#include "model/recurrent.h"
+
+#include <string>
+
+#include "nn/select_rows.h"
+#include "ops/gather/gather.h"
+#include "ops/view/view.h"
 
 namespace heddle::model {
 
-namespace {
-
-[[noreturn]] void refuse(const ModelConfig& config) {
-  fail(ErrorCode::unsupported, "model", "kind", "decoder, encoder, encoder-decoder or vit",
-       to_string(config.kind));
+nn::ElmanStackConfig stack_config(const ModelConfig& config, const RecurrentStack& stack) {
+  nn::ElmanStackConfig out;
+  out.layers = stack.layers;
+  out.width = config.width;
+  out.bias = config.bias;
+  out.both_ways = stack.both_ways;
+  out.dropout = config.dropout;
+  if (config.residual) out.norm = norm_config(config);
+  out.norm_first = config.norm_place == NormPlace::pre;
+  out.first_layer = stack.first_layer;
+  return out;
 }
 
-}  // namespace
+void HiddenStates::reorder(std::span<const std::int64_t> rows) {
+  for (Tensor& h : layers) h = nn::select_rows(h, rows);
+}
 
-void validate_recurrent(const ModelConfig& config) { refuse(config); }
-std::unique_ptr<Model> make_rnn(const ModelConfig& config, Parameters) { refuse(config); }
-std::unique_ptr<Model> make_birnn(const ModelConfig& config, Parameters) { refuse(config); }
-std::unique_ptr<Model> make_rnn_seq2seq(const ModelConfig& config, Parameters) { refuse(config); }
+std::int64_t HiddenStates::bytes() const {
+  std::int64_t sum = 0;
+  for (const Tensor& h : layers) sum += static_cast<std::int64_t>(h.bytes());
+  return sum;
+}
+
+Tensor at_positions(const Tensor& x, std::span<const std::int64_t> positions) {
+  const std::int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
+  Tensor index = Tensor::empty({batch}, DType::i64, x.device());
+  if (x.device() != Device::meta) {
+    auto* row = index.mutable_data<std::int64_t>();
+    for (std::int64_t b = 0; b < batch; ++b)
+      row[b] = b * tokens + positions[static_cast<std::size_t>(b)];
+  }
+  return ops::index_select(ops::reshape(x, {batch * tokens, width}), index);
+}
+
+Tensor last_token(const Tensor& x) {
+  const std::int64_t last = x.size(1) - 1;
+  return ops::reshape(ops::slice(x, 1, last, last + 1), {x.size(0), x.size(2)});
+}
+
+void check_next_tokens(const ModelConfig& config, const Tensor& tokens, std::int64_t sequences) {
+  const bool ok = tokens.defined() && tokens.rank() == 2 && tokens.size(0) == sequences &&
+                  tokens.size(1) > 0 && tokens.dtype() == DType::i32;
+  if (!ok)
+    fail(ErrorCode::shape_mismatch, to_string(config.kind), "argument tokens",
+         "i32 [" + std::to_string(sequences) + ", 1 or more]", tokens.describe());
+}
 
 }  // namespace heddle::model

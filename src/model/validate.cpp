@@ -87,6 +87,9 @@ void check_numbers(const ModelConfig& c) {
 }
 
 void check_transformer(const ModelConfig& c) {
+  expect(!c.residual, "residual",
+         "none: it is a choice of the recurrent kinds, every Transformer has a residual stream",
+         "true");
   expect(!c.attention.prefix, "attention.prefix",
          "false: training data has no prefixes to tell apart", "true");
   const bool causal = c.kind == Kind::decoder;

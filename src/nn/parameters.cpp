@@ -5,8 +5,14 @@
 
 #include "heddle/memory.h"
 #include "heddle/random.h"
+#include "heddle/tape.h"
+#include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
+#include "ops/matmul/matmul.h"
 #include "ops/random/random.h"
+#include "ops/reduce/reduce.h"
+#include "ops/unary/unary.h"
+#include "ops/view/view.h"
 
 namespace heddle::nn {
 
@@ -17,6 +23,27 @@ std::uint32_t stream_of(std::string_view name) {
   std::uint32_t hash = 2166136261u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return hash;
+}
+
+// ‖X Xᵀ‖² = Σ σ⁴ over the singular values σ of x.
+double fourth_powers(const Tensor& gram) { return ops::sum_all(ops::square(gram)).item(); }
+
+// The orthogonal matrix nearest to x (its polar factor), by X <- (3 X - X Xᵀ X) / 2, which takes
+// all singular values from (0, √3) to 1; small ones grow by half each time. Of a matrix of
+// independent normal numbers it is uniform among all orthogonal ones.
+Tensor nearest_orthogonal(Tensor x) {
+  constexpr int kMostSteps = 80;
+  const auto size = static_cast<double>(x.size(0));
+  const auto gram = [&x] { return ops::matmul(x, ops::transpose(x, 0, 1)); };
+  const bool meta = x.device() == Device::meta;
+  // No singular value is larger than the fourth root of the sum of their fourth powers.
+  x = ops::scale(x, meta ? 1 : 1 / std::pow(fourth_powers(gram()), 0.25));
+  for (int i = 0; i < kMostSteps; ++i) {
+    const Tensor squares = gram();
+    x = ops::sub(ops::scale(x, 1.5), ops::scale(ops::matmul(squares, x), 0.5));
+    if (meta || fourth_powers(squares) > size * (1 - 1e-9)) break;
+  }
+  return x;
 }
 
 }  // namespace
@@ -93,6 +120,18 @@ Tensor ParamScope::weight(std::string_view name, const Shape& shape) const {
 
 Tensor ParamScope::branch_weight(std::string_view name, const Shape& shape) const {
   return product(name, shape, {shape[1], shape[0]}, store_->options().init.branch_gain);
+}
+
+Tensor ParamScope::recurrent_weight(std::string_view name, std::int64_t size) const {
+  const Shape shape{size, size};
+  if (store_->options().init.rule != InitRule::fan_in) return weight(name, shape);
+  const std::string path = full(name);
+  return store_->add(path, shape, [&] {
+    const NoGrad no_grad;
+    const RandomKey key{seed(), 0, stream_of(path)};
+    const Tensor start = ops::random_normal(shape, 0, 1, key, DType::f64, device());
+    return ops::cast(nearest_orthogonal(start), dtype());
+  });
 }
 
 Tensor ParamScope::table(std::string_view name, const Shape& shape) const {

@@ -93,6 +93,10 @@ class ParamScope {
   Tensor weight(std::string_view name, const Shape& shape) const;
   // The same for the last product of a residual branch.
   Tensor branch_weight(std::string_view name, const Shape& shape) const;
+  // A weight [size, size] that is applied at every step of a sequence. Under fan_in a random
+  // orthogonal matrix: of the same variance, but a state keeps its length under it, so that neither
+  // states nor gradients fade with the number of steps. Otherwise as the rule says.
+  Tensor recurrent_weight(std::string_view name, std::int64_t size) const;
   // A table of vectors [rows, width] that are looked up: normal, the deviation of the rule, or
   // 1 / √width under the others.
   Tensor table(std::string_view name, const Shape& shape) const;
