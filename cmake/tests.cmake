@@ -24,6 +24,8 @@ list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_te
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
   target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest)
+  target_compile_definitions(unit_tests PRIVATE
+    HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")
   heddle_test(unit quick 120 unit_tests)
 endif()
 
