@@ -5,6 +5,11 @@
 
 namespace heddle::cli {
 
+// Thrown by a command that has said all there is to say: the status the program ends with.
+struct ExitStatus {
+  int code = 0;
+};
+
 void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
 

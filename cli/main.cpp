@@ -18,9 +18,11 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;  // --help and --version are no fault
+  } catch (const heddle::cli::ExitStatus& status) {
+    return status.code;
   } catch (const heddle::Error& e) {
     std::cerr << "heddle: " << e.what() << "\n";
-    return 2;
+    return e.code() == heddle::ErrorCode::failed ? 1 : 2;
   } catch (const std::exception& e) {
     std::cerr << "heddle: " << e.what() << "\n";
     return 1;

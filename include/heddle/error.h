@@ -22,6 +22,7 @@ enum class ErrorCode : std::uint8_t {
   autograd,          // misuse of the tape: second backward, in-place clash, missing gradient
   unsupported,       // something this machine or this build cannot do
   io,                // files: missing, unreadable, malformed
+  failed,            // it ran and came out wrong: a loss that is not finite, a check that differs
 };
 
 std::string_view to_string(ErrorCode code);

@@ -15,6 +15,7 @@ std::string_view to_string(ErrorCode code) {
     case ErrorCode::autograd: return "autograd";
     case ErrorCode::unsupported: return "unsupported";
     case ErrorCode::io: return "input/output";
+    case ErrorCode::failed: return "failed";
   }
   return "error";
 }
