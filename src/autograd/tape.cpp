@@ -5,10 +5,15 @@
 #include <utility>
 
 #include "autograd/accumulate.h"
+#include "autograd/observe.h"
 #include "autograd/record.h"
 #include "tensor/storage.h"
 
 namespace heddle {
+
+namespace {
+thread_local const autograd::OpObserver* active_observer = nullptr;
+}  // namespace
 
 // A slot stands for one tensor on the tape; an entry for one recorded op, with its input and output
 // slots in `edges` (inputs first; -1: an input without gradient).
@@ -99,12 +104,24 @@ struct TapeState {
     slot.grad = Tensor();
   }
 
+  void show_gradients(const Entry& e, std::size_t number) const {
+    autograd::OpEvent event{e.op, number, true, {}, {}};
+    for (int i = 0; i < e.inputs; ++i) {
+      const std::int32_t at = edges[e.first_edge + static_cast<std::size_t>(i)];
+      const Slot* slot = at < 0 ? nullptr : &slots[static_cast<std::size_t>(at)];
+      event.inputs.push_back(slot != nullptr && slot->leaf ? Tensor(slot->leaf) : Tensor());
+      event.values.push_back(slot != nullptr ? slot->grad : Tensor());
+    }
+    (*active_observer)(event);
+  }
+
   void run() {
     for (std::size_t i = entries.size(); i-- > 0;) {
       Entry& e = entries[i];
       if (has_cotangent(e)) {
         VjpContext context(*this, i);
         e.vjp->run(context);
+        if (active_observer != nullptr) show_gradients(e, i);
       }
       e.vjp = nullptr;  // releases what the op had saved
       for (int o = 0; o < e.outputs; ++o) slots[output_slot(e, o)].grad = Tensor();
@@ -212,6 +229,21 @@ void VjpContext::add(int input, const Tensor& grad) {
 
 namespace autograd {
 
+namespace {
+
+void show_outputs(const char* op, std::size_t number, Inputs inputs, Outputs outputs) {
+  OpEvent event{op, number, false, {}, {}};
+  for (const Tensor* t : inputs) event.inputs.push_back(t == nullptr ? Tensor() : *t);
+  for (const Tensor* t : outputs) event.values.push_back(*t);
+  (*active_observer)(event);
+}
+
+}  // namespace
+
+ObserveOps::ObserveOps(OpObserver observer)
+    : observer_(std::move(observer)), outer_(std::exchange(active_observer, &observer_)) {}
+ObserveOps::~ObserveOps() { active_observer = outer_; }
+
 const Tensor& Saved::get() const {
   if (tensor_.defined() && tensor_.version() != version_)
     fail(ErrorCode::autograd, "backward",
@@ -250,6 +282,7 @@ void record_vjp(const char* op, Inputs inputs, Outputs outputs, std::unique_ptr<
     tape->edges.push_back(t == nullptr ? -1 : tape->input_slot(t->impl()));
   for (Tensor* t : outputs) tape->edges.push_back(tape->new_slot(*t->impl(), nullptr));
   tape->entries.push_back(std::move(e));
+  if (active_observer != nullptr) show_outputs(op, tape->entries.size() - 1, inputs, outputs);
 }
 
 void record_without_gradient(const char* op, std::initializer_list<const Tensor*> inputs,
