@@ -1,0 +1,43 @@
+// A checkpoint: one file with all that a run needs to go on as if nothing had happened.
+//
+// It is a safetensors file: the weights by their names, the optimiser's state under "optimizer.",
+// and the state of the run in the metadata. One file appears by one rename, so that there is no
+// such thing as a part of a checkpoint.
+#pragma once
+
+#include <string>
+
+#include "io/safetensors.h"
+#include "nn/parameters.h"
+#include "train/optimizer.h"
+#include "train/state.h"
+
+namespace heddle::train {
+
+void save_checkpoint(const std::string& path, const nn::ParameterStore& parameters,
+                     const Optimizer& optimizer, const TrainState& state);
+
+// Fills weights and optimiser. Throws Error naming file and tensor when one is missing, left over,
+// or of another shape or type.
+TrainState load_checkpoint(const std::string& path, nn::ParameterStore& parameters,
+                           Optimizer& optimizer);
+
+// The weights alone, for use: model.safetensors.
+void save_weights(const std::string& path, const nn::ParameterStore& parameters);
+
+// Gives a model the weights of a file as it is built. Call finish() afterwards: a tensor of the
+// file that no parameter asked for is an Error.
+class WeightSource {
+ public:
+  explicit WeightSource(const std::string& path) : file_(path) {}
+
+  nn::ParameterSource source();
+  void finish() const;
+  const io::SafetensorsFile& file() const { return file_; }
+
+ private:
+  io::SafetensorsFile file_;
+  std::vector<std::string> asked_for_;
+};
+
+}  // namespace heddle::train

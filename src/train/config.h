@@ -1,0 +1,69 @@
+// How a model is trained: the keys of [train] in a recipe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "heddle/dtype.h"
+
+namespace heddle::io {
+class TomlTable;
+}
+
+namespace heddle::train {
+
+enum class OptimizerKind : std::uint8_t { adamw, sgd };
+enum class ScheduleKind : std::uint8_t { cosine, linear, inverse_sqrt, constant };
+
+std::string_view to_string(OptimizerKind kind);  // as in a recipe
+std::string_view to_string(ScheduleKind kind);   // "inverse-sqrt"
+
+inline constexpr std::int64_t kEvalEvery = 250;
+
+struct TrainConfig {
+  std::int64_t steps = 0;        // updates of the weights
+  std::int64_t batch = 0;        // sequences, pairs or images of one step
+  std::int64_t accumulate = 1;   // parts a batch is computed in, one after the other: less memory
+  DType precision = DType::f32;  // of activations; weights and their updates are f32. bf16 | fp32
+  bool recompute = false;        // activations inside of layers are computed twice: less memory
+
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  double learning_rate = 1e-3;  // the highest of the schedule
+  ScheduleKind schedule = ScheduleKind::cosine;
+  std::int64_t warmup = 0;   // steps until the rate is reached, in equal steps up from 0
+  double final_share = 0.1;  // cosine, linear: share of the rate that the last step has
+  double beta1 = 0.9;        // adamw
+  double beta2 = 0.98;       // adamw
+  double epsilon = 1e-8;     // adamw
+  double momentum = 0;       // sgd
+  bool nesterov = false;     // sgd
+  double weight_decay = 0;   // of matrices and tables, not of gains and biases
+  double clip = 1;           // longest gradient of all parameters together; 0: any
+  double label_smoothing = 0;
+
+  // Steps between evaluations on the validation split; there is one after the last step too. 0:
+  // none. Absent: kEvalEvery where there is validation data.
+  std::optional<std::int64_t> eval_every = {};
+  std::optional<std::int64_t> eval_batches = {};  // of an evaluation; absent: the whole split
+  std::optional<std::int64_t> patience = {};      // evaluations without a better one until it stops
+  std::int64_t save_every = 250;                  // steps between checkpoints
+  std::int64_t keep = 2;                          // checkpoints that stay, the newest ones
+  std::int64_t log_every = 10;                    // steps between lines of the log
+  std::uint64_t seed = 1;
+  std::string from = {};  // fine-tuning: the run directory whose weights it begins with
+
+  friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
+};
+
+// Throws Error naming the key, what it may be and what it was. Everything that takes a
+// configuration calls it.
+void validate(const TrainConfig& config);
+
+// The table [train], whole: unknown keys, values out of range and keys that the chosen optimizer or
+// schedule has no use for are refused by name. Defaults that depend on other keys (a warm-up of a
+// tenth of the steps up to 100, decay by optimizer) are filled in.
+TrainConfig parse_train(io::TomlTable& table);
+
+}  // namespace heddle::train

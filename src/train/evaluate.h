@@ -1,0 +1,33 @@
+// How good a model is on data that it was not trained on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "data/dataset.h"
+#include "model/model.h"
+
+namespace heddle::train {
+
+struct Evaluation {
+  double loss = 0;        // mean cross-entropy over all counted targets, in nats, without smoothing
+  double perplexity = 0;  // e^loss
+  std::int64_t tokens = 0;              // targets that counted
+  std::optional<double> accuracy = {};  // tag, classify: share of the targets that were hit
+};
+
+struct EvaluateOptions {
+  data::Split split = data::Split::validation;
+  std::int64_t batch = 16;                       // sequences at a time; does not change the result
+  std::optional<std::int64_t> max_batches = {};  // the first ones; absent: all
+  DType precision = DType::f32;
+  // Called after each batch with the number done and the number of all.
+  std::function<void(std::int64_t, std::int64_t)> progress = {};
+};
+
+// Error when the data has no such split, or when the loss is not finite.
+Evaluation evaluate(const model::Model& model, const data::Dataset& data,
+                    const EvaluateOptions& options);
+
+}  // namespace heddle::train

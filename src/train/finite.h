@@ -1,0 +1,22 @@
+// Where a NaN or an infinity came from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "nn/parameters.h"
+
+namespace heddle::train {
+
+// "nan at [3, 17]" for the first element that is not finite; empty when all are.
+std::string first_bad_value(const Tensor& tensor);
+
+// Looks for the first bad value of a computation that is known to have one: in the parameters, then
+// in what the ops of `pass` (forward and backward, which it must record) make, in their order. The
+// sentence names the parameter, or the op with the parameters that it reads. Empty when everything
+// was finite after all.
+std::string explain_bad_value(const nn::ParameterStore& parameters,
+                              const std::function<void()>& pass);
+
+}  // namespace heddle::train

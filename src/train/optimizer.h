@@ -1,0 +1,44 @@
+// The optimiser: what it keeps for each parameter, and one update of all of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/parameters.h"
+#include "train/config.h"
+
+namespace heddle::train {
+
+class Optimizer {
+ public:
+  // Its state begins at 0, on the device of the parameters. The store must outlive it.
+  Optimizer(const TrainConfig& config, nn::ParameterStore& parameters);
+
+  // √(sum of the squares of all gradients); not finite when one of them is not.
+  double gradient_norm() const;
+
+  // Updates all parameters with their gradients, which it then clears. `step` counts from 1,
+  // `norm` is what gradient_norm() said: clipping goes into the update, without a pass of its own.
+  // A parameter that took no part in the step has the gradient 0.
+  void step(std::int64_t step, double rate, double norm);
+
+  // What it keeps, for checkpoints: "adamw.m.<parameter>", "adamw.v.<parameter>" or
+  // "sgd.momentum.<parameter>". The tensors share their storage with the optimiser's own: writing
+  // into them is how a checkpoint is loaded.
+  std::vector<nn::Parameter> state() const;
+
+ private:
+  struct Slots {
+    Tensor first;   // adamw: m; sgd: the momentum, if any
+    Tensor second;  // adamw: v
+  };
+
+  void update(nn::Parameter& parameter, Slots& slots, std::int64_t step, double rate, double scale);
+
+  TrainConfig config_;
+  nn::ParameterStore& parameters_;
+  std::vector<Slots> slots_;  // as parameters_.all()
+};
+
+}  // namespace heddle::train

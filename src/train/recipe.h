@@ -1,0 +1,47 @@
+// A recipe: what a model is, what it learns from, and how. One TOML file with the tables [model],
+// [data] and [train]; strict: an unknown key, a value out of range or a combination that makes no
+// sense is an Error that names it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/config.h"
+#include "model/config.h"
+#include "train/config.h"
+
+namespace heddle::train {
+
+struct Recipe {
+  // Without what the data decides: model.sizes is known when the data or the codec is.
+  model::ModelConfig model;
+  data::DataConfig data;
+  TrainConfig train;
+
+  // Every key that is in force and was said in the file or by an override, as "train.steps" ->
+  // "500", with the paths of files made absolute. Two recipes with the same keys are the same.
+  std::map<std::string, std::string> keys;
+};
+
+// `overrides` are "key=value" as of --set: "train.steps=500", "model.norm=rms". Values are TOML;
+// what is not (a bare word) is taken as a string.
+Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {});
+
+// The recipe as TOML, overrides included: load_recipe() of it gives the same keys.
+std::string to_toml(const Recipe& recipe);
+
+struct Difference {
+  std::string key;
+  std::optional<std::string> before, now;
+};
+std::vector<Difference> differences(const Recipe& before, const Recipe& now);
+
+// Whether a run that began with `before` may go on with `now` and be what it would have been from
+// the start. Throws Error naming the first key that may not change. What may:
+// train.save_every and train.keep; and train.steps may grow where the schedule does not depend on
+// it (constant, inverse-sqrt).
+void check_resumable(const Recipe& before, const Recipe& now);
+
+}  // namespace heddle::train

@@ -1,0 +1,110 @@
+#include "train/run_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+#include "io/errors.h"
+#include "io/file.h"
+
+namespace heddle::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kSuffix = ".safetensors";
+
+// The step of a checkpoint's file name; nothing for other files.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  const char* begin = name.data() + kPrefix.size();
+  const char* end = name.data() + name.size() - kSuffix.size();
+  std::int64_t step = 0;
+  const auto result = std::from_chars(begin, end, step);
+  if (begin >= end || result.ec != std::errc() || result.ptr != end || step < 0)
+    return std::nullopt;
+  return step;
+}
+
+void for_each_file(const std::string& directory, const auto& body) {
+  std::error_code error;
+  const fs::directory_iterator all(directory, error);
+  if (error) io::fail_system(directory, "cannot list the directory", error.value());
+  for (const fs::directory_entry& entry : all) body(entry);
+}
+
+// Only the holder of the lock writes here, so a temporary file belongs to a process that is gone.
+void remove_leftovers(const std::string& directory) {
+  std::vector<fs::path> leftovers;
+  for_each_file(directory, [&](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".heddle-") && name.ends_with(".tmp")) leftovers.push_back(entry.path());
+  });
+  for (const fs::path& path : leftovers) {
+    std::error_code error;
+    fs::remove(path, error);
+    if (error) io::fail_system(path.string(), "cannot remove", error.value());
+  }
+}
+
+}  // namespace
+
+std::string RunPaths::checkpoint(std::int64_t step) const {
+  return checkpoints() + "/" + std::string(kPrefix) + std::to_string(step) + std::string(kSuffix);
+}
+
+RunDirectory::RunDirectory(const std::string& directory) : paths_{directory} {
+  io::make_directories(paths_.checkpoints());
+  const std::string lock = directory + "/lock";
+  lock_ = io::open_file(lock, O_RDWR | O_CREAT);
+  // The system releases it with the process, however that ends.
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) io::fail_io(directory, "another process is training this run");
+    io::fail_system(lock, "cannot lock", errno);
+  }
+  remove_leftovers(directory);
+  remove_leftovers(paths_.checkpoints());
+}
+
+std::vector<std::int64_t> RunDirectory::checkpoint_steps() const {
+  std::vector<std::int64_t> steps;
+  for_each_file(paths_.checkpoints(), [&](const fs::directory_entry& entry) {
+    if (const auto step = step_of(entry.path().filename().string())) steps.push_back(*step);
+  });
+  std::ranges::sort(steps);
+  return steps;
+}
+
+std::optional<std::int64_t> RunDirectory::newest_checkpoint() const {
+  const auto steps = checkpoint_steps();
+  if (steps.empty()) return std::nullopt;
+  return steps.back();
+}
+
+void RunDirectory::keep_newest(std::int64_t count) const {
+  const auto steps = checkpoint_steps();
+  const auto kept = static_cast<std::size_t>(count);
+  for (std::size_t i = 0; i + kept < steps.size(); ++i) {
+    std::error_code error;
+    const std::string path = paths_.checkpoint(steps[i]);
+    fs::remove(path, error);
+    if (error) io::fail_system(path, "cannot remove", error.value());
+  }
+}
+
+bool is_run(const std::string& directory) { return io::file_exists(RunPaths{directory}.recipe()); }
+
+bool is_taken(const std::string& directory) {
+  std::error_code error;
+  if (!fs::exists(fs::status(directory, error))) return false;
+  return !fs::is_directory(directory, error) || !fs::is_empty(directory, error);
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,57 @@
+// The files of a run:
+//
+//   recipe.toml          what was asked for, with all overrides
+//   codec.json, tokenizer.json, ...   written by data::Codec
+//   model.safetensors    the weights for use: of the best evaluation, or the latest ones
+//   log.jsonl            what happened
+//   checkpoints/step-N.safetensors    where it can go on
+//   lock                 held by the process that trains
+//
+// Files are replaced whole (temporary file, fsync, rename), so that a kill at any instant leaves a
+// run that can be loaded and resumed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/descriptor.h"
+
+namespace heddle::train {
+
+struct RunPaths {
+  std::string directory;
+
+  std::string recipe() const { return directory + "/recipe.toml"; }
+  std::string weights() const { return directory + "/model.safetensors"; }
+  std::string log() const { return directory + "/log.jsonl"; }
+  std::string report() const { return directory + "/report.html"; }
+  std::string checkpoints() const { return directory + "/checkpoints"; }
+  std::string checkpoint(std::int64_t step) const;
+};
+
+// For writing: one process at a time.
+class RunDirectory {
+ public:
+  // Makes the directory where it is missing and takes its lock; Error when another process has it.
+  // What a killed process left half-written is removed.
+  explicit RunDirectory(const std::string& directory);
+
+  const RunPaths& paths() const { return paths_; }
+
+  std::vector<std::int64_t> checkpoint_steps() const;  // ascending
+  std::optional<std::int64_t> newest_checkpoint() const;
+  void keep_newest(std::int64_t count) const;  // removes older checkpoints
+
+ private:
+  RunPaths paths_;
+  io::Descriptor lock_;
+};
+
+// Whether there is a run: its recipe is the last file that is written when one begins.
+bool is_run(const std::string& directory);
+// Whether there is anything at all at this path, an empty directory apart.
+bool is_taken(const std::string& directory);
+
+}  // namespace heddle::train

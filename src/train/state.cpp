@@ -1,0 +1,39 @@
+#include "train/state.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "io/json.h"
+
+namespace heddle::train {
+
+std::string to_json(const TrainState& s) {
+  nlohmann::json j = {
+      {"step", s.step},         {"tokens", s.tokens},           {"seconds", s.seconds},
+      {"loss_sum", s.loss_sum}, {"loss_weight", s.loss_weight}, {"log_bytes", s.log_bytes}};
+  if (s.best_step > 0) {
+    j["best_loss"] = s.best_loss;
+    j["best_step"] = s.best_step;
+    j["stale"] = s.stale;
+  }
+  return j.dump();
+}
+
+TrainState state_from_json(const std::string& json, const std::string& where) {
+  const io::Json j = io::Json::parse(json, where);
+  TrainState s;
+  s.step = j.at("step").integer(0);
+  s.tokens = j.at("tokens").integer(0);
+  s.seconds = j.at("seconds").number();
+  s.loss_sum = j.at("loss_sum").number();
+  s.loss_weight = j.at("loss_weight").number();
+  s.log_bytes = static_cast<std::uint64_t>(j.at("log_bytes").integer(0));
+  if (j.has("best_step")) {
+    s.best_loss = j.at("best_loss").number();
+    s.best_step = j.at("best_step").integer(1);
+    s.stale = j.at("stale").integer(0);
+  }
+  return s;
+}
+
+}  // namespace heddle::train

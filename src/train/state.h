@@ -1,0 +1,31 @@
+// Where a training run stands, beside its weights and the optimiser's state.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace heddle::train {
+
+struct TrainState {
+  std::int64_t step = 0;    // updates done
+  std::int64_t tokens = 0;  // read by the model in all of them
+  double seconds = 0;       // spent, by earlier sittings too
+
+  // Evaluations: the best one, and how many there were since.
+  double best_loss = std::numeric_limits<double>::infinity();
+  std::int64_t best_step = 0;  // 0: none yet
+  std::int64_t stale = 0;
+
+  // Steps since the last line of the log, so that the next one is the same after a resume.
+  double loss_sum = 0;     // of loss · targets
+  double loss_weight = 0;  // of targets
+
+  std::uint64_t log_bytes = 0;  // length of the log when this was saved
+};
+
+// One line of JSON and back, exact to the bit. `where` names the file for errors.
+std::string to_json(const TrainState& state);
+TrainState state_from_json(const std::string& json, const std::string& where);
+
+}  // namespace heddle::train

@@ -1,0 +1,220 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "heddle/cost.h"
+#include "heddle/memory.h"
+#include "train/checkpoint.h"
+#include "train/finite.h"
+#include "train/schedule.h"
+#include "train/split.h"
+#include "train/step.h"
+
+namespace heddle::train {
+
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// How often the validation split is looked at; a wish that the data cannot fulfil is refused.
+std::int64_t eval_every(const TrainConfig& config, const data::Dataset& data) {
+  const bool asked_for = config.eval_every.value_or(0) > 0 || config.patience.has_value();
+  if (data.has_validation()) return config.eval_every.value_or(kEvalEvery);
+  if (asked_for)
+    fail(ErrorCode::invalid_argument, "train",
+         config.patience ? "key train.patience" : "key train.eval_every",
+         "validation data (data.validation or data.validation_share)", "none");
+  return 0;
+}
+
+}  // namespace
+
+Trainer::Trainer(model::Model& model, const data::Dataset& data, const TrainConfig& config,
+                 RunDirectory* directory, Hooks hooks)
+    : model_(model),
+      data_(data),
+      config_(config),
+      directory_(directory),
+      hooks_(std::move(hooks)),
+      optimizer_(config, model.parameters()),
+      eval_every_(eval_every(config, data)) {
+  validate(config);
+}
+
+bool Trainer::resume() {
+  if (directory_ == nullptr) return false;
+  const auto newest = directory_->newest_checkpoint();
+  if (!newest) return false;
+  const std::string path = directory_->paths().checkpoint(*newest);
+  state_ = load_checkpoint(path, model_.parameters(), optimizer_);
+  if (state_.step != *newest)
+    fail(ErrorCode::io, path, "is not the checkpoint that its name says", std::to_string(*newest),
+         std::to_string(state_.step));
+  saved_step_ = state_.step;
+  return true;
+}
+
+Outcome Trainer::run() {
+  if (directory_ != nullptr && !log_) {
+    log_ = std::make_unique<io::AppendFile>(directory_->paths().log());
+    log_->truncate(state_.log_bytes);  // what came after the checkpoint will be written again
+  }
+  Outcome outcome;
+  while (state_.step < config_.steps && !out_of_patience() && outcome.ending != Ending::stopped) {
+    const StepReport report = take_step();
+    if (state_.step % config_.log_every == 0 || state_.step == config_.steps) write_log(report);
+    if (hooks_.on_step) hooks_.on_step(report);
+    if (evaluation_due()) run_evaluation(outcome);
+    if (hooks_.should_stop && hooks_.should_stop()) outcome.ending = Ending::stopped;
+    if (state_.step % config_.save_every == 0 || outcome.ending == Ending::stopped) save();
+  }
+  if (state_.step != saved_step_) save();
+  if (outcome.ending != Ending::stopped && state_.step < config_.steps)
+    outcome.ending = Ending::patience;
+  outcome.state = state_;
+  outcome.peak_bytes = peak_bytes_;
+  return outcome;
+}
+
+StepReport Trainer::take_step() {
+  const Stopwatch watch;
+  const CostMeter meter;
+  reset_peak_memory(Device::cpu);
+  const std::int64_t step = state_.step + 1;
+  const model::Batch batch = data_.training_batch(step - 1, config_.batch, config_.seed);
+  const StepSums sums = add_gradients(model_, batch, config_, step);
+  if (!std::isfinite(sums.loss)) refuse_step(batch, "loss " + std::to_string(sums.loss));
+  const double norm = optimizer_.gradient_norm();
+  if (!std::isfinite(norm)) refuse_step(batch, "gradient of length " + std::to_string(norm));
+  const double rate = learning_rate_at(config_, step);
+  optimizer_.step(step, rate, norm);
+
+  const MemoryUse memory = memory_use(Device::cpu);
+  StepReport report;
+  report.step = step;
+  report.loss = sums.loss;
+  report.rate = rate;
+  report.grad_norm = norm;
+  report.tokens = tokens_of(batch, model_.config());
+  report.flops = meter.cost().flops;
+  report.live_bytes = memory.live;
+  report.peak_bytes = memory.peak;
+  report.seconds = watch.seconds();
+
+  peak_bytes_ = std::max(peak_bytes_, memory.peak);
+  interval_tokens_ += report.tokens;
+  interval_seconds_ += report.seconds;
+  state_.step = step;
+  state_.tokens += report.tokens;
+  state_.seconds += report.seconds;
+  state_.loss_sum += sums.loss * static_cast<double>(sums.counted);
+  state_.loss_weight += static_cast<double>(sums.counted);
+  report.total_tokens = state_.tokens;
+  report.total_seconds = state_.seconds;
+  return report;
+}
+
+// The step is computed once more, with every op under observation. Nothing was updated yet, so it
+// gives the same values.
+void Trainer::refuse_step(const model::Batch& batch, const std::string& what) {
+  const auto clear = [this] {
+    for (nn::Parameter& p : model_.parameters().all()) p.tensor.clear_grad();
+  };
+  clear();
+  TrainConfig observed = config_;
+  observed.recompute = false;  // ops inside of recomputed layers would stay hidden
+  const std::string cause = explain_bad_value(
+      model_.parameters(), [&] { add_gradients(model_, batch, observed, state_.step + 1); });
+  clear();
+  fail(ErrorCode::failed, "train", "step " + std::to_string(state_.step + 1) + ": " + what,
+       "finite numbers: a lower train.learning_rate, a longer train.warmup or train.clip may help",
+       cause.empty() ? "a sum that is too large, of finite values" : cause);
+}
+
+void Trainer::write_log(const StepReport& report) {
+  nlohmann::ordered_json line;
+  line["step"] = report.step;
+  if (state_.loss_weight > 0) line["loss"] = state_.loss_sum / state_.loss_weight;
+  line["lr"] = report.rate;
+  line["tokens"] = state_.tokens;
+  line["seconds"] = state_.seconds;
+  line["tokens_per_s"] = static_cast<double>(interval_tokens_) / interval_seconds_;
+  line["grad_norm"] = report.grad_norm;
+  line["live_bytes"] = report.live_bytes;
+  line["peak_bytes"] = report.peak_bytes;
+  append(line.dump());
+  state_.loss_sum = state_.loss_weight = 0;
+  interval_tokens_ = 0;
+  interval_seconds_ = 0;
+}
+
+bool Trainer::evaluation_due() const {
+  return eval_every_ > 0 && (state_.step % eval_every_ == 0 || state_.step == config_.steps);
+}
+
+void Trainer::run_evaluation(Outcome& outcome) {
+  const Stopwatch watch;
+  reset_peak_memory(Device::cpu);
+  EvaluateOptions options;
+  options.batch = std::max<std::int64_t>(1, config_.batch / config_.accumulate);
+  options.max_batches = config_.eval_batches;
+  options.precision = config_.precision;
+  EvalReport report;
+  report.step = state_.step;
+  report.result = evaluate(model_, data_, options);
+  report.best = report.result.loss < state_.best_loss;
+  peak_bytes_ = std::max(peak_bytes_, memory_use(Device::cpu).peak);
+  state_.stale = report.best ? 0 : state_.stale + 1;
+  if (report.best) {
+    state_.best_loss = report.result.loss;
+    state_.best_step = state_.step;
+    if (directory_ != nullptr) save_weights(directory_->paths().weights(), model_.parameters());
+  }
+  report.seconds = watch.seconds();
+  state_.seconds += report.seconds;
+
+  nlohmann::ordered_json line;
+  line["step"] = report.step;
+  line["eval_loss"] = report.result.loss;
+  line["eval_tokens"] = report.result.tokens;
+  if (report.result.accuracy) line["accuracy"] = *report.result.accuracy;
+  line["seconds"] = state_.seconds;
+  append(line.dump());
+  outcome.last_evaluation = report.result;
+  if (hooks_.on_eval) hooks_.on_eval(report);
+}
+
+bool Trainer::out_of_patience() const {
+  return config_.patience && state_.stale >= *config_.patience;
+}
+
+// Weights first: the checkpoint says that everything up to its step is there.
+void Trainer::save() {
+  saved_step_ = state_.step;
+  if (directory_ == nullptr) return;
+  if (state_.best_step == 0) save_weights(directory_->paths().weights(), model_.parameters());
+  log_->flush();
+  state_.log_bytes = log_->size();
+  const std::string path = directory_->paths().checkpoint(state_.step);
+  save_checkpoint(path, model_.parameters(), optimizer_, state_);
+  directory_->keep_newest(config_.keep);
+  if (hooks_.on_save) hooks_.on_save(path);
+}
+
+void Trainer::append(const std::string& line) {
+  if (log_) log_->append_line(line);
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,109 @@
+// Training: steps, evaluations, checkpoints, the log.
+//
+// What a step computes is a function of the configuration, the data and the step's number alone, so
+// that a run that was killed and resumed equals one that was not, byte for byte.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/dataset.h"
+#include "io/file.h"
+#include "model/model.h"
+#include "train/config.h"
+#include "train/evaluate.h"
+#include "train/optimizer.h"
+#include "train/run_directory.h"
+#include "train/state.h"
+
+namespace heddle::train {
+
+// What is known after a step.
+struct StepReport {
+  std::int64_t step = 0;  // from 1
+  double loss = 0;        // of this step, without auxiliary losses
+  double rate = 0;
+  double grad_norm = 0;           // before clipping
+  std::int64_t tokens = 0;        // of this step
+  std::int64_t total_tokens = 0;  // of the run
+  double seconds = 0;             // of this step
+  double total_seconds = 0;       // of the run
+  double flops = 0;               // of this step
+  std::int64_t live_bytes = 0;    // after it
+  std::int64_t peak_bytes = 0;    // during it
+};
+
+struct EvalReport {
+  std::int64_t step = 0;
+  Evaluation result;
+  bool best = false;
+  double seconds = 0;
+};
+
+struct Hooks {
+  std::function<void(const StepReport&)> on_step = {};
+  std::function<void(const EvalReport&)> on_eval = {};
+  std::function<void(const std::string& path)> on_save = {};  // a checkpoint was written
+  // Asked after each step; true ends the run after a checkpoint.
+  std::function<bool()> should_stop = {};
+};
+
+enum class Ending : std::uint8_t {
+  finished,  // all steps are done
+  patience,  // evaluations stopped getting better
+  stopped,   // should_stop() said so
+};
+
+struct Outcome {
+  Ending ending = Ending::finished;
+  TrainState state;
+  std::optional<Evaluation> last_evaluation = {};  // of this sitting
+  std::int64_t peak_bytes = 0;                     // of all steps and evaluations of this sitting
+};
+
+class Trainer {
+ public:
+  // All of them must outlive it. Without a directory nothing is written and nothing can be resumed.
+  Trainer(model::Model& model, const data::Dataset& data, const TrainConfig& config,
+          RunDirectory* directory = nullptr, Hooks hooks = {});
+
+  // Goes to the newest checkpoint, if there is one: weights, optimiser, log. Error when it does not
+  // fit the model.
+  bool resume();
+
+  // Trains to the end. A loss or a gradient that is not finite is an Error that names the step and
+  // the first op with a bad value; the checkpoints stay as they were.
+  Outcome run();
+
+  const TrainState& state() const { return state_; }
+
+ private:
+  StepReport take_step();
+  [[noreturn]] void refuse_step(const model::Batch& batch, const std::string& what);
+  void write_log(const StepReport& report);
+  bool evaluation_due() const;
+  void run_evaluation(Outcome& outcome);
+  bool out_of_patience() const;
+  void save();
+  void append(const std::string& line);
+
+  model::Model& model_;
+  const data::Dataset& data_;
+  TrainConfig config_;
+  RunDirectory* directory_;
+  Hooks hooks_;
+  Optimizer optimizer_;
+  TrainState state_;
+  std::unique_ptr<io::AppendFile> log_;
+  std::int64_t eval_every_ = 0;  // 0: never
+  std::int64_t saved_step_ = -1;
+  // For the rate of the next line of the log.
+  std::int64_t interval_tokens_ = 0;
+  double interval_seconds_ = 0;
+  std::int64_t peak_bytes_ = 0;
+};
+
+}  // namespace heddle::train
