@@ -1,6 +1,8 @@
 # The library: everything under src/ except tests.
 find_package(hwy REQUIRED)  # package libhwy-dev
 find_package(nlohmann_json REQUIRED)  # headers only, like Highway
+# toml++ as headers too: its CMake package would link the shared library.
+find_path(HEDDLE_TOMLPLUSPLUS toml++/toml.h REQUIRED)  # package libtomlplusplus-dev
 
 # What reads compressed data and images, and knows letters. Archives come before shared libraries,
 # so that the program needs nothing but the C library to run. Users of the installed library have
@@ -60,6 +62,7 @@ target_include_directories(heddle
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     # Generated headers of ops forward to src/ops in the tree, for this project alone.
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+target_include_directories(heddle SYSTEM PRIVATE "${HEDDLE_TOMLPLUSPLUS}")
 target_link_libraries(heddle PUBLIC Threads::Threads
   PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc
   $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
