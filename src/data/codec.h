@@ -16,10 +16,6 @@
 #include "model/config.h"
 #include "text/tokenizer.h"
 
-namespace heddle::io {
-struct Image;
-}
-
 namespace heddle::data {
 
 // Pixels x in [0, 1] are given to the model as (x - mean) / deviation, channel by channel.
@@ -63,6 +59,8 @@ class Codec {
   model::DataSizes sizes() const;
   std::int64_t max_tokens() const { return parts_.length; }  // of encode_source() without the end
 
+  text::SpecialsInText specials() const { return parts_.specials; }
+
   // Error for images. Where both sides share one, target() is source().
   const text::Tokenizer& source() const;
   const text::Tokenizer& target() const;
@@ -76,7 +74,8 @@ class Codec {
   std::int32_t end() const;         // of both sides' own tokenizers: translate only, else Error
   std::int32_t source_end() const;  // the same of the source's tokenizer
   std::int32_t mask() const;        // masked only, else Error
-  std::int32_t padding() const;     // what fills up the source side: any valid token
+  std::int32_t padding() const;     // what fills up sequences of the source: any valid token
+  std::int32_t target_padding() const;
 
   // What the model reads for a text: its tokens; for translate with the end token behind them.
   std::vector<std::int32_t> encode_source(std::string_view text) const;
@@ -88,12 +87,13 @@ class Codec {
   // What the model wrote, up to the first end token (translate), without special tokens.
   std::string decode_target(std::span<const std::int32_t> ids) const;
 
-  // f32 [channels, height, width], normalised; Error when the image has another size.
-  Tensor encode_image(const io::Image& image) const;
+  // u8 [C, H, W] (as io::read_image gives it) to f32 [channels, height, width], normalised. A grey
+  // image is taken as a coloured one where the model wants colours; Error for any other difference.
+  Tensor encode_image(const Tensor& image) const;
 
   // Sequences of different lengths as tokens and lengths of a batch, padded; targets are undefined.
   model::Batch batch_of(std::span<const std::vector<std::int32_t>> sequences) const;
-  model::Batch batch_of_images(std::span<const io::Image> images) const;
+  model::Batch batch_of_images(std::span<const Tensor> images) const;
 
   // In a run's directory: tokenizer.json, target_tokenizer.json where there is one, and codec.json
   // with the rest. The directory must exist.
@@ -106,7 +106,6 @@ class Codec {
 
   CodecParts parts_;
   std::unordered_map<std::string, std::int32_t> label_ids_;
-  std::optional<std::int32_t> mask_;
 };
 
 }  // namespace heddle::data

@@ -34,7 +34,8 @@ struct Files {
   std::string labels = {};        // classify: IDX of bytes
   std::string image_folder = {};  // classify: a folder of PNG or JPEG files per class
 
-  bool given() const;
+  bool given() const { return !first().empty(); }
+  std::string first() const;  // a file that is named; empty when there is none
 };
 
 struct DataConfig {
@@ -49,17 +50,17 @@ struct DataConfig {
 
   std::string tokenizer = {};         // char | byte | word | bpe:N | a tokenizer.json
   std::string target_tokenizer = {};  // translate: of the target; absent: one for both sides
-  std::int64_t min_count = 2;         // word: rarer words are unknown
-  // tag with word: an unknown word is known by its shape and ending ("Xxx…ing") instead.
-  bool word_shapes = true;
+  std::optional<std::int64_t> min_count = {};  // word: rarer words are unknown; absent: 2
+  // tag with word: a rare word is known by its shape and ending ("Xx…ing"). Absent: true.
+  std::optional<bool> word_shapes = {};
 
   std::int64_t context = 0;  // language, masked: tokens of a window
   // translate, tag, labelled: tokens of a sequence (of pieces, where words have several), without
   // the end token. Longer training examples are dropped and counted, longer ones for evaluation are
-  // an Error; texts with a label are cut, and counted.
-  std::int64_t max_length = 256;
+  // an Error; texts with a label are cut, and counted. Absent: 512.
+  std::optional<std::int64_t> max_length = {};
 
-  double mask_share = 0.15;                   // masked: tokens to predict
+  std::optional<double> mask_share = {};      // masked: tokens to predict; absent: 0.15
   bool flip = false;                          // images: half of them mirrored in training
   std::int64_t shift = 0;                     // images: moved by up to so many pixels in training
   std::vector<std::string> label_names = {};  // images with IDX labels: names of 0, 1, …
@@ -69,12 +70,18 @@ struct DataConfig {
   const Files& files(Split split) const;
 };
 
-// Takes the keys out of the table; an unknown one or a value that cannot be is an Error.
-DataConfig parse_data(io::TomlTable& table);
+// Asks the table for every key there is: the document's finish() refuses others. A value that
+// cannot be is an Error. `directory` is the recipe's.
+DataConfig parse_data(const io::TomlTable& table, const std::string& directory = {});
 
 // Throws Error naming the key: what the task needs and has not, what it has no use for, numbers out
 // of range. Does not look at files.
-void validate(const DataConfig& config, model::Kind kind, model::Task task);
+struct DataNeeds {
+  bool codec = true;     // whether tokenizers will be made, so that the recipe must name them
+  bool training = true;  // whether training files will be read
+};
+void validate(const DataConfig& config, model::Kind kind, model::Task task,
+              const DataNeeds& needs = {});
 
 // `path` if it is absolute or exists, otherwise the one in config.directory. An Error names both
 // when neither exists.

@@ -12,6 +12,7 @@
 #include "data/codec.h"
 #include "data/config.h"
 #include "model/batch.h"
+#include "text/train.h"
 
 namespace heddle::data {
 
@@ -76,12 +77,14 @@ class Dataset {
 // tokenizers, labels and normalisation are used, and a label that it does not have is an Error
 // naming file and line. Bad data is an Error naming file and line.
 //
-// Splits can be left out: an evaluation of the test split does not read the training files.
+// Beside an existing codec, splits can be left out: an evaluation of the test split does not read
+// the training files.
 struct OpenOptions {
   std::shared_ptr<const Codec> codec = {};
-  bool training = true;    // without: codec must be given
+  bool training = true;
   bool validation = true;  // where the configuration has it
   bool test = true;
+  text::ProgressSink progress = {};  // of training tokenizers
 };
 std::unique_ptr<Dataset> open_dataset(const DataConfig& config, model::Kind kind, model::Task task,
                                       const OpenOptions& options = {});

@@ -1,0 +1,202 @@
+#include "data/config.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+
+#include "data/keys.h"
+#include "heddle/error.h"
+#include "nn/require.h"
+#include "text/train.h"
+
+namespace heddle::data {
+namespace {
+
+using model::Kind;
+using model::Task;
+using nn::require;
+using TokenizerKind = text::TokenizerSpec::Kind;
+
+constexpr const char* kWhere = "[data]";
+constexpr std::int64_t kLongestSequence = std::int64_t{1} << 24;
+
+struct Use {
+  Task task;
+  bool images;                         // classify
+  std::vector<std::string_view> keys;  // of files
+  std::string_view wanted;             // the same for people
+};
+
+Use use_of(Kind kind, Task task) {
+  switch (task) {
+    case Task::language:
+    case Task::masked: return {task, false, {"text"}, "text"};
+    case Task::translate:
+      return {task, false, {"source", "target", "pairs"}, "source and target, or pairs"};
+    case Task::tag: return {task, false, {"tags"}, "tags"};
+    case Task::classify: break;
+  }
+  if (kind != Kind::vit) return {task, false, {"labelled"}, "labelled"};
+  return {task, true, {"images", "labels", "image_folder"}, "images and labels, or image_folder"};
+}
+
+std::string task_name(const Use& use) {
+  std::string name(model::to_string(use.task));
+  if (use.task == Task::classify) name += use.images ? " of images" : " of texts";
+  return name;
+}
+
+void refuse_key(const Use& use, std::string_view key, const std::string& got) {
+  fail(ErrorCode::invalid_argument, kWhere, "key " + std::string(key) + " has no use here",
+       "for the task " + task_name(use) + ": " + std::string(use.wanted), got);
+}
+
+bool is_used(const Use& use, std::string_view key) {
+  return std::find(use.keys.begin(), use.keys.end(), key) != use.keys.end();
+}
+
+// The keys that come together or exclude each other.
+void check_together(const Files& files, Split split, const char* first, const char* second,
+                    const char* instead) {
+  const auto value = [&](const char* key) { return file_of(files, key); };
+  const auto name = [&](const char* key) { return key_name(split, key); };
+  const bool both = !value(first).empty() && !value(second).empty();
+  const bool any = !value(first).empty() || !value(second).empty();
+  if (any && !both)
+    require(false, kWhere, name(value(first).empty() ? first : second),
+            "a file beside " + name(value(first).empty() ? second : first), "nothing");
+  if (any && !value(instead).empty())
+    require(false, kWhere, name(instead), "nothing, where " + name(first) + " is given",
+            value(instead));
+}
+
+void check_files(const DataConfig& config, const Use& use, const DataNeeds& needs) {
+  for (const Split split : {Split::training, Split::validation, Split::test}) {
+    const Files& files = config.files(split);
+    if (!files.text.empty() && !is_used(use, "text"))
+      refuse_key(use, key_name(split, "text"), files.text.front());
+    for (const FileKey& key : kFileKeys)
+      if (!(files.*key.member).empty() && !is_used(use, key.name))
+        refuse_key(use, key_name(split, key.name), files.*key.member);
+    if (use.task == Task::translate) check_together(files, split, "source", "target", "pairs");
+    if (use.images) check_together(files, split, "images", "labels", "image_folder");
+    for (const std::string& file : files.text)
+      require(!file.empty(), kWhere, key_name(split, "text"), "names of files", "\"\"");
+  }
+  if (needs.training)
+    require(config.training.given(), kWhere, use.keys.front(),
+            "data for the task " + task_name(use) + ": " + std::string(use.wanted), "nothing");
+  if (!config.validation_share) return;
+  require(!config.validation.given(), kWhere, "validation_share",
+          "nothing, where validation data has files of its own", *config.validation_share);
+  require(*config.validation_share >= 0 && *config.validation_share < 1, kWhere, "validation_share",
+          "0 up to, but not 1", *config.validation_share);
+}
+
+void check_tokenizers(const DataConfig& config, const Use& use, const DataNeeds& needs) {
+  if (use.images) {
+    if (!config.tokenizer.empty()) refuse_key(use, "tokenizer", config.tokenizer);
+  } else if (needs.codec) {
+    require(!config.tokenizer.empty(), kWhere, "tokenizer",
+            "char, byte, word, bpe:N or a tokenizer.json", "nothing");
+  }
+  if (!config.target_tokenizer.empty() && use.task != Task::translate)
+    refuse_key(use, "target_tokenizer", config.target_tokenizer);
+
+  bool plain_word = false, word = false;
+  for (const std::string& spec : {config.tokenizer, config.target_tokenizer}) {
+    if (spec.empty()) continue;
+    const bool own = text::TokenizerSpec::parse(spec, "data.tokenizer").kind == TokenizerKind::word;
+    word = word || own;
+    plain_word = plain_word || spec == "word";
+  }
+  if (config.min_count) {
+    require(plain_word, kWhere, "min_count", "nothing, unless the tokenizer is \"word\"",
+            static_cast<double>(*config.min_count));
+    require(*config.min_count >= 1, kWhere, "min_count", "at least 1",
+            static_cast<double>(*config.min_count));
+  }
+  if (config.word_shapes)
+    require(use.task == Task::tag && word, kWhere, "word_shapes",
+            "nothing, unless words are tagged and the tokenizer is \"word\"",
+            *config.word_shapes ? "true" : "false");
+}
+
+void check_lengths(const DataConfig& config, const Use& use, const DataNeeds& needs) {
+  const bool windows = is_used(use, "text");
+  const auto context = static_cast<double>(config.context);
+  if (!windows)
+    require(config.context == 0, kWhere, "context", "nothing: sequences have a max_length",
+            context);
+  else if (config.context != 0 || needs.codec)
+    require(config.context >= 1 && config.context <= kLongestSequence, kWhere, "context",
+            "1 to " + std::to_string(kLongestSequence) + " tokens of a window", context);
+  if (config.max_length) {
+    const auto length = static_cast<double>(*config.max_length);
+    require(!windows && !use.images, kWhere, "max_length",
+            windows ? "nothing: a window has context tokens" : "nothing: images have no tokens",
+            length);
+    require(*config.max_length >= 1 && *config.max_length <= kLongestSequence, kWhere, "max_length",
+            "1 to " + std::to_string(kLongestSequence), length);
+  }
+}
+
+void check_rest(const DataConfig& config, const Use& use) {
+  if (config.mask_share) {
+    require(use.task == Task::masked, kWhere, "mask_share", "nothing, unless the task is masked",
+            *config.mask_share);
+    require(*config.mask_share > 0 && *config.mask_share < 1, kWhere, "mask_share",
+            "between 0 and 1", *config.mask_share);
+  }
+  if (config.flip) require(use.images, kWhere, "flip", "nothing, unless images are read", "true");
+  if (config.shift != 0)
+    require(use.images, kWhere, "shift", "nothing, unless images are read",
+            static_cast<double>(config.shift));
+  require(config.shift >= 0, kWhere, "shift", "0 or more pixels",
+          static_cast<double>(config.shift));
+  if (!config.label_names.empty())
+    require(use.images && config.training.image_folder.empty(), kWhere, "label_names",
+            "nothing, unless labels are numbers", config.label_names.front());
+}
+
+}  // namespace
+
+std::string Files::first() const {
+  for (const std::string& file : text)
+    if (!file.empty()) return file;
+  for (const FileKey& key : kFileKeys)
+    if (!(this->*key.member).empty()) return this->*key.member;
+  return {};
+}
+
+const Files& DataConfig::files(Split split) const {
+  switch (split) {
+    case Split::training: return training;
+    case Split::validation: return validation;
+    case Split::test: return test;
+  }
+  return training;
+}
+
+void validate(const DataConfig& config, Kind kind, Task task, const DataNeeds& needs) {
+  const Use use = use_of(kind, task);
+  check_files(config, use, needs);
+  check_tokenizers(config, use, needs);
+  check_lengths(config, use, needs);
+  check_rest(config, use);
+}
+
+std::string resolve_path(const DataConfig& config, const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path given(path);
+  if (given.is_absolute() || fs::exists(given, ignored)) return path;
+  const fs::path beside = fs::path(config.directory) / given;
+  if (!config.directory.empty() && fs::exists(beside, ignored)) return beside.string();
+  fail(ErrorCode::io, path, "there is no such file",
+       config.directory.empty() ? "a file in the working directory"
+                                : "one in the working directory or " + beside.string());
+}
+
+}  // namespace heddle::data

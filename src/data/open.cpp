@@ -1,0 +1,28 @@
+#include "data/dataset.h"
+#include "data/job.h"
+#include "heddle/error.h"
+
+namespace heddle::data {
+
+std::unique_ptr<Dataset> open_dataset(const DataConfig& config, model::Kind kind, model::Task task,
+                                      const OpenOptions& options) {
+  const bool has_codec = options.codec != nullptr;
+  if (!has_codec && !(options.training && options.validation && options.test))
+    fail(ErrorCode::invalid_argument, "data", "splits are left out",
+         "a codec, which is made of them", "none");
+  if (has_codec && options.codec->task() != task)
+    fail(ErrorCode::invalid_argument, "data", "the codec is for another task",
+         model::to_string(task), model::to_string(options.codec->task()));
+  validate(config, kind, task, {.codec = !has_codec, .training = options.training});
+  const Job job{config, kind, task, options};
+  switch (task) {
+    case model::Task::language:
+    case model::Task::masked: return open_text(job);
+    case model::Task::translate: return open_pairs(job);
+    case model::Task::tag: return open_tags(job);
+    case model::Task::classify: break;
+  }
+  return kind == model::Kind::vit ? open_images(job) : open_labelled(job);
+}
+
+}  // namespace heddle::data

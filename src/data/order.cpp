@@ -1,0 +1,48 @@
+#include "data/order.h"
+
+#include <algorithm>
+
+#include "data/draw.h"
+
+namespace heddle::data {
+
+std::int64_t batches_of(std::int64_t examples, std::int64_t batch) {
+  return examples / batch + (examples % batch == 0 ? 0 : 1);
+}
+
+namespace {
+
+void sort_pools(std::vector<std::int64_t>& examples, std::span<const std::uint64_t> lengths,
+                std::int64_t batch) {
+  const auto count = static_cast<std::int64_t>(examples.size());
+  // A quarter of the data at most, or small data would be cut into the same batches every epoch.
+  const std::int64_t pool =
+      batch * std::clamp(batches_of(count, batch) / 4, std::int64_t{1}, kPoolBatches);
+  for (std::int64_t begin = 0; begin < count; begin += pool) {
+    const std::int64_t end = std::min(begin + pool, count);
+    std::stable_sort(
+        examples.begin() + begin, examples.begin() + end, [&](std::int64_t a, std::int64_t b) {
+          return lengths[static_cast<std::size_t>(a)] < lengths[static_cast<std::size_t>(b)];
+        });
+  }
+}
+
+}  // namespace
+
+EpochOrder::EpochOrder(std::span<const std::uint64_t> lengths, std::int64_t batch,
+                       std::uint64_t seed, std::int64_t epoch)
+    : batch_(batch),
+      examples_(permutation(static_cast<std::int64_t>(lengths.size()),
+                            stream_key(seed, epoch, Stream::order))),
+      batch_order_(permutation(batches_of(static_cast<std::int64_t>(lengths.size()), batch),
+                               stream_key(seed, epoch, Stream::batches))) {
+  sort_pools(examples_, lengths, batch);
+}
+
+std::span<const std::int64_t> EpochOrder::batch(std::int64_t index) const {
+  const std::int64_t begin = batch_order_[static_cast<std::size_t>(index)] * batch_;
+  const auto count = static_cast<std::int64_t>(examples_.size());
+  return {examples_.data() + begin, static_cast<std::size_t>(std::min(batch_, count - begin))};
+}
+
+}  // namespace heddle::data

@@ -1,0 +1,195 @@
+// The [data] table: what is read, and what is refused before any file is looked at.
+#include "data/config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "data/keys.h"
+#include "data/test_support.h"
+#include "io/toml.h"
+
+namespace heddle::data {
+namespace {
+
+using model::Kind;
+using model::Task;
+
+DataConfig parsed(const std::string& text) {
+  const io::TomlDocument document = io::TomlDocument::parse(text, "recipe.toml");
+  const DataConfig config = parse_data(document.root().table("data"), "recipes");
+  document.finish();
+  return config;
+}
+
+TEST(DataConfigTest, EveryKeyIsRead) {
+  std::string text = "[data]\n";
+  for (const char* prefix : {"", "validation_", "test_"})
+    for (const FileKey& key : kFileKeys)
+      text += prefix + std::string(key.name) + " = \"" + prefix + std::string(key.name) + ".x\"\n";
+  text +=
+      "text = [\"a.txt\", \"b.txt\"]\nvalidation = \"c.txt\"\ntest = \"d.txt\"\n"
+      "validation_share = 0.25\ntokenizer = \"bpe:500\"\ntarget_tokenizer = \"char\"\n"
+      "min_count = 3\nword_shapes = false\ncontext = 64\nmax_length = 99\nmask_share = 0.2\n"
+      "flip = true\nshift = 4\nlabel_names = [\"x\", \"y\"]\n";
+  const DataConfig config = parsed(text);
+  EXPECT_EQ(config.training.text, (std::vector<std::string>{"a.txt", "b.txt"}));
+  EXPECT_EQ(config.validation.text, std::vector<std::string>{"c.txt"});
+  EXPECT_EQ(config.test.text, std::vector<std::string>{"d.txt"});
+  for (const FileKey& key : kFileKeys) {
+    EXPECT_EQ(config.training.*key.member, std::string(key.name) + ".x");
+    EXPECT_EQ(config.validation.*key.member, "validation_" + std::string(key.name) + ".x");
+    EXPECT_EQ(config.test.*key.member, "test_" + std::string(key.name) + ".x");
+  }
+  EXPECT_EQ(config.validation_share, 0.25);
+  EXPECT_EQ(config.tokenizer, "bpe:500");
+  EXPECT_EQ(config.target_tokenizer, "char");
+  EXPECT_EQ(config.min_count, 3);
+  EXPECT_EQ(config.word_shapes, false);
+  EXPECT_EQ(config.context, 64);
+  EXPECT_EQ(config.max_length, 99);
+  EXPECT_EQ(config.mask_share, 0.2);
+  EXPECT_TRUE(config.flip);
+  EXPECT_EQ(config.shift, 4);
+  EXPECT_EQ(config.label_names, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(config.directory, "recipes");
+}
+
+TEST(DataConfigTest, WrongValuesNameTheLine) {
+  const auto refused = [](const std::string& line, std::initializer_list<std::string_view> parts) {
+    io::expect_refusal([&] { parsed("[data]\n" + line + "\n"); }, parts);
+  };
+  refused("text = 5", {"recipe.toml:2", "text", "a file or an array of files"});
+  refused("text = [1]", {"recipe.toml:2", "a file or an array of files"});
+  refused("contxt = 5", {"recipe.toml:2", "contxt", "context"});
+  refused("context = 0", {"recipe.toml:2", "context"});
+  refused("validation_share = 2.0", {"recipe.toml:2", "validation_share"});
+  refused("flip = 1", {"recipe.toml:2", "flip"});
+  refused("label_names = \"a\"", {"recipe.toml:2", "label_names"});
+  refused("max_length = 1.5", {"recipe.toml:2", "max_length"});
+}
+
+struct Refused {
+  std::function<Sample(const SampleData&)> make;
+  std::function<void(DataConfig&)> change;
+  std::string key;
+};
+
+TEST(DataConfigTest, WhatATaskHasNoUseForIsRefused) {
+  using C = DataConfig&;
+  const SampleData files;
+  const auto language = [](const SampleData& f) { return f.language(); };
+  const auto masked = [](const SampleData& f) { return f.masked(); };
+  const auto translate = [](const SampleData& f) { return f.translate(); };
+  const auto tag = [](const SampleData& f) { return f.tag(); };
+  const auto labelled = [](const SampleData& f) { return f.labelled(); };
+  const auto images = [](const SampleData& f) { return f.images(); };
+  const std::vector<Refused> table = {
+      {language, [](C c) { c.training.text = {}; }, "key text"},
+      {language, [](C c) { c.training.text = {"a", ""}; }, "key text"},
+      {language, [](C c) { c.training.pairs = "x"; }, "key pairs"},
+      {language, [](C c) { c.test.tags = "x"; }, "key test_tags"},
+      {language, [](C c) { c.tokenizer = ""; }, "key tokenizer"},
+      {language, [](C c) { c.tokenizer = "bpe:x"; }, "tokenizer"},
+      {language, [](C c) { c.target_tokenizer = "char"; }, "key target_tokenizer"},
+      {language, [](C c) { c.context = 0; }, "key context"},
+      {language, [](C c) { c.context = -4; }, "key context"},
+      {language, [](C c) { c.max_length = 5; }, "key max_length"},
+      {language, [](C c) { c.min_count = 2; }, "key min_count"},
+      {language, [](C c) { c.word_shapes = true; }, "key word_shapes"},
+      {language, [](C c) { c.mask_share = 0.1; }, "key mask_share"},
+      {language, [](C c) { c.flip = true; }, "key flip"},
+      {language, [](C c) { c.shift = 1; }, "key shift"},
+      {language, [](C c) { c.label_names = {"a"}; }, "key label_names"},
+      {language, [](C c) { c.validation_share = 1; }, "key validation_share"},
+      {language, [](C c) { c.validation.text = {"v"}; }, "key validation_share"},
+      {masked, [](C c) { c.mask_share = 0; }, "key mask_share"},
+      {masked, [](C c) { c.mask_share = 1; }, "key mask_share"},
+      {translate, [](C c) { c.training = {}; }, "key source"},
+      {translate, [](C c) { c.training.source = "s"; }, "key target"},
+      {translate, [](C c) { c.test.target = "t"; }, "key test_source"},
+      {translate,
+       [](C c) {
+         c.training.source = "s";
+         c.training.target = "t";
+       },
+       "key pairs"},
+      {translate, [](C c) { c.context = 5; }, "key context"},
+      {translate, [](C c) { c.max_length = 0; }, "key max_length"},
+      {translate, [](C c) { c.word_shapes = false; }, "key word_shapes"},
+      {translate, [](C c) { c.min_count = 0; }, "key min_count"},
+      {tag,
+       [](C c) {
+         c.tokenizer = "word:3";
+         c.min_count = 2;
+       },
+       "key min_count"},
+      {tag,
+       [](C c) {
+         c.tokenizer = "char";
+         c.word_shapes = true;
+       },
+       "key word_shapes"},
+      {tag, [](C c) { c.training.text = {"x"}; }, "key text"},
+      {labelled, [](C c) { c.training.images = "x"; }, "key images"},
+      {images, [](C c) { c.training.labelled = "x"; }, "key labelled"},
+      {images, [](C c) { c.training.labels = ""; }, "key labels"},
+      {images, [](C c) { c.training.image_folder = "x"; }, "key image_folder"},
+      {images, [](C c) { c.tokenizer = "char"; }, "key tokenizer"},
+      {images, [](C c) { c.max_length = 9; }, "key max_length"},
+      {images, [](C c) { c.shift = -1; }, "key shift"},
+  };
+  for (const Refused& row : table) {
+    Sample sample = row.make(files);
+    EXPECT_NO_THROW(validate(sample.config, sample.kind, sample.task));
+    row.change(sample.config);
+    try {
+      validate(sample.config, sample.kind, sample.task);
+      ADD_FAILURE() << sample.name << " took a wrong " << row.key;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(row.key), std::string::npos)
+          << row.key << ": " << e.what();
+    }
+  }
+}
+
+TEST(DataConfigTest, ACodecNeedsNoTokenizerAndATestNoTrainingFiles) {
+  DataConfig config;
+  config.test.text = {"t.txt"};
+  EXPECT_NO_THROW(
+      validate(config, Kind::decoder, Task::language, {.codec = false, .training = false}));
+  EXPECT_THROW(validate(config, Kind::decoder, Task::language), Error);
+}
+
+TEST(DataConfigTest, PathsAreLookedForInTwoPlaces) {
+  const SampleData files;
+  const std::filesystem::path before = std::filesystem::current_path();
+  const io::TempDir working;
+  DataConfig config;
+  config.directory = files.path();
+  std::filesystem::current_path(working.path());
+  EXPECT_EQ(resolve_path(config, "text.txt"), files.path() + "/text.txt");
+  working.file("text.txt", "here first");
+  EXPECT_EQ(resolve_path(config, "text.txt"), "text.txt");
+  EXPECT_EQ(resolve_path(config, files.file("tags.tsv")), files.file("tags.tsv"));
+  io::expect_refusal([&] { resolve_path(config, "no.txt"); }, {"no.txt", files.path() + "/no.txt"});
+  std::filesystem::current_path(before);
+}
+
+TEST(DataConfigTest, SplitsAreLeftOutOnlyBesideACodec) {
+  const SampleData files;
+  Sample sample = files.translate();
+  OpenOptions options;
+  options.training = false;
+  EXPECT_THROW(sample.open(options), Error);
+  options.codec = sample.open()->shared_codec();
+  const auto data = sample.open(options);
+  EXPECT_FALSE(data->has(Split::training));
+  EXPECT_TRUE(data->has_validation());
+  EXPECT_THROW(data->training_batch(0, 1, 1), Error);
+  options.codec = files.language().open()->shared_codec();
+  EXPECT_THROW(sample.open(options), Error);  // of another task
+}
+
+}  // namespace
+}  // namespace heddle::data

@@ -1,0 +1,137 @@
+// A batch is a function of (seed, step, batch size): nothing else may reach it.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "data/test_support.h"
+#include "heddle/runtime.h"
+
+namespace heddle::data {
+namespace {
+
+constexpr std::int64_t kSteps = 30;  // more than two epochs of all samples
+
+std::vector<std::string> batches_in_order(const Dataset& data) {
+  std::vector<std::string> all;
+  for (std::int64_t step = 0; step < kSteps; ++step)
+    all.push_back(bytes_of(data.training_batch(step, 7, 42)));
+  return all;
+}
+
+TEST(DataDeterminism, TheOrderOfCallsDoesNotMatter) {
+  const SampleData files;
+  for (const Sample& sample : files.all()) {
+    SCOPED_TRACE(sample.name);
+    const auto data = sample.open();
+    const std::vector<std::string> expected = batches_in_order(*data);
+    for (std::int64_t step = kSteps - 1; step >= 0; --step) {
+      data->training_batch(step % 5, 3, 1);  // something else in between
+      EXPECT_EQ(bytes_of(data->training_batch(step, 7, 42)),
+                expected[static_cast<std::size_t>(step)])
+          << "step " << step;
+    }
+  }
+}
+
+TEST(DataDeterminism, ThreadsDoNotMatter) {
+  const SampleData files;
+  const int before = threads();
+  for (const Sample& sample : files.all()) {
+    SCOPED_TRACE(sample.name);
+    set_threads(1);
+    const auto one = sample.open();
+    const std::vector<std::string> expected = batches_in_order(*one);
+    for (const int count : {2, 3, 8}) {
+      set_threads(count);
+      const auto other = sample.open();
+      EXPECT_EQ(batches_in_order(*other), expected);
+      EXPECT_EQ(other->summary(), one->summary());
+    }
+  }
+  set_threads(before);
+}
+
+TEST(DataDeterminism, BatchesMayBeMadeOnManyThreads) {
+  const SampleData files;
+  for (const Sample& sample : files.all()) {
+    SCOPED_TRACE(sample.name);
+    const auto data = sample.open();
+    const std::vector<std::string> expected = batches_in_order(*data);
+    std::vector<std::string> got(static_cast<std::size_t>(kSteps));
+    std::vector<std::thread> workers;
+    for (std::int64_t worker = 0; worker < 3; ++worker)
+      workers.emplace_back([&, worker] {
+        for (std::int64_t step = worker; step < kSteps; step += 3)
+          got[static_cast<std::size_t>(step)] = bytes_of(data->training_batch(step, 7, 42));
+      });
+    for (std::thread& worker : workers) worker.join();
+    EXPECT_EQ(got, expected);
+  }
+}
+
+TEST(DataDeterminism, SeedsAndStepsDiffer) {
+  const SampleData files;
+  for (const Sample& sample : files.all()) {
+    SCOPED_TRACE(sample.name);
+    const auto data = sample.open();
+    const std::set<std::string> distinct = {
+        bytes_of(data->training_batch(0, 7, 1)), bytes_of(data->training_batch(0, 7, 2)),
+        bytes_of(data->training_batch(1, 7, 1)),
+        bytes_of(data->training_batch(data->epoch_steps(7), 7, 1))};
+    EXPECT_EQ(distinct.size(), 4u);
+  }
+}
+
+TEST(DataDeterminism, ASavedCodecGivesTheSameBatches) {
+  const SampleData files;
+  for (const Sample& sample : files.all()) {
+    SCOPED_TRACE(sample.name);
+    const auto data = sample.open();
+    const io::TempDir run;
+    data->codec().save(run.path());
+    OpenOptions options;
+    options.codec = Codec::load(run.path());
+    const auto again = sample.open(options);
+    EXPECT_EQ(batches_in_order(*again), batches_in_order(*data));
+    EXPECT_EQ(bytes_of(again->validation_batch(0, 3)), bytes_of(data->validation_batch(0, 3)));
+  }
+}
+
+TEST(DataDeterminism, WrongNumbersAreRefused) {
+  const SampleData files;
+  for (const Sample& sample : files.all()) {
+    SCOPED_TRACE(sample.name);
+    const auto data = sample.open();
+    EXPECT_THROW(data->training_batch(-1, 4, 0), Error);
+    EXPECT_THROW(data->training_batch(0, 0, 0), Error);
+    EXPECT_THROW(data->epoch_steps(0), Error);
+    EXPECT_THROW(data->validation_batch(-1, 4), Error);
+    EXPECT_THROW(data->validation_batch(data->validation_batches(4), 4), Error);
+    EXPECT_FALSE(data->has_test());
+    EXPECT_THROW(data->test_batches(4), Error);
+    EXPECT_THROW(data->test_batch(0, 4), Error);
+  }
+}
+
+// The validation data are the same whichever way they are cut into batches, and no part of them is
+// in the training data.
+TEST(DataDeterminism, TargetsOfAnEvaluationDoNotDependOnTheBatchSize) {
+  const SampleData files;
+  for (const Sample& sample : files.all()) {
+    SCOPED_TRACE(sample.name);
+    const auto data = sample.open();
+    const auto counted = [&](std::int64_t batch) {
+      std::int64_t sum = 0;
+      for (std::int64_t i = 0; i < data->validation_batches(batch); ++i)
+        sum += data->validation_batch(i, batch).counted;
+      return sum;
+    };
+    EXPECT_GT(counted(3), 0);
+    EXPECT_EQ(counted(3), counted(8));
+    EXPECT_EQ(counted(3), counted(1000));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::data
