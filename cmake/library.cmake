@@ -1,6 +1,7 @@
 # The library: everything under src/ except tests.
 find_package(hwy REQUIRED)  # package libhwy-dev
 find_package(nlohmann_json REQUIRED)  # headers only, like Highway
+find_package(fmt REQUIRED)            # likewise
 # toml++ as headers too: its CMake package would link the shared library.
 find_path(HEDDLE_TOMLPLUSPLUS toml++/toml.h REQUIRED)  # package libtomlplusplus-dev
 
@@ -65,7 +66,7 @@ target_include_directories(heddle
 target_include_directories(heddle SYSTEM PRIVATE "${HEDDLE_TOMLPLUSPLUS}")
 target_link_libraries(heddle PUBLIC Threads::Threads
   PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc
-  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:fmt::fmt-header-only>)
 
 set(HEDDLE_ISA_TARGETS "")
 foreach(isa IN LISTS HEDDLE_ISAS)

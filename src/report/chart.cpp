@@ -1,0 +1,195 @@
+#include "report/chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace heddle::report {
+
+namespace {
+
+constexpr double kWidth = 1000, kHeight = 420;
+constexpr double kLeft = 70, kRight = 20, kTop = 28, kBottom = 48;
+constexpr std::size_t kMostPoints = 500;
+constexpr std::size_t kColours = 8;
+
+// One axis: values to units of the drawing.
+struct Axis {
+  double low = 0, high = 1;  // of the values, or of their logarithms
+  bool logarithmic = false;
+  double from = 0, to = 1;  // units
+
+  double value(double v) const { return logarithmic ? std::log10(v) : v; }
+  double at(double v) const { return from + (value(v) - low) / (high - low) * (to - from); }
+  bool takes(double v) const { return std::isfinite(v) && (!logarithmic || v > 0); }
+};
+
+Axis axis_over(const std::vector<double>& values, bool logarithmic, double from, double to) {
+  Axis axis{0, 1, logarithmic, from, to};
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (const double v : values) {
+    if (!axis.takes(v)) continue;
+    low = std::min(low, axis.value(v));
+    high = std::max(high, axis.value(v));
+  }
+  if (low > high) return axis;
+  const double room = high > low ? 0.04 * (high - low) : std::max(0.5, std::abs(low) * 0.1);
+  axis.low = low - (from > to ? room : 0);  // above and below, but not beside
+  axis.high = high + (from > to || high == low ? room : 0);
+  return axis;
+}
+
+std::vector<double> ticks_of(const Axis& axis, int wanted) {
+  if (!axis.logarithmic) return ticks(axis.low, axis.high, wanted);
+  std::vector<double> out;
+  for (double e = std::ceil(axis.low); e <= axis.high; ++e) out.push_back(std::pow(10, e));
+  if (out.size() >= 2) return out;
+  out.clear();
+  for (const double t : ticks(std::pow(10, axis.low), std::pow(10, axis.high), wanted))
+    if (t > 0) out.push_back(t);
+  return out;
+}
+
+std::string short_number(double v) {
+  const double size = std::abs(v);
+  if (v == 0) return "0";
+  if (size >= 1e9) return fmt::format("{:.4g}G", v / 1e9);
+  if (size >= 1e6) return fmt::format("{:.4g}M", v / 1e6);
+  if (size >= 1e4) return fmt::format("{:.4g}k", v / 1e3);
+  return size < 1e-3 ? fmt::format("{:.1e}", v) : fmt::format("{:.6g}", v);
+}
+
+// Means of equally many neighbours.
+std::vector<Point> thinned(const std::vector<Point>& points, const Axis& x, const Axis& y) {
+  std::vector<Point> kept;
+  for (const Point& p : points)
+    if (x.takes(p.x) && y.takes(p.y)) kept.push_back(p);
+  const std::size_t group = (kept.size() + kMostPoints - 1) / kMostPoints;
+  if (group <= 1) return kept;
+  std::vector<Point> out;
+  for (std::size_t i = 0; i < kept.size(); i += group) {
+    const std::size_t end = std::min(i + group, kept.size());
+    Point mean;
+    for (std::size_t j = i; j < end; ++j) mean = {mean.x + kept[j].x, mean.y + kept[j].y};
+    const auto n = static_cast<double>(end - i);
+    out.push_back({mean.x / n, mean.y / n});
+  }
+  return out;
+}
+
+struct Drawing {
+  const LineChart& chart;
+  Axis x, y;
+  std::string svg;
+  std::string data;  // what the page's script reads
+
+  void grid() {
+    for (const double t : ticks_of(y, 6)) {
+      svg += fmt::format(
+          "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
+          "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\" "
+          "dominant-baseline=\"middle\">{}</text>\n",
+          kLeft, kWidth - kRight, y.at(t), y.at(t), kLeft - 8, y.at(t), short_number(t));
+    }
+    for (const double t : ticks_of(x, 9))
+      svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x.at(t),
+                         kHeight - kBottom + 18, short_number(t));
+    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                       (kLeft + kWidth - kRight) / 2, kHeight - 8, escaped(chart.x_label));
+    svg += fmt::format("<text x=\"{}\" y=\"16\">{}</text>\n", kLeft, escaped(chart.y_label));
+  }
+
+  void band(const Series& s, std::size_t colour) {
+    std::string there, back;
+    for (const Range& r : s.band) {
+      if (!x.takes(r.x) || !y.takes(r.low) || !y.takes(r.high)) continue;
+      there += fmt::format("{:.1f},{:.1f} ", x.at(r.x), y.at(r.high));
+      back = fmt::format("{:.1f},{:.1f} ", x.at(r.x), y.at(r.low)) + back;
+    }
+    if (!there.empty())
+      svg += fmt::format("<polygon class=\"band\" style=\"fill:var(--s{})\" points=\"{}{}\"/>\n",
+                         colour % kColours, there, back);
+  }
+
+  void line(const Series& s, std::size_t colour) {
+    std::string points, numbers;
+    for (const Point& p : thinned(s.points, x, y)) {
+      points += fmt::format("{:.1f},{:.1f} ", x.at(p.x), y.at(p.y));
+      numbers +=
+          fmt::format("{}[{:.6g},{:.6g},{:.1f}]", numbers.empty() ? "" : ",", p.x, p.y, x.at(p.x));
+    }
+    svg += fmt::format("<polyline class=\"line\" style=\"stroke:var(--s{}){}\" points=\"{}\"/>\n",
+                       colour % kColours, s.thin ? ";opacity:.45;stroke-width:1" : "", points);
+    data += fmt::format("{}{{\"name\":\"{}\",\"points\":[{}]}}", data.empty() ? "" : ",",
+                        json_text(s.name), numbers);
+  }
+
+  static std::string json_text(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+      if (c == '"' || c == '\\') out += '\\';
+      if (static_cast<unsigned char>(c) >= 0x20) out += c;
+    }
+    return out;
+  }
+};
+
+std::string legend(const LineChart& chart) {
+  std::string out = "<div class=\"legend\">";
+  for (std::size_t i = 0; i < chart.series.size(); ++i)
+    out += fmt::format("<span><i style=\"background:var(--s{})\"></i>{}</span>", i % kColours,
+                       escaped(chart.series[i].name));
+  return out + "</div>\n";
+}
+
+}  // namespace
+
+std::vector<double> ticks(double low, double high, int wanted) {
+  if (!(high > low) || wanted < 1) return {};
+  const double raw = (high - low) / wanted;
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  double step = 10 * power;
+  for (const double m : {1.0, 2.0, 5.0})
+    if (raw <= m * power) {
+      step = m * power;
+      break;
+    }
+  std::vector<double> out;
+  for (double n = std::ceil(low / step); n * step <= high; ++n) out.push_back(n * step);
+  return out;
+}
+
+Html chart(const LineChart& chart) {
+  std::vector<double> xs, ys;
+  for (const Series& s : chart.series) {
+    for (const Point& p : s.points) {
+      xs.push_back(p.x);
+      ys.push_back(p.y);
+    }
+    for (const Range& r : s.band) ys.insert(ys.end(), {r.low, r.high});
+  }
+  if (xs.empty()) return paragraph("Nothing was measured.");
+  Drawing d{chart,
+            axis_over(xs, chart.log_x, kLeft, kWidth - kRight),
+            axis_over(ys, chart.log_y, kHeight - kBottom, kTop),
+            {},
+            {}};
+  d.grid();
+  for (std::size_t i = 0; i < chart.series.size(); ++i) d.band(chart.series[i], i);
+  for (std::size_t i = 0; i < chart.series.size(); ++i) d.line(chart.series[i], i);
+  const std::string data =
+      fmt::format("{{\"x\":\"{}\",\"series\":[{}]}}", Drawing::json_text(chart.x_label), d.data);
+  std::string out =
+      fmt::format("<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" data-chart=\"{}\">\n",
+                  kWidth, kHeight, escaped(data));
+  out += d.svg;
+  out += fmt::format(
+      "<line class=\"pointer\" y1=\"{}\" y2=\"{}\"/><text class=\"reading\" x=\"{}\" y=\"16\" "
+      "text-anchor=\"end\"></text>\n</svg>\n",
+      kTop, kHeight - kBottom, kWidth - kRight);
+  return {out + (chart.series.size() > 1 ? legend(chart) : "")};
+}
+
+}  // namespace heddle::report

@@ -1,0 +1,42 @@
+// Line charts as SVG.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/html.h"
+
+namespace heddle::report {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+// What lies between two lines: a spread over seeds.
+struct Range {
+  double x = 0;
+  double low = 0, high = 0;
+};
+
+struct Series {
+  std::string name;
+  std::vector<Point> points;  // x ascending; points that are not finite are left out
+  std::vector<Range> band = {};
+  bool thin = false;  // a noisy line behind the others
+};
+
+struct LineChart {
+  std::string x_label, y_label;
+  std::vector<Series> series;
+  bool log_x = false, log_y = false;  // what is not positive is left out then
+};
+
+// A chart of 1000 × 420 units that fills the page's width; without any point it says so. At most
+// some hundred points of a series are drawn: the means of neighbours.
+Html chart(const LineChart& chart);
+
+// Round positions between low and high, about `wanted` of them: 1, 2 or 5 times a power of ten.
+std::vector<double> ticks(double low, double high, int wanted);
+
+}  // namespace heddle::report

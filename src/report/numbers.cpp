@@ -1,0 +1,42 @@
+#include "report/numbers.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace heddle::report {
+
+namespace {
+
+std::string with_unit(double value, double base, const std::array<const char*, 5>& units) {
+  std::size_t unit = 0;
+  while (std::abs(value) >= base && unit + 1 < units.size()) {
+    value /= base;
+    ++unit;
+  }
+  const bool whole = unit == 0 || std::abs(value) >= 100;
+  return whole ? fmt::format("{:.0f}{}", value, units[unit])
+               : fmt::format("{:.{}f}{}", value, std::abs(value) >= 10 ? 1 : 2, units[unit]);
+}
+
+}  // namespace
+
+std::string bytes_text(double bytes) {
+  return with_unit(bytes, 1024, {" bytes", " KB", " MB", " GB", " TB"});
+}
+
+std::string count_text(double count) {
+  return with_unit(count, 1000, {"", " k", " M", " G", " T"});
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+}  // namespace heddle::report

@@ -1,0 +1,12 @@
+// Numbers as people read them.
+#pragma once
+
+#include <string>
+
+namespace heddle::report {
+
+std::string bytes_text(double bytes);       // "1.5 GB", in powers of 1024
+std::string count_text(double count);       // "12.3 M"
+std::string duration_text(double seconds);  // "2 min 05 s"
+
+}  // namespace heddle::report

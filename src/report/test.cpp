@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heddle/error.h"
+#include "report/chart.h"
+#include "report/numbers.h"
+#include "report/training.h"
+
+namespace heddle::report {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Report, TextIsEscaped) {
+  EXPECT_EQ(escaped("a<b & \"c\" 'd'>"), "a&lt;b &amp; &quot;c&quot; &#39;d&#39;&gt;");
+  const std::string page = training_page("<script>alert(1)</script>", {}, "text = \"</pre><b>\"");
+  EXPECT_FALSE(contains(page, "<script>alert"));
+  EXPECT_FALSE(contains(page, "<b>"));
+}
+
+TEST(Report, TicksAreRoundAndWithin) {
+  EXPECT_EQ(ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(ticks(3, 3, 5), std::vector<double>{});
+  for (const double t : ticks(-0.37, 1234.5, 7)) {
+    EXPECT_GE(t, -0.37);
+    EXPECT_LE(t, 1234.5);
+  }
+}
+
+TEST(Report, ChartsDrawEachSeriesWithinTheFrame) {
+  LineChart c{.x_label = "x", .y_label = "y", .series = {}};
+  Series a{.name = "a \"quoted\"", .points = {}};
+  for (int i = 1; i <= 5000; ++i) a.points.push_back({static_cast<double>(i), std::sin(i) + 2});
+  a.points.push_back({5001, NAN});
+  a.points.push_back({5002, INFINITY});
+  c.series = {a, {.name = "b", .points = {{1, 1}, {5000, 3}}, .band = {{1, 0, 2}, {5000, 2, 4}}}};
+  for (const bool logarithmic : {false, true}) {
+    c.log_x = c.log_y = logarithmic;
+    const std::string svg = chart(c).text;
+    EXPECT_TRUE(contains(svg, "&quot;a \\&quot;quoted\\&quot;&quot;")) << svg.substr(0, 400);
+    EXPECT_FALSE(contains(svg, ",nan") || contains(svg, "nan,"));
+    EXPECT_FALSE(contains(svg, ",inf") || contains(svg, "inf,"));
+    EXPECT_LT(svg.size(), 60000u);
+    EXPECT_TRUE(contains(svg, "polygon"));
+  }
+  c.series.clear();
+  EXPECT_TRUE(contains(chart(c).text, "Nothing was measured"));
+  c.series = {{.name = "one point", .points = {{1, 1}}}};
+  EXPECT_FALSE(contains(chart(c).text, ",nan") || contains(chart(c).text, "nan,"));
+}
+
+TEST(Report, NumbersReadWell) {
+  EXPECT_EQ(bytes_text(512), "512 bytes");
+  EXPECT_EQ(bytes_text(1536), "1.50 KB");
+  EXPECT_EQ(count_text(123456), "123 k");
+  EXPECT_EQ(count_text(12), "12");
+  EXPECT_EQ(duration_text(3.14159), "3.1 s");
+  EXPECT_EQ(duration_text(125), "2 min 05 s");
+  EXPECT_EQ(duration_text(7260), "2 h 01 min");
+}
+
+TEST(Report, ReadsALogAndLeavesAHalfWrittenLineOut) {
+  const std::string line =
+      R"({"step":10,"loss":2.5,"lr":0.001,"tokens":7680,"seconds":1.5,"tokens_per_s":5120,)"
+      R"("grad_norm":1.25,"live_bytes":1000})";
+  const TrainingLog log =
+      parse_training_log(line + "\n{\"step\":10,\"eval_loss\":2.25}\n{\"step\":20,\"lo", "log");
+  ASSERT_EQ(log.steps.size(), 1u);
+  EXPECT_EQ(log.steps[0].loss, 2.5);
+  EXPECT_EQ(log.steps[0].live_bytes, 1000);
+  ASSERT_EQ(log.evals.size(), 1u);
+  EXPECT_EQ(log.evals[0].loss, 2.25);
+  EXPECT_THROW(parse_training_log("{\"step\":1}\n", "log"), Error);
+  EXPECT_THROW(parse_training_log("what\n", "log"), Error);
+  const std::string page = training_page("run", log, "recipe");
+  EXPECT_TRUE(contains(page, "best validation loss"));
+  EXPECT_TRUE(contains(page, "2.2500 (step 10)"));
+}
+
+}  // namespace
+}  // namespace heddle::report

@@ -1,0 +1,143 @@
+#include "report/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "io/file.h"
+#include "io/json.h"
+#include "report/chart.h"
+#include "report/html.h"
+#include "report/numbers.h"
+
+namespace heddle::report {
+
+namespace {
+
+constexpr std::size_t kMostLog = std::size_t{1} << 30;
+constexpr double kSmoothing = 0.9;  // share of the past in a smoothed curve
+
+template <class Get>
+Series series_of(const TrainingLog& log, std::string name, Get get) {
+  Series s;
+  s.name = std::move(name);
+  for (const TrainingLog::Step& step : log.steps) s.points.push_back({step.step, get(step)});
+  return s;
+}
+
+Series smoothed(const Series& noisy) {
+  Series s;
+  s.name = "training, smoothed";
+  double mean = 0, weight = 0;
+  for (const Point& p : noisy.points) {
+    mean = kSmoothing * mean + (1 - kSmoothing) * p.y;
+    weight = kSmoothing * weight + (1 - kSmoothing);
+    s.points.push_back({p.x, mean / weight});
+  }
+  return s;
+}
+
+Html loss_chart(const TrainingLog& log) {
+  LineChart c{.x_label = "step", .y_label = "loss, nats", .series = {}};
+  const Series noisy = series_of(log, "training", [](const auto& s) { return s.loss; });
+  c.series.push_back(smoothed(noisy));
+  Series eval;
+  eval.name = "validation";
+  for (const TrainingLog::Eval& e : log.evals) eval.points.push_back({e.step, e.loss});
+  if (!eval.points.empty()) c.series.push_back(eval);
+  c.series.push_back(noisy);
+  c.series.back().thin = true;
+  return chart(c);
+}
+
+template <class Get>
+Html small_chart(const TrainingLog& log, const char* label, bool logarithmic, Get get) {
+  LineChart c{.x_label = "step", .y_label = label, .series = {series_of(log, label, get)}};
+  c.log_y = logarithmic;
+  return chart(c);
+}
+
+Html summary(const TrainingLog& log) {
+  std::vector<std::pair<std::string, std::string>> all;
+  const auto add = [&all](const char* name, std::string value) {
+    all.emplace_back(name, std::move(value));
+  };
+  if (!log.evals.empty()) {
+    const auto best =
+        std::min_element(log.evals.begin(), log.evals.end(),
+                         [](const auto& a, const auto& b) { return a.loss < b.loss; });
+    add("best validation loss", fmt::format("{:.4f} (step {})", best->loss, best->step));
+    add("last validation loss", fmt::format("{:.4f}", log.evals.back().loss));
+  }
+  if (!log.steps.empty()) {
+    const TrainingLog::Step& last = log.steps.back();
+    double bytes = 0;
+    std::vector<double> rates;
+    for (const TrainingLog::Step& s : log.steps) {
+      bytes = std::max(bytes, s.live_bytes);
+      rates.push_back(s.tokens_per_s);
+    }
+    std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2),
+                     rates.end());
+    add("last training loss", fmt::format("{:.4f}", last.loss));
+    add("steps", fmt::format("{}", last.step));
+    add("tokens", count_text(last.tokens));
+    add("time", duration_text(last.seconds));
+    add("tokens/s, median", count_text(rates[rates.size() / 2]));
+    add("memory between steps", bytes_text(bytes));
+  }
+  return facts(all);
+}
+
+}  // namespace
+
+TrainingLog parse_training_log(std::string_view text, const std::string& where) {
+  TrainingLog log;
+  std::size_t number = 0;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return log;
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    ++number;
+    if (line.empty()) continue;
+    const io::Json j = io::Json::parse(line, where + ":" + std::to_string(number));
+    const double step = j.at("step").number();
+    if (j.has("eval_loss")) {
+      log.evals.push_back({step, j.at("eval_loss").number()});
+      continue;
+    }
+    log.steps.push_back({step, j.at("loss").number(), j.at("lr").number(), j.at("tokens").number(),
+                         j.at("seconds").number(), j.at("tokens_per_s").number(),
+                         j.at("grad_norm").number(), j.at("live_bytes").number()});
+  }
+}
+
+std::string training_page(const std::string& name, const TrainingLog& log,
+                          const std::string& recipe) {
+  Page page("Training " + name, "What the run logged, step by step");
+  page.add(summary(log));
+  page.add(section("Loss", loss_chart(log)));
+  page.add(section("Learning rate",
+                   small_chart(log, "learning rate", false, [](const auto& s) { return s.lr; })));
+  page.add(section("Size of the gradient", small_chart(log, "global norm before clipping", true,
+                                                       [](const auto& s) { return s.grad_norm; })));
+  page.add(section("Speed", small_chart(log, "tokens per second", false,
+                                        [](const auto& s) { return s.tokens_per_s; })));
+  page.add(section("Recipe", preformatted(recipe)));
+  return page.html();
+}
+
+std::string write_training_report(const std::string& directory) {
+  const std::filesystem::path root(directory);
+  const std::string log_path = (root / "log.jsonl").string();
+  const TrainingLog log = parse_training_log(io::read_file(log_path, kMostLog), log_path);
+  const std::string recipe = io::read_file((root / "recipe.toml").string(), kMostLog);
+  const std::string name = std::filesystem::absolute(root).lexically_normal().filename().string();
+  const std::string path = (root / "report.html").string();
+  io::write_file_atomic(path, training_page(name, log, recipe));
+  return path;
+}
+
+}  // namespace heddle::report
