@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench.h"
 #include "bench/attention.h"
 #include "bench/rival.h"
 #include "bench/roofline.h"
@@ -19,27 +20,7 @@ using bench::GemmFigure;
 using bench::Roofline;
 using nlohmann::json;
 
-// What all benchmarks can be told.
-struct Arguments {
-  bool as_json = false;
-  bool quick = false;
-  int rounds = 0;
-  std::string torch;
-};
-
-void declare(CLI::App& command, Arguments& arguments, int rounds) {
-  arguments.rounds = rounds;
-  command.add_flag("--json", arguments.as_json, "one JSON document on standard output");
-  command.add_flag("--quick", arguments.quick, "leave the large shapes out");
-  command.add_option("--rounds", arguments.rounds, "measure in turns, so often; medians count")
-      ->check(CLI::Range(1, 1000));
-  command.add_option("--torch", arguments.torch,
-                     "a Python with PyTorch, measured beside us in the same rounds");
-}
-
-void show_progress(const std::string& what) { std::cerr << "measuring " << what << "\n"; }
-
-std::unique_ptr<bench::TorchRival> start_rival(const Arguments& arguments) {
+std::unique_ptr<bench::TorchRival> start_rival(const BenchArguments& arguments) {
   if (arguments.torch.empty()) return nullptr;
   auto rival = std::make_unique<bench::TorchRival>(arguments.torch, threads());
   std::cerr << "beside PyTorch " << rival->version() << "\n";
@@ -93,12 +74,12 @@ void print(const Roofline& r, bool with_torch) {
   }
 }
 
-void run_roofline(const Arguments& arguments) {
+void run_roofline(const BenchArguments& arguments) {
   const auto rival = start_rival(arguments);
   bench::RooflineOptions options;
   options.rounds = arguments.rounds;
   options.quick = arguments.quick;
-  options.progress = show_progress;
+  options.progress = show_bench_progress;
   options.rival = rival.get();
   const Roofline r = bench::measure_roofline(options);
   if (arguments.as_json)
@@ -111,8 +92,8 @@ void add_roofline(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "roofline", "peaks of this machine, and our matrix products as a share of them");
   command->footer("Example: heddle bench roofline --torch python3 --json > roofline.json");
-  auto arguments = std::make_shared<Arguments>();
-  declare(*command, *arguments, 9);
+  auto arguments = std::make_shared<BenchArguments>();
+  declare_bench(*command, *arguments, 9);
   command->callback([arguments] { run_roofline(*arguments); });
 }
 
@@ -149,12 +130,12 @@ void print(const bench::AttentionFigure& f) {
   fmt::print("\n");
 }
 
-void run_attention(const Arguments& arguments) {
+void run_attention(const BenchArguments& arguments) {
   const auto rival = start_rival(arguments);
   bench::AttentionBenchOptions options;
   options.rounds = arguments.rounds;
   options.quick = arguments.quick;
-  options.progress = show_progress;
+  options.progress = show_bench_progress;
   options.rival = rival.get();
   const auto figures = bench::measure_attention(options);
   if (arguments.as_json) {
@@ -173,12 +154,24 @@ void add_attention(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("attention", "time and extra memory of attention, by length and mask");
   command->footer("Example: heddle bench attention --quick --torch python3");
-  auto arguments = std::make_shared<Arguments>();
-  declare(*command, *arguments, 5);
+  auto arguments = std::make_shared<BenchArguments>();
+  declare_bench(*command, *arguments, 5);
   command->callback([arguments] { run_attention(*arguments); });
 }
 
 }  // namespace
+
+void declare_bench(CLI::App& command, BenchArguments& arguments, int rounds) {
+  arguments.rounds = rounds;
+  command.add_flag("--json", arguments.as_json, "one JSON document on standard output");
+  command.add_flag("--quick", arguments.quick, "leave the large shapes out");
+  command.add_option("--rounds", arguments.rounds, "measure in turns, so often; medians count")
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--torch", arguments.torch,
+                     "a Python with PyTorch, measured beside us in the same rounds");
+}
+
+void show_bench_progress(const std::string& what) { std::cerr << "measuring " << what << "\n"; }
 
 void add_bench(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "benchmarks of this machine and of Heddle on it");
@@ -186,6 +179,7 @@ void add_bench(CLI::App& app) {
   command->footer("Example: heddle bench roofline");
   add_roofline(*command);
   add_attention(*command);
+  add_bench_train(*command);
 }
 
 }  // namespace heddle::cli

@@ -2,6 +2,9 @@
 
     gemm M N K f32|bf16 forward|input_grad|weight_grad REPEATS  ->  seconds of one product
     attention B N H G D f32|bf16 none|causal forward|both REPEATS  ->  seconds of one call
+    train LAYERS HEADS WIDTH VOCABULARY BATCH CONTEXT MODE REPEATS  ->  seconds of a training step;
+        MODE: fp32, autocast (bf16), compile, compile-autocast
+    peak  ->  bytes resident at the peak
 """
 
 import sys
@@ -55,15 +58,88 @@ def attention(b, n, h, g, d, dtype, mask, which):
     return forward if which == "forward" else both
 
 
+class Layer(torch.nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1 = torch.nn.LayerNorm(width)
+        self.qkv = torch.nn.Linear(width, 3 * width)
+        self.out = torch.nn.Linear(width, width)
+        self.norm2 = torch.nn.LayerNorm(width)
+        self.up = torch.nn.Linear(width, 4 * width)
+        self.down = torch.nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        qkv = self.qkv(self.norm1(x)).view(b, t, 3, self.heads, c // self.heads)
+        q, k, v = (qkv[:, :, i].transpose(1, 2) for i in range(3))
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
+        h = torch.nn.functional.gelu(self.up(self.norm2(x)), approximate="tanh")
+        return x + self.down(h)
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self, layers, heads, width, vocabulary, context):
+        super().__init__()
+        self.table = torch.nn.Embedding(vocabulary, width)
+        self.positions = torch.nn.Embedding(context, width)
+        self.layers = torch.nn.ModuleList(Layer(width, heads) for _ in range(layers))
+        self.norm = torch.nn.LayerNorm(width)
+        for p in self.parameters():
+            if p.dim() > 1:
+                torch.nn.init.normal_(p, std=0.02)
+
+    def forward(self, ids, targets):
+        x = self.table(ids) + self.positions.weight[: ids.shape[1]]
+        for layer in self.layers:
+            x = layer(x)
+        logits = torch.nn.functional.linear(self.norm(x), self.table.weight)
+        return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+
+
+def train(layers, heads, width, vocabulary, batch, context, mode):
+    key = ("train", layers, heads, width, vocabulary, batch, context, mode)
+    if key not in cache:
+        cache.clear()
+        torch.manual_seed(0)
+        model = Decoder(layers, heads, width, vocabulary, context)
+        call = torch.compile(model) if mode.startswith("compile") else model
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+        cache[key] = (model, call, optimizer)
+    model, call, optimizer = cache[key]
+
+    def step():
+        with torch.enable_grad():
+            ids = torch.randint(vocabulary, (2, batch, context))
+            with torch.autocast("cpu", torch.bfloat16, enabled=mode.endswith("autocast")):
+                loss = call(ids[0], ids[1])
+            loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+
 def work(words):
     if words[0] == "gemm":
         return gemm(*(int(v) for v in words[1:4]), *words[4:6]), int(words[6])
     if words[0] == "attention":
         return attention(*(int(v) for v in words[1:6]), *words[6:9]), int(words[9])
+    if words[0] == "train":
+        return train(*(int(v) for v in words[1:7]), words[7]), int(words[8])
     raise ValueError("unknown request: " + words[0])
 
 
 def answer(words):
+    if words == ["peak"]:
+        return float(peak())
     call, repeats = work(words)
     start = time.perf_counter()
     for _ in range(repeats):

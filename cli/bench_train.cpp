@@ -1,0 +1,74 @@
+// heddle bench train: whole training steps, beside PyTorch's.
+#include <fmt/core.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench.h"
+#include "bench/train.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using bench::TrainFigure;
+using nlohmann::json;
+
+json to_json(const TrainFigure& f) {
+  json j = {{"name", f.name},
+            {"precision", f.precision},
+            {"parameters", f.parameters},
+            {"tokens_per_s", f.tokens_per_s},
+            {"step_seconds", f.step_seconds},
+            {"flops_per_step", f.flops_per_step}};
+  if (f.peak_bytes > 0) j["peak_bytes"] = f.peak_bytes;
+  if (f.share_of_peak > 0) j["share_of_peak"] = f.share_of_peak;
+  if (f.torch)
+    j["torch"] = {{"mode", f.torch->mode},
+                  {"tokens_per_s", f.torch->tokens_per_s},
+                  {"peak_bytes", f.torch->peak_bytes}};
+  if (f.times_torch) j["times_torch"] = *f.times_torch;
+  return j;
+}
+
+void print(const TrainFigure& f) {
+  fmt::print(
+      "{} ({:.1f}M parameters, {}): {:.2f} ms a step, {:.0f} tokens/s, {:.0f}% of peak, {:.0f} "
+      "MB\n",
+      f.name, static_cast<double>(f.parameters) / 1e6, f.precision, 1e3 * f.step_seconds,
+      f.tokens_per_s, 100 * f.share_of_peak, static_cast<double>(f.peak_bytes) / 1048576);
+  if (f.torch)
+    fmt::print("  PyTorch, {}: {:.0f} tokens/s, {:.0f} MB; Heddle is {:.2f} times as fast\n",
+               f.torch->mode, f.torch->tokens_per_s,
+               static_cast<double>(f.torch->peak_bytes) / 1048576, *f.times_torch);
+}
+
+void run(const BenchArguments& arguments) {
+  bench::TrainBenchOptions options;
+  options.rounds = arguments.rounds;
+  options.quick = arguments.quick;
+  options.torch = arguments.torch;
+  options.progress = show_bench_progress;
+  const auto figures = bench::measure_training(options);
+  if (!arguments.as_json) {
+    for (const TrainFigure& f : figures) print(f);
+    return;
+  }
+  json cases = json::array();
+  for (const TrainFigure& f : figures) cases.push_back(to_json(f));
+  std::cout << json{{"cases", cases}}.dump(2) << "\n";
+}
+
+}  // namespace
+
+void add_bench_train(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand(
+      "train", "training steps of a tiny decoder and of GPT-2's smallest, in tokens per second");
+  command->footer("Example: heddle bench train --quick --torch python3");
+  auto arguments = std::make_shared<BenchArguments>();
+  declare_bench(*command, *arguments, 5);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,202 @@
+#include "bench/train.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "backend/cpu/probe/probe.h"
+#include "bench/clock.h"
+#include "bench/resident.h"
+#include "bench/rival.h"
+#include "heddle/cost.h"
+#include "heddle/memory.h"
+#include "heddle/runtime.h"
+#include "heddle/tape.h"
+#include "model/model.h"
+#include "train/optimizer.h"
+
+namespace heddle::bench {
+
+namespace {
+
+constexpr std::array<const char*, 4> kModes = {"fp32", "autocast", "compile", "compile-autocast"};
+constexpr double kRate = 1e-4, kClip = 1.0;
+
+struct Case {
+  const char* name;
+  std::int64_t layers, heads, width, vocabulary, batch, context;
+  int steps;  // in a round
+
+  std::string request(const char* mode, int count) const {
+    std::string words = "train";
+    for (const std::int64_t n : {layers, heads, width, vocabulary, batch, context})
+      words += " " + std::to_string(n);
+    return words + " " + mode + " " + std::to_string(count);
+  }
+};
+
+constexpr Case kGpt2 = {"gpt2-124m", 12, 12, 768, 50304, 4, 256, 1};
+constexpr Case kTiny = {"tiny", 4, 4, 128, 65, 12, 64, 20};
+
+model::ModelConfig config_of(const Case& c) {
+  model::ModelConfig m;
+  m.layers = c.layers;
+  m.width = c.width;
+  m.attention.heads = c.heads;
+  m.attention.position = nn::LearnedPosition{};
+  m.ffn = nn::FfnKind::gelu_tanh;
+  m.tied = true;
+  m.init = nn::InitRule::normal;
+  m.sizes.vocabulary = c.vocabulary;
+  m.sizes.context = c.context;
+  return m;
+}
+
+model::Batch random_batch(const Case& c, std::uint32_t step) {
+  model::Batch b;
+  const Shape shape{c.batch, c.context};
+  for (Tensor* t : {&b.tokens, &b.targets}) {
+    *t = Tensor::empty(shape, DType::i32);
+    auto* ids = t->mutable_data<std::int32_t>();
+    for (std::int64_t i = 0; i < t->elements(); ++i) {
+      const RandomKey key{1, step, t == &b.tokens ? 1u : 2u};
+      const std::uint32_t bits = philox(key, static_cast<std::uint64_t>(i))[0];
+      ids[i] = static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(c.vocabulary));
+    }
+  }
+  b.counted = b.targets.elements();
+  return b;
+}
+
+class Training {
+ public:
+  Training(const Case& c, DType precision) : case_(c) {
+    model_ = model::build_model(config_of(c), {.seed = 1});
+    train::TrainConfig config;
+    config.learning_rate = kRate;
+    config.clip = kClip;
+    optimizer_ = std::make_unique<train::Optimizer>(config, model_->parameters());
+    pass_.precision = precision;
+  }
+
+  void step() {
+    const model::Batch batch = random_batch(case_, static_cast<std::uint32_t>(++steps_));
+    {
+      Tape tape;
+      tape.backward(model_->loss(batch, pass_, 0).total);
+    }
+    optimizer_->step(steps_, kRate, optimizer_->gradient_norm());
+  }
+
+  std::int64_t parameters() const { return model_->parameters().count(); }
+
+ private:
+  Case case_;
+  std::unique_ptr<model::Model> model_;
+  std::unique_ptr<train::Optimizer> optimizer_;
+  nn::Pass pass_;
+  std::int64_t steps_ = 0;
+};
+
+// The peak of the units that the matrix products of this precision run on.
+double peak_beside(DType precision) {
+  const auto available = available_instruction_sets();
+  const auto has = [&](const char* name) {
+    return std::find(available.begin(), available.end(), name) != available.end();
+  };
+  const double seconds = 0.02;
+  using cpu::ProbeKind;
+  if (precision == DType::bf16 && has("amx")) return peak_flops(ProbeKind::amx_bf16, seconds);
+  if (precision == DType::bf16 && has("avx512_bf16"))
+    return peak_flops(ProbeKind::avx512_bf16, seconds);
+  if (has("avx512")) return peak_flops(ProbeKind::avx512_f32, seconds);
+  return has("avx2") ? peak_flops(ProbeKind::avx2_f32, seconds) : 0;
+}
+
+// PyTorch's fastest way, each tried in a process of its own so that memory is its own too.
+struct FastestRival {
+  std::unique_ptr<TorchRival> process;
+  const char* mode = "";
+};
+
+FastestRival fastest_rival(const Case& c, const TrainBenchOptions& options) {
+  FastestRival best;
+  double least = 0;
+  for (const char* mode : kModes) {
+    options.progress(std::string(c.name) + ": PyTorch, " + mode);
+    auto rival = std::make_unique<TorchRival>(options.torch, threads());
+    rival->seconds(c.request(mode, 2));  // compiles, allocates
+    const double seconds = rival->seconds(c.request(mode, c.steps));
+    if (best.process && seconds >= least) continue;
+    best = {std::move(rival), mode};
+    least = seconds;
+  }
+  return best;
+}
+
+DType faster_precision(const Case& c, const TrainBenchOptions& options) {
+  double least = 0;
+  DType best = DType::f32;
+  for (const DType precision : {DType::f32, DType::bf16}) {
+    options.progress(std::string(c.name) + ": Heddle, " + std::string(to_string(precision)));
+    Training training(c, precision);
+    training.step();
+    const double seconds = seconds_of(c.steps, [&] { training.step(); });
+    if (least == 0 || seconds < least) {
+      least = seconds;
+      best = precision;
+    }
+  }
+  trim_memory();
+  return best;
+}
+
+TrainFigure measure(const Case& c, const TrainBenchOptions& options) {
+  const DType precision = faster_precision(c, options);
+  const FastestRival rival = options.torch.empty() ? FastestRival{} : fastest_rival(c, options);
+  reset_resident_peak();
+  Training training(c, precision);
+  training.step();
+  TrainFigure f;
+  {
+    const CostMeter meter;
+    training.step();
+    f.flops_per_step = meter.cost().flops;
+  }
+  std::vector<double> ours, shares, theirs, ratios;
+  for (int round = 0; round < options.rounds; ++round) {
+    options.progress(std::string(c.name) + ": round " + std::to_string(round + 1));
+    const double peak = peak_beside(precision);
+    ours.push_back(seconds_of(c.steps, [&] { training.step(); }));
+    if (peak > 0) shares.push_back(f.flops_per_step / ours.back() / peak);
+    if (!rival.process) continue;
+    theirs.push_back(rival.process->seconds(c.request(rival.mode, c.steps)));
+    ratios.push_back(theirs.back() / ours.back());
+  }
+  const auto tokens = static_cast<double>(c.batch * c.context);
+  f.name = c.name;
+  f.precision = to_string(precision);
+  f.parameters = training.parameters();
+  f.step_seconds = median(ours);
+  f.tokens_per_s = tokens / f.step_seconds;
+  f.peak_bytes = resident_peak();
+  if (!shares.empty()) f.share_of_peak = median(shares);
+  if (!theirs.empty()) {
+    const auto bytes = static_cast<std::int64_t>(rival.process->seconds("peak"));
+    f.torch = TrainFigure::Torch{rival.mode, tokens / median(theirs), bytes};
+    f.times_torch = median(ratios);
+  }
+  return f;
+}
+
+}  // namespace
+
+std::vector<TrainFigure> measure_training(const TrainBenchOptions& options) {
+  std::vector<TrainFigure> figures;
+  figures.push_back(measure(kTiny, options));
+  trim_memory();
+  if (!options.quick) figures.push_back(measure(kGpt2, options));
+  return figures;
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,39 @@
+// How fast whole models train: a step is forward, backward, clipping and AdamW.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heddle::bench {
+
+struct TrainFigure {
+  std::string name;       // gpt2-124m | tiny
+  std::string precision;  // ours: f32 or bf16, the faster of the two
+  std::int64_t parameters = 0;
+  double tokens_per_s = 0;
+  double step_seconds = 0;
+  std::int64_t peak_bytes = 0;  // resident memory of the process at its peak, in these steps
+  double share_of_peak = 0;     // FLOPs of a step over its time and the peak beside it
+  double flops_per_step = 0;
+  struct Torch {
+    std::string mode;  // fp32 | autocast | compile | compile-autocast: its fastest
+    double tokens_per_s = 0;
+    std::int64_t peak_bytes = 0;
+  };
+  std::optional<Torch> torch;
+  std::optional<double> times_torch;  // median over rounds of their time / ours
+};
+
+struct TrainBenchOptions {
+  int rounds = 5;
+  bool quick = false;  // only the tiny model
+  std::string torch;   // a Python with PyTorch; empty: none
+  std::function<void(const std::string&)> progress = [](const std::string&) {};
+};
+
+std::vector<TrainFigure> measure_training(const TrainBenchOptions& options);
+
+}  // namespace heddle::bench
