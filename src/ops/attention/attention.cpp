@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/threads.h"
 #include "ops/attention/attention.kernels.h"
 #include "ops/attention/mask.h"
@@ -72,31 +73,41 @@ Tensor workspace(const Shape& shape, DType dtype, Device device) {
   return Tensor::empty(shape, dtype, device);
 }
 
-Tensor packed(const cpu::GemmPath& gemm, std::int64_t count, std::int64_t k, std::int64_t n,
-              Device device) {
-  const auto bytes = static_cast<std::int64_t>(gemm.packed_bytes(k, n));
-  return workspace({count, bytes}, DType::u8, device);
+// Bytes of an element as the products take it: bf16 stays bf16 where the CPU multiplies it.
+std::int64_t element_bytes(const Tensor& x) {
+  const bool pairs = x.dtype() == DType::bf16 && cpu::current_isa() >= cpu::Isa::avx512_bf16;
+  return static_cast<std::int64_t>(size_of(pairs ? DType::bf16 : compute_dtype(x)));
+}
+
+Tensor packed(std::int64_t heads, std::int64_t elements, const Tensor& like) {
+  return workspace({heads, elements * element_bytes(like)}, DType::u8, like.device());
 }
 
 void* pointer(Tensor& t) { return t.defined() ? t.mutable_raw() : nullptr; }
 const void* pointer_to(const Tensor& t) { return t.defined() ? t.raw() : nullptr; }
 
+// Rows are read where they lie, as long as their elements lie side by side.
+Tensor in_rows(const Tensor& x) { return x.size(3) <= 1 || x.strides()[3] == 1 ? x : dense(x); }
+
+cpu::RowStrides strides_of(const Tensor& x) {
+  return {x.strides()[0], x.strides()[1], x.strides()[2]};
+}
+
 // Buffers of one kernel call. They are made on every device alike; args() fills in the pointers.
 class Buffers {
  public:
-  Buffers(const Call& c, bool backward)
-      : gemm_(cpu::gemm_path(cpu::current_isa(), c.q.dtype())), call_(c) {
+  Buffers(const Call& c, bool backward) : call_(c) {
     const AttentionShape& s = c.shape;
-    const Device device = c.q.device();
-    const std::int64_t keys = s.batch * s.key_heads * cpu::key_blocks(s.keys);
-    if (!c.additive) k = packed(gemm_, keys, s.width, cpu::kKeyBlock, device);
-    if (!backward) v = packed(gemm_, keys, cpu::kKeyBlock, s.value_width, device);
+    const std::int64_t heads = s.batch * s.key_heads, keys = cpu::padded(s.keys, cpu::kPad);
+    if (c.additive)
+      k = workspace({heads, keys * s.width}, compute_dtype(c.q), c.q.device());
+    else
+      k = packed(heads, cpu::packed_columns(keys, s.width), c.q);
+    if (!backward) v = packed(heads, cpu::packed_rows(keys, s.value_width), c.q);
     scratch_bytes_ =
         cpu::attention_scratch_bytes(s, static_cast<std::int64_t>(size_of(compute_dtype(c.q))));
-    scratch = workspace({cpu::thread_count(), scratch_bytes_}, DType::u8, device);
+    scratch = workspace({cpu::thread_count(), scratch_bytes_}, DType::u8, c.q.device());
   }
-
-  const cpu::GemmPath& gemm() const { return gemm_; }
 
   cpu::AttentionArgs args() {
     const Call& c = call_;
@@ -112,12 +123,14 @@ class Buffers {
     a.q = c.q.raw();
     a.k = c.k.raw();
     a.v = c.v.raw();
+    a.q_strides = strides_of(c.q);
+    a.k_strides = strides_of(c.k);
+    a.v_strides = strides_of(c.v);
     a.score_weight = pointer_to(c.w);
     a.relative_bias = pointer_to(c.bias);
     a.sinks = pointer_to(c.sinks);
     a.first_key = c.intervals.data<std::int32_t>();
     a.last_key = a.first_key + c.shape.batch * c.shape.queries;
-    a.gemm = &gemm_;
     a.packed_k = pointer(k);
     a.packed_v = pointer(v);
     a.scratch = pointer(scratch);
@@ -128,7 +141,6 @@ class Buffers {
   Tensor k, v, scratch;
 
  private:
-  const cpu::GemmPath& gemm_;
   const Call& call_;
   std::int64_t scratch_bytes_ = 0;
 };
@@ -172,33 +184,37 @@ struct Gradients {
 
 // The second half of the buffers: what only the backward pass packs and sums.
 struct BackwardBuffers {
-  BackwardBuffers(const Call& c, const cpu::GemmPath& gemm) {
+  explicit BackwardBuffers(const Call& c) {
     const AttentionShape& s = c.shape;
     const Device device = c.q.device();
     const DType sums = compute_dtype(c.q);
-    const std::int64_t keys = s.batch * s.key_heads * cpu::key_blocks(s.keys);
-    const std::int64_t rows = s.batch * s.heads * cpu::query_blocks(s.queries);
-    vt = packed(gemm, keys, s.value_width, cpu::kKeyBlock, device);
-    dy = packed(gemm, rows, cpu::kQueryBlock, s.value_width, device);
+    const std::int64_t parts = cpu::backward_parts(s);
+    const std::int64_t key_heads = s.batch * s.key_heads, heads = s.batch * s.heads;
+    const std::int64_t keys = cpu::padded(s.keys, cpu::kPad);
+    const std::int64_t rows = cpu::padded(s.queries, cpu::kQueryBlock);
+    vt = packed(key_heads, cpu::packed_columns(keys, s.value_width), c.q);
+    dy = packed(heads, cpu::packed_columns(rows, s.value_width), c.q);
+    dy_rows = packed(heads, cpu::packed_rows(rows, s.value_width), c.q);
     if (!c.additive) {
-      k_rows = packed(gemm, keys, cpu::kKeyBlock, s.width, device);
-      q = packed(gemm, rows, cpu::kQueryBlock, s.width, device);
+      k_rows = packed(key_heads, cpu::packed_rows(keys, s.width), c.q);
+      q = packed(heads, cpu::packed_columns(rows, s.width), c.q);
+      q_rows = packed(heads, cpu::packed_rows(rows, s.width), c.q);
     }
-    dq_sum = workspace({s.batch, s.heads, s.queries, s.width}, sums, device);
-    delta = workspace({s.batch, s.heads, s.queries}, sums, device);
+    dq_sum = workspace({parts, heads, rows, cpu::padded(s.width, cpu::kPad)}, sums, device);
+    delta = workspace({heads, s.queries}, sums, device);
     if (c.bias.defined() && c.bias_gradient)
-      bias = workspace({s.batch, s.heads, c.bias.size(1)}, sums, device);
-    if (c.additive) weight = workspace({s.batch, s.heads, s.width}, sums, device);
+      bias = workspace({parts * s.batch, s.heads, c.bias.size(1)}, sums, device);
+    if (c.additive) weight = workspace({parts * s.batch, s.heads, s.width}, sums, device);
     if (c.sinks.defined()) sinks = workspace({s.batch, s.heads}, sums, device);
   }
-  Tensor vt, k_rows, q, dy, dq_sum, delta, bias, weight, sinks;
+  Tensor vt, k_rows, q, q_rows, dy, dy_rows, dq_sum, delta, bias, weight, sinks;
 };
 
 Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
   const Tensor dy = dense(cotangent);
   Gradients g{empty_like(c.q), empty_like(c.k), empty_like(c.v), {}, {}, {}};
   Buffers buffers(c, true);
-  BackwardBuffers more(c, buffers.gemm());
+  BackwardBuffers more(c);
   if (launch(g.q, cost_of(c, true))) {
     cpu::AttentionBackwardArgs args;
     args.forward = buffers.args();
@@ -209,7 +225,9 @@ Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
     args.packed_vt = pointer(more.vt);
     args.packed_k_rows = pointer(more.k_rows);
     args.packed_q = pointer(more.q);
+    args.packed_q_rows = pointer(more.q_rows);
     args.packed_dy = pointer(more.dy);
+    args.packed_dy_rows = pointer(more.dy_rows);
     args.dq_sum = pointer(more.dq_sum);
     args.delta = pointer(more.delta);
     args.dq = g.q.mutable_raw();
@@ -261,9 +279,9 @@ Tensor attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const 
   c.q = q;
   check_options(c.op, o, c);
   validate_mask(c.op, o.mask, sizes_of(c.shape), q.device());
-  c.q = dense(q);
-  c.k = dense(k);
-  c.v = dense(v);
+  c.q = in_rows(q);
+  c.k = in_rows(k);
+  c.v = in_rows(v);
   c.w = dense_or_none(w);
   c.bias = dense_or_none(o.relative_bias);
   c.sinks = dense_or_none(o.sinks);

@@ -1,7 +1,4 @@
 // Attention tile by tile, forward and backward.
-//
-// Matrix products go through the GEMM path of the instruction set, one tile at a time on the
-// calling thread; what is between them (scale, cap, bias, mask, exp, dropout) is here.
 #include "ops/attention/attention.kernels.h"
 #include "ops/attention/backward.cpu.h"
 #include "ops/attention/forward.cpu.h"

@@ -2,20 +2,25 @@
 
 #include <cstdint>
 
-#include "backend/cpu/gemm/gemm.h"
 #include "heddle/dtype.h"
 #include "heddle/random.h"
 
 namespace heddle::cpu {
 
-// Rows and columns of a tile of scores.
-inline constexpr std::int64_t kQueryBlock = 64;
-inline constexpr std::int64_t kKeyBlock = 128;
+// Queries that share a pass over the keys; keys whose scores against a group of rows are in the
+// cache at once, forward, and against a block of queries, backward. Multiples of every register
+// tile.
+inline constexpr std::int64_t kQueryBlock = 96;
+inline constexpr std::int64_t kForwardKeys = 384;
+inline constexpr std::int64_t kKeyBlock = 192;
+// Keys and columns are padded to a multiple of every panel of B.
+inline constexpr std::int64_t kPad = 32;
 
+constexpr std::int64_t padded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 constexpr std::int64_t query_blocks(std::int64_t queries) {
-  return (queries + kQueryBlock - 1) / kQueryBlock;
+  return padded(queries, kQueryBlock) / kQueryBlock;
 }
-constexpr std::int64_t key_blocks(std::int64_t keys) { return (keys + kKeyBlock - 1) / kKeyBlock; }
+constexpr std::int64_t key_blocks(std::int64_t keys) { return padded(keys, kKeyBlock) / kKeyBlock; }
 
 struct AttentionShape {
   std::int64_t batch = 0;
@@ -24,7 +29,22 @@ struct AttentionShape {
   std::int64_t width = 0, value_width = 0;  // D (or S of the additive score), E
 };
 
-// What both directions need to know. Pointers to tensors in row-major order as in attention.h.
+// Of q, k and v in elements; the last dimension has stride 1.
+struct RowStrides {
+  std::int64_t batch = 0, row = 0, head = 0;
+};
+
+// Into how many ranges of key blocks the backward pass of one key head is cut: by shape alone, so
+// that the sums do not depend on the number of threads. Each has its own sums of dq.
+constexpr std::int64_t backward_parts(const AttentionShape& s) {
+  constexpr std::int64_t kEnough = 16;
+  const std::int64_t units = s.batch * s.key_heads;
+  const std::int64_t wanted = units > 0 ? (kEnough + units - 1) / units : 1;
+  const std::int64_t most = key_blocks(s.keys) < 8 ? key_blocks(s.keys) : 8;
+  return wanted < most ? wanted : (most > 1 ? most : 1);
+}
+
+// What both directions need to know.
 struct AttentionArgs {
   AttentionShape shape;
   DType dtype = DType::f32;
@@ -35,44 +55,57 @@ struct AttentionArgs {
   const void* q = nullptr;
   const void* k = nullptr;
   const void* v = nullptr;
+  RowStrides q_strides, k_strides, v_strides;
+  std::int64_t first_row = 0;  // k and v are rings: key j lies in row (first_row + j) mod Tk
   const void* score_weight = nullptr;       // [H, S], additive only; f32 or f64
   const void* relative_bias = nullptr;      // [H, Tq + Tk - 1] or null
   const void* sinks = nullptr;              // [H] or null
   const std::int32_t* first_key = nullptr;  // [B, Tq]: query i sees keys first_key[i] <= j ...
   const std::int32_t* last_key = nullptr;   // ... < last_key[i]
-  const GemmPath* gemm = nullptr;
-  // Packed for the matrix kernels, per batch, key head and key block.
-  void* packed_k = nullptr;  // Kᵀ [D, block]; dot only
-  void* packed_v = nullptr;  // V [block, E]
+  // Packed for the products, per batch and key head, keys padded.
+  void* packed_k = nullptr;  // Kᵀ; of the additive score in the compute type
+  void* packed_v = nullptr;  // V
   void* scratch = nullptr;   // scratch_bytes for each thread
   std::int64_t scratch_bytes = 0;
   void* y = nullptr;        // [B, Tq, H, E]
-  void* row_sum = nullptr;  // [B, H, Tq]: log-sum-exp, or the relu sum; compute type
+  void* row_sum = nullptr;  // [B, H, Tq]: log2 Σ 2^(s · log2 e), or the relu sum; compute type
 };
 
 struct AttentionBackwardArgs {
-  AttentionArgs forward;  // y and row_sum are inputs here
-  const void* dy = nullptr;
-  void* packed_vt = nullptr;      // Vᵀ [E, block] per key block
-  void* packed_k_rows = nullptr;  // K [block, D] per key block; dot only
-  void* packed_q = nullptr;       // Q [block, D] per query head and query block; dot only
-  void* packed_dy = nullptr;      // dY [block, E] per query head and query block
-  void* dq_sum = nullptr;         // [B, H, Tq, D], compute type
-  void* delta = nullptr;          // [B, H, Tq]: Σ dy · y, compute type
-  void* dq = nullptr;
-  void* dk = nullptr;
-  void* dv = nullptr;
-  void* partial_bias = nullptr;    // [B, H, Tq + Tk - 1], compute type; or null
-  void* partial_weight = nullptr;  // [B, H, S], compute type; additive only
+  AttentionArgs forward;           // y and row_sum are inputs here
+  const void* dy = nullptr;        // [B, Tq, H, E]
+  void* packed_vt = nullptr;       // Vᵀ per key head
+  void* packed_k_rows = nullptr;   // K per key head; dot only
+  void* packed_q = nullptr;        // Q, as A of the scores, per query head; dot only
+  void* packed_q_rows = nullptr;   // Q, as B of dK; dot only
+  void* packed_dy = nullptr;       // dY, as A of dP
+  void* packed_dy_rows = nullptr;  // dY, as B of dV
+  void* dq_sum = nullptr;          // [parts, B, H, padded Tq, padded D], compute type
+  void* delta = nullptr;           // [B, H, Tq]: Σ dy · y, compute type
+  void* dq = nullptr;              // [B, Tq, H, D]
+  void* dk = nullptr;              // [B, Tk, G, D]
+  void* dv = nullptr;              // [B, Tk, G, E]
+  void* partial_bias = nullptr;    // [parts, B, H, Tq + Tk - 1], compute type; or null
+  void* partial_weight = nullptr;  // [parts, B, H, S], compute type; additive only
   void* partial_sinks = nullptr;   // [B, H], compute type; or null
 };
 
-// Scratch of a thread, in tiles of scores and blocks of rows; both directions fit.
+// Elements of one head's packed operand. As B with the rows along the sum, its columns are padded;
+// with the width along the sum (Kᵀ, and A), there may be half a pair.
+constexpr std::int64_t packed_rows(std::int64_t rows, std::int64_t width) {
+  return rows * padded(width, kPad);
+}
+constexpr std::int64_t packed_columns(std::int64_t rows, std::int64_t width) {
+  return rows * padded(width, 2);
+}
+
+// Scratch of a thread; both directions fit.
 constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s,
                                                std::int64_t compute_bytes) {
-  const std::int64_t tile = kQueryBlock * kKeyBlock;
-  const std::int64_t rows = (kQueryBlock + kKeyBlock) * (s.width + s.value_width);
-  return compute_bytes * (5 * tile + 2 * rows + kKeyBlock * s.width + 4 * kQueryBlock) + 1024;
+  const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
+  const std::int64_t forward = 2 * 32 * kForwardKeys + kQueryBlock * (width + value + 2);
+  const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
+  return compute_bytes * (forward > backward ? forward : backward) + 1024;
 }
 
 struct AttentionKernels {

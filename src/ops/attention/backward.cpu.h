@@ -1,216 +1,224 @@
-// The backward pass: scores are computed again from q and k.
+// The backward pass: scores are computed again from q and k, a block of queries against a block of
+// keys at a time.
+//
+// One unit of work is a range of key blocks of a key head with all its query heads; every sum is
+// made by one thread in one order.
 #pragma once
 
-#include "ops/attention/forward.cpu.h"
+#include "ops/attention/gradients.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-// ---- backward
-// -------------------------------------------------------------------------------------
-//
-// With weights P (after dropout P'), row sums D = Σ dy·y and dP = dy · Vᵀ (dropout applied):
-//   softmax  dS = P ∘ (dP - D)
-//   relu     dS = [S > 0] ∘ (dP - D) / R
-//   dV = P'ᵀ · dY;  dK = scale · dSᵀ · Q;  dQ = scale · dS · K;  bias: sums of dS along diagonals
-//
-// One unit of work is a key head of a batch with all its query heads, so that every sum is made by
-// one thread in one order.
-
-template <class S>
-struct BackwardProblem {
-  using C = Compute<S>;
-
-  explicit BackwardProblem(const AttentionBackwardArgs& args)
-      : b(args),
-        p(args.forward),
-        vt_bytes(bytes(p.s.value_width, kKeyBlock)),
-        kr_bytes(bytes(kKeyBlock, p.s.width)),
-        q_bytes(bytes(kQueryBlock, p.s.width)),
-        dy_bytes(bytes(kQueryBlock, p.s.value_width)) {}
-
-  std::int64_t bytes(std::int64_t k, std::int64_t n) const {
-    return static_cast<std::int64_t>(b.forward.gemm->packed_bytes(k, n));
-  }
-  const S* dy(const Rows& r) const {
-    return static_cast<const S*>(b.dy) +
-           ((r.batch * p.s.queries + r.first) * p.s.heads + r.head) * p.s.value_width;
-  }
-  C* delta(const Rows& r) const { return static_cast<C*>(b.delta) + p.row_number(r); }
-  C* dq_sum(const Rows& r) const { return static_cast<C*>(b.dq_sum) + p.row_number(r) * p.s.width; }
-  char* query_block(void* base, std::int64_t size, const Rows& r) const {
-    const std::int64_t number =
-        (r.batch * p.s.heads + r.head) * query_blocks(p.s.queries) + r.first / kQueryBlock;
-    return static_cast<char*>(base) + number * size;
-  }
-  C* bias_grad(const Rows& r, std::int64_t row) const {
-    if (b.partial_bias == nullptr) return nullptr;
-    const std::int64_t length = p.s.queries + p.s.keys - 1;
-    return static_cast<C*>(b.partial_bias) + (r.batch * p.s.heads + r.head) * length + p.s.queries -
-           1 - (r.first + row);
-  }
-
-  const AttentionBackwardArgs& b;
-  Problem<S> p;
-  std::int64_t vt_bytes, kr_bytes, q_bytes, dy_bytes;
-};
-
-// The tiles of one (queries, keys) pair and the sums of one key block.
+// The tiles of one (queries, keys) pair, rows of kKeyBlock, and the sums of one key block.
 template <class S>
 struct Tiles {
   using C = Compute<S>;
-  explicit Tiles(const Problem<S>& p) {
+  static constexpr std::int64_t kGroups = kQueryBlock / kTileRows;
+
+  explicit Tiles(const Problem<S>& p)
+      : width(padded(p.s.width, kPad)), value(padded(p.s.value_width, kPad)) {
     Scratch scratch(p.a);
-    scores = scratch.take<C>(kQueryBlock * kLd);
-    dp = scratch.take<C>(kQueryBlock * kLd);
-    slope = scratch.take<C>(p.a.softcap > 0 ? kQueryBlock * kLd : 0);
-    weights = scratch.take<S>(kQueryBlock * kLd);
-    ds = scratch.take<S>(kQueryBlock * kLd);
-    dk = scratch.take<C>(kKeyBlock * p.s.width);
-    dv = scratch.take<C>(kKeyBlock * p.s.value_width);
-    kt = scratch.take<C>(p.a.additive ? p.s.width * kLd : 0);
+    scores = scratch.take<C>(kQueryBlock * kKeyBlock);
+    dp = scratch.take<C>(kQueryBlock * kKeyBlock);
+    slope = scratch.take<C>(p.a.softcap > 0 ? kQueryBlock * kKeyBlock : 0);
+    if constexpr (kPairs<S>) {
+      weight_words = scratch.take<std::uint32_t>(kQueryBlock * kKeyBlock / 2);
+      ds_words = scratch.take<std::uint32_t>(kQueryBlock * kKeyBlock / 2);
+      ds_rows = scratch.take<bf16>(kQueryBlock * kKeyBlock);
+    }
+    dk = scratch.take<C>(kKeyBlock * width);
+    dv = scratch.take<C>(kKeyBlock * value);
   }
-  C *scores, *dp, *slope, *dk, *dv, *kt;
-  S *weights, *ds;
+
+  // As A of dV and dK: keys are rows, queries (or pairs of them) steps.
+  const Unit<S>* weights_by_key() const {
+    if constexpr (kPairs<S>)
+      return weight_words;
+    else
+      return scores;
+  }
+  const Unit<S>* ds_by_key() const {
+    if constexpr (kPairs<S>)
+      return ds_words;
+    else
+      return dp;
+  }
+  // As A of dQ: queries are rows.
+  const Unit<S>* ds_by_query() const {
+    if constexpr (kPairs<S>)
+      return reinterpret_cast<const std::uint32_t*>(ds_rows);
+    else
+      return dp;
+  }
+
+  std::int64_t width, value;  // row strides of dk and dv
+  C *scores, *dp;             // become weights and dS
+  C* slope;
+  std::uint32_t *weight_words = nullptr, *ds_words = nullptr;
+  bf16* ds_rows = nullptr;
+  C *dk, *dv;
+  Range computed[kGroups];  // columns of each row group
 };
 
-template <class S>
-void pack_backward(const BackwardProblem<S>& g) {
-  const Problem<S>& p = g.p;
-  const GemmPath& gemm = *p.a.gemm;
-  const std::int64_t blocks = key_blocks(p.s.keys);
-  parallel_chunks(p.s.batch * p.s.key_heads * blocks, [&](std::int64_t chunk) {
-    const std::int64_t block = chunk % blocks;
-    const std::int64_t head = chunk / blocks % p.s.key_heads;
-    const std::int64_t batch = chunk / blocks / p.s.key_heads;
-    const std::int64_t count = p.key_count(block);
-    const std::int64_t key = block * kKeyBlock;
-    gemm.pack_b(p.s.value_width, count,
-                {p.v(batch, head, key), kStorage<S>, 1, p.s.key_heads * p.s.value_width},
-                p.key_block(g.b.packed_vt, g.vt_bytes, batch, head, block));
-    if (!p.a.additive)
-      gemm.pack_b(count, p.s.width,
-                  {p.k(batch, head, key), kStorage<S>, p.s.key_heads * p.s.width, 1},
-                  p.key_block(g.b.packed_k_rows, g.kr_bytes, batch, head, block));
-  });
-  const std::int64_t rows = query_blocks(p.s.queries);
-  parallel_chunks(p.s.batch * p.s.heads * rows, [&](std::int64_t chunk) {
-    const std::int64_t unit = chunk / rows;
-    const Rows r = p.rows(unit / p.s.heads, unit % p.s.heads, chunk % rows);
-    gemm.pack_b(r.count, p.s.value_width, {g.dy(r), kStorage<S>, p.s.heads * p.s.value_width, 1},
-                g.query_block(g.b.packed_dy, g.dy_bytes, r));
-    if (!p.a.additive)
-      gemm.pack_b(r.count, p.s.width, {p.q(r), kStorage<S>, p.s.heads * p.s.width, 1},
-                  g.query_block(g.b.packed_q, g.q_bytes, r));
-  });
-}
+// One tile: which rows against which keys, for which part of the sums.
+struct TilePlace {
+  Rows r;
+  std::int64_t part, block;
+  std::int64_t origin() const { return block * kKeyBlock; }
+};
 
-// delta = Σ_e dy · y of every row, and the gradient of the sink: -Σ_i exp(sink - lse) · delta.
+// From products to weights and dS where every row sees everything and scores are plain.
 template <class S>
-void row_deltas(const BackwardProblem<S>& g, std::int64_t batch, std::int64_t head) {
+void weigh_backward(const BackwardProblem<S>& g, const Rows& r, std::int64_t row, const Range& c,
+                    const Tiles<S>& t) {
   using C = Compute<S>;
-  const Problem<S>& p = g.p;
   const Tag<S> d;
-  const Rows all{batch, head, 0, p.s.queries};
-  const std::int64_t step = p.s.heads * p.s.value_width;
-  C sink = 0;
-  for (std::int64_t i = 0; i < p.s.queries; ++i) {
-    const S* y = p.y(all) + i * step;
-    const S* dy = g.dy(all) + i * step;
-    const C delta = sum_vectors(
-        d, p.s.value_width,
-        [&](std::int64_t e) { return hn::Mul(load(d, y + e), load(d, dy + e)); },
-        [&](std::int64_t e, std::int64_t rest) {
-          return hn::Mul(load_n(d, y + e, rest), load_n(d, dy + e, rest));
-        });
-    g.delta(all)[i] = delta;
-    if (g.b.partial_sinks != nullptr) {
-      const C logit = static_cast<const C*>(p.a.sinks)[head];
-      HWY_ALIGN C x[kMaxLanes<Tag<S>>] = {logit - p.row_sum(all)[i]};
-      sink -= hn::GetLane(exp(d, hn::Load(d, x))) * delta;
-    }
+  C* s = t.scores + row * kKeyBlock;
+  C* dp = t.dp + row * kKeyBlock;
+  const auto times =
+      hn::Set(d, static_cast<C>(plain_scores(g.p.a) ? g.p.a.scale * kLog2E : kLog2E));
+  const auto by = hn::Set(d, g.p.row_sum(r)[row]);
+  const auto delta = hn::Set(d, g.delta(r)[row]);
+  for (std::int64_t j = c.begin; j < c.end; j += lanes(d)) {
+    const auto w = power_of_two(d, hn::MulSub(hn::LoadU(d, s + j), times, by));
+    hn::StoreU(w, d, s + j);
+    hn::StoreU(hn::Mul(w, hn::Sub(hn::LoadU(d, dp + j), delta)), d, dp + j);
   }
-  if (g.b.partial_sinks != nullptr)
-    static_cast<C*>(g.b.partial_sinks)[batch * p.s.heads + head] = sink;
 }
 
-// From finished scores and dP of a row to its weights (for dV) and dS (for dQ, dK and the bias).
+// The same for relu weights.
 template <class S>
-void backward_row(const BackwardProblem<S>& g, const PhiloxKeys& keys, const Rows& r,
-                  std::int64_t row, std::int64_t block, const Tiles<S>& t, std::int64_t begin,
-                  std::int64_t end) {
+void weigh_backward_relu(const BackwardProblem<S>& g, const Rows& r, std::int64_t row,
+                         const Range& c, const Tiles<S>& t) {
+  using C = Compute<S>;
+  const Tag<S> d;
+  C* s = t.scores + row * kKeyBlock;
+  C* dp = t.dp + row * kKeyBlock;
+  const auto inverse = hn::Set(d, inverse_sum(g.p.row_sum(r)[row]));
+  const auto delta = hn::Set(d, g.delta(r)[row]);
+  for (std::int64_t j = c.begin; j < c.end; j += lanes(d)) {
+    const auto score = hn::LoadU(d, s + j);
+    const auto centred = hn::Sub(hn::LoadU(d, dp + j), delta);
+    hn::StoreU(hn::Mul(relu(d, score), inverse), d, s + j);
+    hn::StoreU(hn::Mul(hn::Mul(relu_derivative(d, score), centred), inverse), d, dp + j);
+  }
+}
+
+// Weights and dS of a row, zeros where it sees nothing.
+template <class S>
+void backward_row(const BackwardProblem<S>& g, const PhiloxKeys& keys, const TilePlace& at,
+                  std::int64_t row, const Range& all, const Tiles<S>& t) {
   using C = Compute<S>;
   const Problem<S>& p = g.p;
-  const Tag<S> d;
-  C* s = t.scores + row * kLd;
-  C* dp = t.dp + row * kLd;
-  const C sum = p.row_sum(r)[row];
-  const C delta = g.delta(r)[row];
-  if (p.a.dropout > 0) drop(p.a, keys, p.row_number(r) + row, block * kKeyBlock, dp, begin, end);
-  const auto by = hn::Set(d, sum);
-  const C inverse = p.a.relu ? inverse_sum(sum) : C{0};
-  // s becomes the weight, dp becomes dS.
-  const auto step = [&](std::int64_t j, std::int64_t n) {
-    const auto score = load_some(d, s + j, n);
-    const auto centred = hn::Sub(load_some(d, dp + j, n), hn::Set(d, delta));
-    if (p.a.relu) {
-      const auto scale = hn::Set(d, inverse);
-      store_some(d, hn::Mul(relu(d, score), scale), s + j, n);
-      store_some(d, hn::Mul(hn::Mul(relu_derivative(d, score), centred), scale), dp + j, n);
-    } else {
-      const auto w = exp(d, hn::Sub(score, by));
-      store_some(d, w, s + j, n);
-      store_some(d, hn::Mul(w, centred), dp + j, n);
+  C* s = t.scores + row * kKeyBlock;
+  C* dp = t.dp + row * kKeyBlock;
+  const Range seen = columns(p.visible(at.r, row), at.origin(), kKeyBlock);
+  if (!seen.empty()) {
+    if (!plain_scores(p.a)) {
+      const C* bias = p.bias_row(at.r, row);
+      finish_scores(Tag<S>(), p.a, s, bias == nullptr ? nullptr : bias + at.origin(),
+                    p.a.softcap > 0 ? t.slope + row * kKeyBlock : nullptr, seen);
     }
-  };
-  for (std::int64_t j = begin; j < end; j += lanes(d)) step(j, smaller(lanes(d), end - j));
-  if (p.a.dropout > 0) drop(p.a, keys, p.row_number(r) + row, block * kKeyBlock, s, begin, end);
-  if (C* bias = g.bias_grad(r, row); bias != nullptr)
-    map(bias + block * kKeyBlock + begin, dp + begin, bias + block * kKeyBlock + begin, end - begin,
-        [](auto, auto a, auto b) { return hn::Add(a, b); });
-  const auto scale = constant(d, p.a.scale);
-  if (p.a.softcap > 0)
-    map(dp + begin, t.slope + row * kLd + begin, dp + begin, end - begin,
-        [&](auto, auto a, auto b) { return hn::Mul(a, hn::Mul(b, scale)); });
-  else
-    map(dp + begin, dp + begin, end - begin, [&](auto, auto a) { return hn::Mul(a, scale); });
+    const std::int64_t number = p.row_number(at.r) + row;
+    if (p.a.dropout > 0) drop(p.a, keys, number, at.origin(), dp, seen);
+    if (p.a.relu)
+      weigh_backward_relu(g, at.r, row, all, t);
+    else
+      weigh_backward(g, at.r, row, all, t);
+    if (p.a.dropout > 0) drop(p.a, keys, number, at.origin(), s, seen);
+    if (g.b.partial_bias != nullptr) {
+      C* bias = g.bias_sums(at.part, at.r) + p.s.queries - 1 - (at.r.first + row) + at.origin();
+      map(bias + seen.begin, dp + seen.begin, bias + seen.begin, seen.end - seen.begin,
+          [](auto, auto a, auto b) { return hn::Add(a, b); });
+    }
+    if (p.a.softcap > 0)
+      map(dp + seen.begin, t.slope + row * kKeyBlock + seen.begin, dp + seen.begin,
+          seen.end - seen.begin, [](auto, auto a, auto b) { return hn::Mul(a, b); });
+  }
+  fill_outside(s, {0, kKeyBlock}, seen, C{0});
+  fill_outside(dp, {0, kKeyBlock}, seen, C{0});
 }
 
-// Copies columns [begin, end) of a row in the storage type, zeros elsewhere.
+// The operands of the products with pairs, from the f32 weights and dS of two rows.
 template <class S>
-void narrow(const Compute<S>* from, S* to, std::int64_t begin, std::int64_t end,
-            std::int64_t count) {
-  if (begin > end) begin = end = 0;
-  zero(to, begin);
-  map(from + begin, to + begin, end - begin, [](auto, auto v) { return v; });
-  zero(to + end, count - end);
+void round_rows(std::int64_t row, const Tiles<S>& t) {
+  const Tag<S> d;
+  const std::int64_t at = row * kKeyBlock;
+  const hn::RebindToUnsigned<Tag<S>> du;
+  for (std::int64_t j = 0; j < kKeyBlock; j += lanes(d)) {
+    const auto load_two = [&](const Compute<S>* from) {
+      return bf16_words(d, hn::LoadU(d, from + at + j), hn::LoadU(d, from + at + kKeyBlock + j));
+    };
+    hn::StoreU(load_two(t.scores), du, t.weight_words + at / 2 + j);
+    hn::StoreU(load_two(t.dp), du, t.ds_words + at / 2 + j);
+    store(d, hn::LoadU(d, t.dp + at + j), t.ds_rows + at + j);
+    store(d, hn::LoadU(d, t.dp + at + kKeyBlock + j), t.ds_rows + at + kKeyBlock + j);
+  }
 }
 
-// dq, dk and dw of the additive score from dS (compute type, t.dp; zeros outside of the mask).
+// Products, weights and dS of one row group.
 template <class S>
-void additive_backward(const BackwardProblem<S>& g, const Rows& r, std::int64_t count,
-                       const Tiles<S>& t) {
+void backward_group(const BackwardProblem<S>& g, const PhiloxKeys& keys, const TilePlace& at,
+                    std::int64_t first, Tiles<S>& t) {
+  using C = Compute<S>;
+  const Problem<S>& p = g.p;
+  const std::int64_t head = p.key_head(at.r.head);
+  const Rows r = at.r.part(first, kTileRows);
+  const Range all = whole_panels<S>(columns(p.span(r), at.origin(), kKeyBlock));
+  t.computed[first / kTileRows] = all;
+  C* scores = t.scores + first * kKeyBlock;
+  C* dp = t.dp + first * kKeyBlock;
+  if (!all.empty()) {
+    const std::int64_t key = at.origin() + all.begin, count = all.end - all.begin;
+    if (p.a.additive)
+      additive_scores(p, r, all, additive_keys(p, r.batch, head, at.origin()),
+                      {scores, kKeyBlock, false});
+    else
+      product<S, Broadcast<1, kTileRows>>(g.as_rows(g.b.packed_q, p.depth, r),
+                                          p.key_columns(p.a.packed_k, p.depth, r.batch, head, key),
+                                          p.depth, count, {scores + all.begin, kKeyBlock, false});
+    product<S, Broadcast<1, kTileRows>>(
+        g.as_rows(g.b.packed_dy, p.value_depth, r),
+        p.key_columns(g.b.packed_vt, p.value_depth, r.batch, head, key), p.value_depth, count,
+        {dp + all.begin, kKeyBlock, false});
+  }
+  for (std::int64_t i = 0; i < r.count; ++i) backward_row(g, keys, at, first + i, all, t);
+  zero(scores + r.count * kKeyBlock, (kTileRows - r.count) * kKeyBlock);
+  zero(dp + r.count * kKeyBlock, (kTileRows - r.count) * kKeyBlock);
+  if constexpr (kPairs<S>)
+    for (std::int64_t i = 0; i < kTileRows; i += 2) round_rows(first + i, t);
+}
+
+// dq, dk and dw of the additive score from dS. dk is transposed here: [keys / kPanel][S][kPanel].
+template <class S>
+void additive_backward(const BackwardProblem<S>& g, const TilePlace& at, const Tiles<S>& t) {
   using C = Compute<S>;
   const Problem<S>& p = g.p;
   const Tag<S> d;
+  const Rows& r = at.r;
   const C* w = static_cast<const C*>(p.a.score_weight) + r.head * p.s.width;
-  C* dw = static_cast<C*>(g.b.partial_weight) + (r.batch * p.s.heads + r.head) * p.s.width;
+  const C* kt = additive_keys(p, r.batch, p.key_head(r.head), at.origin());
+  C* dw = g.weight_sums(at.part, r);
+  const auto scale = constant(d, p.a.scale);
   for (std::int64_t i = 0; i < r.count; ++i) {
-    const S* q = p.q(r) + i * p.s.heads * p.s.width;
-    C* dq = g.dq_sum(r) + i * p.s.width;
+    const S* q = p.q(r, i);
+    C* dq = g.dq_sum(at.part, r) + i * g.width;
+    const Range c = t.computed[i / kTileRows];
     for (std::int64_t x = 0; x < p.s.width; ++x) {
       const auto qx = hn::Set(d, widened(q[x]));
       const auto wx = hn::Set(d, w[x]);
       auto sum_q = hn::Zero(d);
       auto sum_w = hn::Zero(d);
-      for (std::int64_t j = 0; j < count; j += lanes(d)) {
-        const auto th = tanh(d, hn::Add(qx, hn::LoadU(d, t.kt + x * kLd + j)));
-        const auto ds = hn::LoadU(d, t.dp + i * kLd + j);
+      for (std::int64_t j = c.begin; j < c.end; j += lanes(d)) {
+        const std::int64_t place =
+            j / kPanel<S> * kPanel<S> * p.s.width + x * kPanel<S> + j % kPanel<S>;
+        const auto th = tanh(d, hn::Add(qx, hn::LoadU(d, kt + place)));
+        const auto ds = hn::Mul(hn::LoadU(d, t.dp + i * kKeyBlock + j), scale);
         const auto u = hn::Mul(hn::Mul(ds, wx), hn::NegMulAdd(th, th, constant(d, 1)));
         sum_q = hn::Add(sum_q, u);
         sum_w = hn::MulAdd(ds, th, sum_w);
-        C* dk = t.dk + x * kLd + j;  // transposed here: [S, kLd]
-        hn::StoreU(hn::Add(hn::LoadU(d, dk), u), d, dk);
+        hn::StoreU(hn::Add(hn::LoadU(d, t.dk + place), u), d, t.dk + place);
       }
       dq[x] += hn::GetLane(hn::SumOfLanes(d, sum_q));
       dw[x] += hn::GetLane(hn::SumOfLanes(d, sum_w));
@@ -218,122 +226,121 @@ void additive_backward(const BackwardProblem<S>& g, const Rows& r, std::int64_t 
   }
 }
 
+// The rows that see any of the keys of a tile's columns [first, first + kTileRows): whole groups.
+template <class S>
+Range rows_of_keys(const Tiles<S>& t, std::int64_t groups, std::int64_t first) {
+  Range rows{kQueryBlock, 0};
+  for (std::int64_t i = 0; i < groups; ++i) {
+    if (t.computed[i].begin >= first + kTileRows || t.computed[i].end <= first) continue;
+    rows = {smaller(rows.begin, i * kTileRows), (i + 1) * kTileRows};
+  }
+  return rows;
+}
+
 // One block of queries against one block of keys.
 template <class S>
-void backward_tile(const BackwardProblem<S>& g, const PhiloxKeys& keys, const Rows& r,
-                   std::int64_t block, const Tiles<S>& t) {
-  using C = Compute<S>;
+void backward_tile(const BackwardProblem<S>& g, const PhiloxKeys& keys, const TilePlace& at,
+                   Tiles<S>& t) {
   const Problem<S>& p = g.p;
-  const GemmPath& gemm = *p.a.gemm;
-  const std::int64_t head = p.key_head(r.head);
-  const std::int64_t count = p.key_count(block);
-  raw_scores(p, r, block, t.kt, t.scores);
-  product<S>(gemm, r.count, count, p.s.value_width,
-             {g.dy(r), kStorage<S>, p.s.heads * p.s.value_width, 1},
-             p.key_block(g.b.packed_vt, g.vt_bytes, r.batch, head, block), t.dp, kLd, false);
-  for (std::int64_t i = 0; i < r.count; ++i) {
-    std::int64_t begin, end;
-    p.columns(r, i, block, begin, end);
-    if (begin < end) {
-      const C* bias = p.bias_row(r, i);
-      finish_scores(Tag<S>(), p.a, t.scores + i * kLd,
-                    bias == nullptr ? nullptr : bias + block * kKeyBlock,
-                    p.a.softcap > 0 ? t.slope + i * kLd : nullptr, begin, end);
-      backward_row(g, keys, r, i, block, t, begin, end);
-    } else {
-      begin = end = 0;
-    }
-    narrow(t.scores + i * kLd, t.weights + i * kLd, begin, end, count);
-    if (p.a.additive) {
-      zero(t.dp + i * kLd, begin);
-      zero(t.dp + i * kLd + end, kLd - end);
-    } else {
-      narrow(t.dp + i * kLd, t.ds + i * kLd, begin, end, count);
-    }
+  const std::int64_t head = p.key_head(at.r.head);
+  const std::int64_t groups = padded(at.r.count, kTileRows) / kTileRows;
+  for (std::int64_t i = 0; i < groups; ++i) backward_group(g, keys, at, i * kTileRows, t);
+  // dV += Pᵀ · dY, dK += dSᵀ · Q
+  const std::int64_t count = smaller(kKeyBlock, p.s.keys - at.origin());
+  for (std::int64_t key = 0; key < count; key += kTileRows) {
+    const Range rows = rows_of_keys(t, groups, key);
+    if (rows.empty()) continue;
+    const Rows from = at.r.part(rows.begin, rows.end);
+    const std::int64_t steps = (rows.end - rows.begin) / kPair<S>;
+    const std::int64_t place = rows.begin / kPair<S> * kKeyBlock + key;
+    using ByKey = Broadcast<1, kKeyBlock>;
+    product<S, ByKey>(t.weights_by_key() + place,
+                      g.as_columns(g.b.packed_dy_rows, p.s.value_width, from), steps,
+                      p.s.value_width, {t.dv + key * t.value, t.value, true});
+    if (!p.a.additive)
+      product<S, ByKey>(t.ds_by_key() + place, g.as_columns(g.b.packed_q_rows, p.s.width, from),
+                        steps, p.s.width, {t.dk + key * t.width, t.width, true});
   }
-  // dV += Pᵀ · dY
-  product<S>(gemm, count, p.s.value_width, r.count, {t.weights, kStorage<S>, 1, kLd},
-             g.query_block(g.b.packed_dy, g.dy_bytes, r), t.dv, p.s.value_width, true);
   if (p.a.additive) {
-    additive_backward(g, r, count, t);
+    additive_backward(g, at, t);
     return;
   }
-  // dK += dSᵀ · Q, dQ += dS · K
-  product<S>(gemm, count, p.s.width, r.count, {t.ds, kStorage<S>, 1, kLd},
-             g.query_block(g.b.packed_q, g.q_bytes, r), t.dk, p.s.width, true);
-  product<S>(gemm, r.count, p.s.width, count, {t.ds, kStorage<S>, kLd, 1},
-             p.key_block(g.b.packed_k_rows, g.kr_bytes, r.batch, head, block), g.dq_sum(r),
-             p.s.width, true);
+  // dQ += dS · K
+  for (std::int64_t i = 0; i < groups; ++i) {
+    const Range c = t.computed[i];
+    if (c.empty()) continue;
+    product<S, Broadcast<kKeyBlock / kPair<S>, 1>>(
+        t.ds_by_query() + (i * kTileRows * kKeyBlock + c.begin) / kPair<S>,
+        p.key_rows(g.b.packed_k_rows, p.s.width, at.r.batch, head, at.origin() + c.begin),
+        (c.end - c.begin) / kPair<S>, p.s.width,
+        {g.dq_sum(at.part, at.r.part(i * kTileRows, kTileRows)), g.width, true});
+  }
 }
 
 template <class S>
 void store_key_block(const BackwardProblem<S>& g, std::int64_t batch, std::int64_t head,
                      std::int64_t block, const Tiles<S>& t) {
   const Problem<S>& p = g.p;
-  const std::int64_t key = block * kKeyBlock;
-  S* dk = static_cast<S*>(g.b.dk) + (p.k(batch, head, key) - static_cast<const S*>(p.a.k));
-  S* dv = static_cast<S*>(g.b.dv) + (p.v(batch, head, key) - static_cast<const S*>(p.a.v));
-  const auto same = [](auto, auto v) { return v; };
-  for (std::int64_t j = 0; j < p.key_count(block); ++j) {
-    map(t.dv + j * p.s.value_width, dv + j * p.s.key_heads * p.s.value_width, p.s.value_width,
-        same);
-    S* out = dk + j * p.s.key_heads * p.s.width;
+  const Tag<S> d;
+  const auto scale = constant(d, p.a.scale);
+  for (std::int64_t j = 0; j < smaller(kKeyBlock, p.s.keys - block * kKeyBlock); ++j) {
+    const std::int64_t row =
+        (batch * p.s.keys + p.row_of(block * kKeyBlock + j)) * p.s.key_heads + head;
+    map(t.dv + j * t.value, static_cast<S*>(g.b.dv) + row * p.s.value_width, p.s.value_width,
+        [](auto, auto v) { return v; });
+    S* out = static_cast<S*>(g.b.dk) + row * p.s.width;
     if (!p.a.additive) {
-      map(t.dk + j * p.s.width, out, p.s.width, same);
+      map(t.dk + j * t.width, out, p.s.width, [&](auto, auto v) { return hn::Mul(v, scale); });
       continue;
     }
-    for (std::int64_t x = 0; x < p.s.width; ++x) map(t.dk + x * kLd + j, out + x, 1, same);
+    const Compute<S>* from = t.dk + j / kPanel<S> * kPanel<S> * p.s.width + j % kPanel<S>;
+    for (std::int64_t x = 0; x < p.s.width; ++x)
+      map(from + x * kPanel<S>, out + x, 1, [](auto, auto v) { return v; });
   }
 }
 
-// All of one key head: its own gradients, and those of the queries that share it.
+// One range of key blocks of a key head: its own gradients, and its share of those of the queries.
 template <class S>
-void backward_unit(const BackwardProblem<S>& g, std::int64_t batch, std::int64_t head) {
+void backward_unit(const BackwardProblem<S>& g, std::int64_t part, std::int64_t batch,
+                   std::int64_t head) {
   const Problem<S>& p = g.p;
-  const std::int64_t group = p.s.heads / p.s.key_heads;
-  const Tiles<S> t(p);
+  const std::int64_t first = head * p.group(), last = first + p.group();
+  Tiles<S> t(p);
   const PhiloxKeys keys(p.a.key);
-  for (std::int64_t h = head * group; h < (head + 1) * group; ++h) {
-    row_deltas(g, batch, h);
+  for (std::int64_t h = first; h < last; ++h) {
     const Rows all{batch, h, 0, p.s.queries};
-    zero(g.dq_sum(all), p.s.queries * p.s.width);
-    if (g.b.partial_bias != nullptr) {
-      const std::int64_t length = p.s.queries + p.s.keys - 1;
-      zero(static_cast<Compute<S>*>(g.b.partial_bias) + (batch * p.s.heads + h) * length, length);
-    }
-    if (p.a.additive)
-      zero(static_cast<Compute<S>*>(g.b.partial_weight) + (batch * p.s.heads + h) * p.s.width,
-           p.s.width);
+    zero(g.dq_sum(part, all), g.rows * g.width);
+    if (g.b.partial_bias != nullptr) zero(g.bias_sums(part, all), g.bias_length());
+    if (p.a.additive) zero(g.weight_sums(part, all), p.s.width);
   }
-  for (std::int64_t block = 0; block < key_blocks(p.s.keys); ++block) {
-    zero(t.dk, kKeyBlock * p.s.width);
-    zero(t.dv, kKeyBlock * p.s.value_width);
-    for (std::int64_t h = head * group; h < (head + 1) * group; ++h)
+  const std::int64_t blocks = key_blocks(p.s.keys);
+  for (std::int64_t block = blocks * part / g.parts; block < blocks * (part + 1) / g.parts;
+       ++block) {
+    zero(t.dk, kKeyBlock * t.width);
+    zero(t.dv, kKeyBlock * t.value);
+    for (std::int64_t h = first; h < last; ++h)
       for (std::int64_t i = 0; i < query_blocks(p.s.queries); ++i) {
-        const Rows r = p.rows(batch, h, i);
-        std::int64_t first, last;
-        p.span(r, first, last);
-        if (first < (block + 1) * kKeyBlock && last > block * kKeyBlock)
-          backward_tile(g, keys, r, block, t);
+        const TilePlace at{p.rows(batch, h, i), part, block};
+        if (!columns(p.span(at.r), at.origin(), kKeyBlock).empty()) backward_tile(g, keys, at, t);
       }
     store_key_block(g, batch, head, block, t);
-  }
-  for (std::int64_t h = head * group; h < (head + 1) * group; ++h) {
-    const Rows all{batch, h, 0, p.s.queries};
-    S* dq = static_cast<S*>(g.b.dq) + (p.q(all) - static_cast<const S*>(p.a.q));
-    for (std::int64_t i = 0; i < p.s.queries; ++i)
-      map(g.dq_sum(all) + i * p.s.width, dq + i * p.s.heads * p.s.width, p.s.width,
-          [](auto, auto v) { return v; });
   }
 }
 
 inline void backward(const AttentionBackwardArgs& args) noexcept {
   for_storage(args.forward.dtype, [&](auto s) {
     const BackwardProblem<decltype(s)> g(args);
-    pack_keys(g.p);
-    pack_backward(g);
-    parallel_chunks(g.p.s.batch * g.p.s.key_heads, [&](std::int64_t unit) {
-      backward_unit(g, unit / g.p.s.key_heads, unit % g.p.s.key_heads);
+    const AttentionShape& shape = g.p.s;
+    prepare_backward(g);
+    const std::int64_t heads = shape.batch * shape.key_heads;
+    parallel_chunks(g.parts * heads, [&](std::int64_t chunk) {
+      const std::int64_t unit = chunk % heads;
+      backward_unit(g, chunk / heads, unit / shape.key_heads, unit % shape.key_heads);
+    });
+    const std::int64_t blocks = query_blocks(shape.queries);
+    parallel_chunks(shape.batch * shape.heads * blocks, [&](std::int64_t chunk) {
+      const std::int64_t head = chunk / blocks;
+      store_dq(g, g.p.rows(head / shape.heads, head % shape.heads, chunk % blocks));
     });
   });
 }

@@ -1,6 +1,10 @@
 // The forward pass: for a block of queries walk over the blocks of keys they see; keep per row the
 // maximum m, the sum l of exp(s - m) and the sum o of exp(s - m) · v; rescale when m moves (online
 // softmax). Saved: log-sum-exp per row.
+//
+// A block of keys (Kᵀ and V) is in the L2 cache for all row groups of the block of queries; the
+// scores of one group, kTileRows × kForwardKeys, are in the L1 cache from the product that makes
+// them to the one that uses them.
 #pragma once
 
 #include "ops/attention/scores.cpu.h"
@@ -8,75 +12,152 @@
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-// ---- forward
-// --------------------------------------------------------------------------------------
+// What weights are multiplied as.
+template <class S>
+using Weight = std::conditional_t<kPairs<S>, bf16, Compute<S>>;
 
-// Running maximum, sum and weighted sum of a block of queries.
-template <class C>
-struct Running {
-  C* m;
-  C* l;
-  C* o;  // [kQueryBlock, E]
+// A block of queries on its way: running maximum (in powers of two), sum and weighted sum.
+template <class S>
+struct ForwardState {
+  using C = Compute<S>;
+
+  explicit ForwardState(const Problem<S>& p) : value_stride(padded(p.s.value_width, kPad)) {
+    Scratch scratch(p.a);
+    tile = scratch.take<C>(kTileRows * kForwardKeys);
+    if constexpr (kPairs<S>)
+      weights = scratch.take<bf16>(kTileRows * kForwardKeys);
+    else
+      weights = tile;
+    q = scratch.take<Unit<S>>(p.a.additive ? 0 : kQueryBlock * p.depth);
+    m = scratch.take<C>(kQueryBlock);
+    l = scratch.take<C>(kQueryBlock);
+    o = scratch.take<C>(kQueryBlock * value_stride);
+  }
+
+  std::int64_t value_stride;
+  C* tile;             // scores of a row group
+  Weight<S>* weights;  // of a row group
+  Unit<S>* q;          // [row groups][D][kTileRows]
+  C *m, *l, *o;
 };
 
 template <class D>
-hn::TFromD<D> row_max(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> start) {
-  auto best = hn::Set(d, start);
-  for_vectors(
-      d, n, [&](std::int64_t i) { best = hn::Max(best, load(d, p + i)); },
-      [&](std::int64_t i, std::int64_t rest) {
-        best = hn::Max(best, load_n(d, p + i, rest, start));
-      });
-  return hn::GetLane(hn::MaxOfLanes(d, best));
+hn::TFromD<D> row_max(D d, const hn::TFromD<D>* p, std::int64_t n) {
+  auto best0 = hn::LoadU(d, p);
+  auto best1 = best0;
+  for (std::int64_t i = 0; i < n; i += 2 * lanes(d)) {
+    best0 = hn::Max(best0, hn::LoadU(d, p + i));
+    best1 = hn::Max(best1, hn::LoadU(d, p + i + lanes(d)));
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(best0, best1)));
 }
 
-// p = exp(p - shift), or max(p, 0); returns the sum.
-template <class D>
-hn::TFromD<D> weigh(D d, bool relu_weights, hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> shift) {
-  const auto by = hn::Set(d, shift);
-  const auto f = [&](Vec<D> v) { return relu_weights ? relu(d, v) : exp(d, hn::Sub(v, by)); };
-  return sum_vectors(
-      d, n,
-      [&](std::int64_t i) {
-        const auto v = f(load(d, p + i));
-        store(d, v, p + i);
-        return v;
-      },
-      [&](std::int64_t i, std::int64_t rest) {
-        const auto v = f(load_n(d, p + i, rest));
-        store_n(d, v, p + i, rest);
-        return load_n(d, p + i, rest);
-      });
+// to[i] = f(from[i]) for whole panels; returns their sum.
+template <class D, class To, class F>
+HWY_INLINE hn::TFromD<D> weigh(D d, const hn::TFromD<D>* from, To* to, std::int64_t n, F f) {
+  auto sum0 = hn::Zero(d);
+  auto sum1 = hn::Zero(d);
+  for (std::int64_t i = 0; i < n; i += 2 * lanes(d)) {
+    const auto w0 = f(hn::LoadU(d, from + i));
+    const auto w1 = f(hn::LoadU(d, from + i + lanes(d)));
+    store(d, w0, to + i);
+    store(d, w1, to + i + lanes(d));
+    sum0 = hn::Add(sum0, w0);
+    sum1 = hn::Add(sum1, w1);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
 }
 
-template <class D>
-void rescale(D d, hn::TFromD<D>* o, std::int64_t n, hn::TFromD<D> factor) {
-  map(o, o, n, [&](auto, auto v) { return hn::Mul(v, hn::Set(d, factor)); });
-}
-
-// Turns a row of scores into weights in place and brings its running sums up to date.
-template <class S>
-void forward_row(const Problem<S>& p, const Running<Compute<S>>& run, std::int64_t row,
-                 Compute<S>* scores, std::int64_t n) {
+// Turns whole panels of a row's scores into weights and brings its running sums up to date. Scores
+// times `factor` are powers of two. Hidden ones are minus infinity.
+template <class S, class To>
+void weigh_row(const Problem<S>& p, ForwardState<S>& f, std::int64_t row, const Compute<S>* scores,
+               To* to, std::int64_t n) {
   using C = Compute<S>;
   const Tag<S> d;
   if (p.a.relu) {
-    run.l[row] += weigh(d, true, scores, n, C{0});
+    f.l[row] += weigh(d, scores, to, n, [&](Vec<Tag<S>> v) { return relu(d, v); });
     return;
   }
-  const C top = row_max(d, scores, n, run.m[row]);
-  if (top == -hn::GetLane(hn::Inf(d))) {  // a bias may hide keys as well: exp(-inf - -inf) is NaN
-    zero(scores, n);
+  const C factor = static_cast<C>(plain_scores(p.a) ? p.a.scale * kLog2E : kLog2E);
+  const C top = row_max(d, scores, n) * factor;
+  const C lowest = -hn::GetLane(hn::Inf(d));
+  if (top > f.m[row]) {
+    const C shrink = power_of_two(f.m[row] - top);
+    f.l[row] *= shrink;
+    if (shrink != C{1})
+      map(f.o + row * f.value_stride, f.o + row * f.value_stride, f.value_stride,
+          [&](auto, auto v) { return hn::Mul(v, hn::Set(d, shrink)); });
+    f.m[row] = top;
+  } else if (f.m[row] == lowest && top == lowest) {  // nothing seen yet: -inf - -inf is NaN
+    zero(to, n);
     return;
   }
-  if (top > run.m[row]) {
-    HWY_ALIGN C step[kMaxLanes<Tag<S>>] = {run.m[row] - top};
-    const C factor = hn::GetLane(exp(d, hn::Load(d, step)));
-    run.l[row] *= factor;
-    if (factor != C{1}) rescale(d, run.o + row * p.s.value_width, p.s.value_width, factor);
-    run.m[row] = top;
+  const auto by = hn::Set(d, f.m[row]);
+  const auto times = hn::Set(d, factor);
+  f.l[row] += weigh(d, scores, to, n,
+                    [&](Vec<Tag<S>> v) { return power_of_two(d, hn::MulSub(v, times, by)); });
+}
+
+// Everything but `keep` within `all` becomes `value`.
+template <class T>
+void fill_outside(T* row, const Range& all, const Range& keep, T value) {
+  const std::int64_t begin = keep.empty() ? all.end : keep.begin;
+  for (std::int64_t j = all.begin; j < begin; ++j) row[j] = value;
+  for (std::int64_t j = larger(begin, keep.end); j < all.end; ++j) row[j] = value;
+}
+
+// The weights of a group of rows for the columns `all` (whole panels) of the tile at key `origin`.
+template <class S>
+void weigh_group(const Problem<S>& p, const PhiloxKeys& keys, const Rows& r, std::int64_t first,
+                 std::int64_t origin, const Range& all, ForwardState<S>& f) {
+  using C = Compute<S>;
+  const Tag<S> d;
+  const bool plain = plain_scores(p.a);
+  for (std::int64_t i = 0; i < r.count; ++i) {
+    C* row = f.tile + i * kForwardKeys;
+    Weight<S>* out = f.weights + i * kForwardKeys;
+    const Range seen = columns(p.visible(r, i), origin, all.end);
+    if (!plain && !seen.empty()) {
+      const C* bias = p.bias_row(r, i);
+      finish_scores(d, p.a, row, bias == nullptr ? nullptr : bias + origin,
+                    static_cast<C*>(nullptr), seen);
+    }
+    fill_outside(row, all, seen, static_cast<C>(-hn::GetLane(hn::Inf(d))));
+    const std::int64_t n = all.end - all.begin;
+    if (p.a.dropout == 0) {
+      weigh_row(p, f, first + i, row + all.begin, out + all.begin, n);
+      continue;
+    }
+    weigh_row(p, f, first + i, row + all.begin, row + all.begin, n);
+    drop(p.a, keys, p.row_number(r) + i, origin, row,
+         {all.begin, smaller(all.end, p.s.keys - origin)});
+    if constexpr (kPairs<S>)
+      map(row + all.begin, out + all.begin, n, [](auto, auto v) { return v; });
   }
-  run.l[row] += weigh(d, false, scores, n, top);
+}
+
+// A group of rows against a block of keys.
+template <class S>
+void forward_group(const Problem<S>& p, const PhiloxKeys& keys, const Rows& r, std::int64_t first,
+                   std::int64_t origin, ForwardState<S>& f) {
+  const std::int64_t head = p.key_head(r.head);
+  const Range all = whole_panels<S>(columns(p.span(r), origin, kForwardKeys));
+  if (all.empty()) return;
+  const Sums<Compute<S>> scores{f.tile, kForwardKeys, false};
+  if (p.a.additive)
+    additive_scores(p, r, all, additive_keys(p, r.batch, head, origin), scores);
+  else
+    product<S, Broadcast<1, kTileRows>>(
+        f.q + first * p.depth,
+        p.key_columns(p.a.packed_k, p.depth, r.batch, head, origin + all.begin), p.depth,
+        all.end - all.begin, {f.tile + all.begin, kForwardKeys, false});
+  weigh_group(p, keys, r, first, origin, all, f);
+  product<S, Broadcast<kForwardKeys / kPair<S>, 1>>(
+      reinterpret_cast<const Unit<S>*>(f.weights + all.begin),
+      p.key_rows(p.a.packed_v, p.s.value_width, r.batch, head, origin + all.begin),
+      (all.end - all.begin) / kPair<S>, p.s.value_width,
+      {f.o + first * f.value_stride, f.value_stride, true});
 }
 
 // 1 / sum; 0 for a row that sees nothing. Below the smallest normal number, as if it were that one:
@@ -88,90 +169,53 @@ inline C inverse_sum(C sum) {
   return C{1} / (sum > kSmallest ? sum : kSmallest);
 }
 
+// log2 of the sum of powers of two; 0 for a row that sees nothing.
+template <class C>
+inline C log_of_sum(C m, C l) {
+  const hn::CappedTag<C, 1> d;
+  return l > C{0} ? m + hn::GetLane(log(d, hn::Set(d, l))) * static_cast<C>(kLog2E) : C{0};
+}
+
 template <class S>
-void finish_rows(const Problem<S>& p, const Rows& r, const Running<Compute<S>>& run) {
-  using C = Compute<S>;
+void finish_rows(const Problem<S>& p, const Rows& r, const ForwardState<S>& f) {
   const Tag<S> d;
   for (std::int64_t i = 0; i < r.count; ++i) {
-    const C inverse = inverse_sum(run.l[i]);
-    map(run.o + i * p.s.value_width, p.y(r) + i * p.s.heads * p.s.value_width, p.s.value_width,
-        [&](auto, auto v) { return hn::Mul(v, hn::Set(d, inverse)); });
-    HWY_ALIGN C sum[kMaxLanes<Tag<S>>] = {run.l[i]};
-    const C log_sum = run.l[i] > C{0} ? run.m[i] + hn::GetLane(log(d, hn::Load(d, sum))) : C{0};
-    p.row_sum(r)[i] = p.a.relu ? run.l[i] : log_sum;
+    const auto inverse = hn::Set(d, inverse_sum(f.l[i]));
+    map(f.o + i * f.value_stride, p.y(r, i), p.s.value_width,
+        [&](auto, auto v) { return hn::Mul(v, inverse); });
+    p.row_sum(r)[i] = p.a.relu ? f.l[i] : log_of_sum(f.m[i], f.l[i]);
   }
 }
 
 template <class S>
 void forward_block(const Problem<S>& p, const Rows& r) {
   using C = Compute<S>;
-  Scratch scratch(p.a);
-  C* tile = scratch.take<C>(kQueryBlock * kLd);
-  C* kt = scratch.take<C>(p.a.additive ? p.s.width * kLd : 0);
-  S* weights = scratch.take<S>(kQueryBlock * kLd);
-  const Running<C> run{scratch.take<C>(kQueryBlock), scratch.take<C>(kQueryBlock),
-                       scratch.take<C>(kQueryBlock * p.s.value_width)};
+  ForwardState<S> f(p);
   const auto* sinks = static_cast<const C*>(p.a.sinks);
-  const C lowest = -hn::GetLane(hn::Inf(Tag<S>()));
   for (std::int64_t i = 0; i < r.count; ++i) {
-    run.m[i] = sinks != nullptr ? sinks[r.head] : lowest;
-    run.l[i] = sinks != nullptr ? C{1} : C{0};
+    f.m[i] =
+        sinks != nullptr ? sinks[r.head] * static_cast<C>(kLog2E) : -hn::GetLane(hn::Inf(Tag<S>()));
+    f.l[i] = sinks != nullptr ? C{1} : C{0};
   }
-  zero(run.o, r.count * p.s.value_width);
+  const std::int64_t rows = padded(r.count, kTileRows);
+  zero(f.o, rows * f.value_stride);
+  for (std::int64_t i = 0; i < rows && !p.a.additive; i += kTileRows)
+    pack_columns<kTileRows, Unit<S>, S>(smaller(kTileRows, r.count - i), p.s.width,
+                                        f.q + i * p.depth,
+                                        [&](std::int64_t j) { return p.q(r, i + j); });
   const PhiloxKeys keys(p.a.key);
-  std::int64_t first, last;
-  p.span(r, first, last);
-  for (std::int64_t block = first / kKeyBlock; block * kKeyBlock < last; ++block) {
-    const std::int64_t count = p.key_count(block);
-    raw_scores(p, r, block, kt, tile);
-    for (std::int64_t i = 0; i < r.count; ++i) {
-      C* row = tile + i * kLd;
-      S* out = weights + i * kLd;
-      std::int64_t begin, end;
-      p.columns(r, i, block, begin, end);
-      if (begin >= end) {
-        zero(out, count);
-        continue;
-      }
-      const C* bias = p.bias_row(r, i);
-      finish_scores(Tag<S>(), p.a, row, bias == nullptr ? nullptr : bias + block * kKeyBlock,
-                    static_cast<C*>(nullptr), begin, end);
-      forward_row(p, run, i, row + begin, end - begin);
-      if (p.a.dropout > 0) drop(p.a, keys, p.row_number(r) + i, block * kKeyBlock, row, begin, end);
-      zero(out, begin);
-      map(row + begin, out + begin, end - begin, [](auto, auto v) { return v; });
-      zero(out + end, count - end);
-    }
-    product<S>(*p.a.gemm, r.count, p.s.value_width, count, {weights, kStorage<S>, kLd, 1},
-               p.packed_v(r.batch, p.key_head(r.head), block), run.o, p.s.value_width, true);
-  }
-  finish_rows(p, r, run);
-}
-
-template <class S>
-void pack_keys(const Problem<S>& p) {
-  const std::int64_t blocks = key_blocks(p.s.keys);
-  parallel_chunks(p.s.batch * p.s.key_heads * blocks, [&](std::int64_t chunk) {
-    const std::int64_t block = chunk % blocks;
-    const std::int64_t head = chunk / blocks % p.s.key_heads;
-    const std::int64_t batch = chunk / blocks / p.s.key_heads;
-    const std::int64_t count = p.key_count(block);
-    const std::int64_t key = block * kKeyBlock;
-    if (!p.a.additive)
-      p.a.gemm->pack_b(p.s.width, count,
-                       {p.k(batch, head, key), kStorage<S>, 1, p.s.key_heads * p.s.width},
-                       p.packed_k(batch, head, block));
-    if (p.a.packed_v != nullptr)
-      p.a.gemm->pack_b(count, p.s.value_width,
-                       {p.v(batch, head, key), kStorage<S>, p.s.key_heads * p.s.value_width, 1},
-                       p.packed_v(batch, head, block));
-  });
+  const Range span = p.span(r);
+  for (std::int64_t key = span.begin / kForwardKeys * kForwardKeys; key < span.end;
+       key += kForwardKeys)
+    for (std::int64_t i = 0; i < r.count; i += kTileRows)
+      forward_group(p, keys, r.part(i, kTileRows), i, key, f);
+  finish_rows(p, r, f);
 }
 
 inline void forward(const AttentionArgs& args) noexcept {
   for_storage(args.dtype, [&](auto s) {
     const Problem<decltype(s)> p(args);
-    pack_keys(p);
+    pack_keys(p, {args.packed_k, nullptr, nullptr, args.packed_v});
     const std::int64_t blocks = query_blocks(p.s.queries);
     parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
       // Late blocks of a causal mask see the most keys: they go first.

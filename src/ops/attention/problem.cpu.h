@@ -2,20 +2,18 @@
 #pragma once
 
 #include "backend/cpu/activations.h"
-#include "ops/attention/attention.kernels.h"
+#include "ops/attention/tile.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-inline constexpr std::int64_t kLd = kKeyBlock;  // row stride of tiles
-
 inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 inline std::int64_t larger(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 
-template <class S>
-inline constexpr DType kStorage = dtype_of<S>;
-template <class S>
-inline constexpr DType kCompute = dtype_of<Compute<S>>;
+template <class T>
+void zero(T* p, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) p[i] = T{};
+}
 
 // Hands out pieces of a thread's scratch, each aligned to 64 bytes.
 class Scratch {
@@ -25,7 +23,7 @@ class Scratch {
   template <class T>
   T* take(std::int64_t count) {
     char* piece = next_;
-    next_ += (count * static_cast<std::int64_t>(sizeof(T)) + 63) / 64 * 64;
+    next_ += padded(count * static_cast<std::int64_t>(sizeof(T)), 64);
     return reinterpret_cast<T*>(piece);
   }
 
@@ -36,57 +34,90 @@ class Scratch {
 // A block of queries of one head, and where its rows lie.
 struct Rows {
   std::int64_t batch, head, first, count;
+
+  Rows part(std::int64_t from, std::int64_t most) const {
+    return {batch, head, first + from, smaller(most, count - from)};
+  }
+};
+
+// Columns of a tile of scores; empty when begin >= end.
+struct Range {
+  std::int64_t begin, end;
+  bool empty() const { return begin >= end; }
 };
 
 template <class S>
 class Problem {
  public:
   using C = Compute<S>;
+  using U = Unit<S>;
 
   explicit Problem(const AttentionArgs& args)
       : a(args),
         s(args.shape),
-        k_bytes_(static_cast<std::int64_t>(a.gemm->packed_bytes(s.width, kKeyBlock))),
-        v_bytes_(static_cast<std::int64_t>(a.gemm->packed_bytes(kKeyBlock, s.value_width))) {}
+        depth(padded(s.width, kPair<S>) / kPair<S>),
+        value_depth(padded(s.value_width, kPair<S>) / kPair<S>),
+        keys(padded(s.keys, kPad)) {}
 
   const AttentionArgs& a;
   const AttentionShape& s;
+  const std::int64_t depth, value_depth;  // D and E in units
+  const std::int64_t keys;                // padded
 
-  std::int64_t key_head(std::int64_t head) const { return head / (s.heads / s.key_heads); }
-  std::int64_t key_count(std::int64_t block) const {
-    return smaller(kKeyBlock, s.keys - block * kKeyBlock);
-  }
+  std::int64_t group() const { return s.heads / s.key_heads; }
+  std::int64_t key_head(std::int64_t head) const { return head / group(); }
   Rows rows(std::int64_t batch, std::int64_t head, std::int64_t block) const {
     const std::int64_t first = block * kQueryBlock;
     return {batch, head, first, smaller(kQueryBlock, s.queries - first)};
   }
 
   // ---- where things lie ----
-  const S* q(const Rows& r) const { return at<S>(a.q, r, s.width); }
-  S* y(const Rows& r) const { return const_cast<S*>(at<S>(a.y, r, s.value_width)); }
+  const S* q(const Rows& r, std::int64_t row) const {
+    return static_cast<const S*>(a.q) + r.batch * a.q_strides.batch +
+           (r.first + row) * a.q_strides.row + r.head * a.q_strides.head;
+  }
+  std::int64_t row_of(std::int64_t key) const {
+    const std::int64_t row = a.first_row + key;
+    return row < s.keys ? row : row - s.keys;
+  }
   const S* k(std::int64_t batch, std::int64_t head, std::int64_t key) const {
-    return static_cast<const S*>(a.k) + ((batch * s.keys + key) * s.key_heads + head) * s.width;
+    return key_row(a.k, a.k_strides, batch, head, key);
   }
   const S* v(std::int64_t batch, std::int64_t head, std::int64_t key) const {
-    return static_cast<const S*>(a.v) +
-           ((batch * s.keys + key) * s.key_heads + head) * s.value_width;
+    return key_row(a.v, a.v_strides, batch, head, key);
+  }
+  // Offset of a row of y, and of everything else that is [B, Tq, H, width].
+  std::int64_t dense_row(const Rows& r, std::int64_t row, std::int64_t width) const {
+    return ((r.batch * s.queries + r.first + row) * s.heads + r.head) * width;
+  }
+  S* y(const Rows& r, std::int64_t row) const {
+    return static_cast<S*>(a.y) + dense_row(r, row, s.value_width);
   }
   std::int64_t row_number(const Rows& r) const {
     return (r.batch * s.heads + r.head) * s.queries + r.first;
   }
   C* row_sum(const Rows& r) const { return static_cast<C*>(a.row_sum) + row_number(r); }
-  char* key_block(void* base, std::int64_t bytes, std::int64_t batch, std::int64_t head,
-                  std::int64_t block) const {
-    const std::int64_t number = (batch * s.key_heads + head) * key_blocks(s.keys) + block;
-    return static_cast<char*>(base) + number * bytes;
+
+  // One key head's share of what is packed.
+  template <class T>
+  T* of_key_head(void* base, std::int64_t size, std::int64_t batch, std::int64_t head) const {
+    return static_cast<T*>(base) + (batch * s.key_heads + head) * size;
   }
-  char* packed_k(std::int64_t batch, std::int64_t head, std::int64_t block) const {
-    return key_block(a.packed_k, k_bytes_, batch, head, block);
+  // Kᵀ or Vᵀ: panels of keys, from key `from` on (a multiple of the panel).
+  Panels<S> key_columns(void* base, std::int64_t steps, std::int64_t batch, std::int64_t head,
+                        std::int64_t from) const {
+    return {of_key_head<U>(base, keys * steps, batch, head) + from * steps, steps * kPanel<S>};
   }
-  char* packed_v(std::int64_t batch, std::int64_t head, std::int64_t block) const {
-    return key_block(a.packed_v, v_bytes_, batch, head, block);
+  // V or K: panels of columns, from key `from` on (whole pairs).
+  Panels<S> key_rows(void* base, std::int64_t width, std::int64_t batch, std::int64_t head,
+                     std::int64_t from) const {
+    const std::int64_t steps = keys / kPair<S>;
+    return {of_key_head<U>(base, steps * padded(width, kPad), batch, head) +
+                from / kPair<S> * kPanel<S>,
+            steps * kPanel<S>};
   }
-  // Entry of the bias for (query row r of the block, key 0).
+
+  // Entry of the bias for (query row `row` of the block, key 0).
   const C* bias_row(const Rows& r, std::int64_t row) const {
     if (a.relative_bias == nullptr) return nullptr;
     const std::int64_t length = s.queries + s.keys - 1;
@@ -95,57 +126,43 @@ class Problem {
   }
 
   // ---- what a row sees ----
-  std::int64_t first_key(const Rows& r, std::int64_t row) const {
-    return a.first_key[r.batch * s.queries + r.first + row];
+  Range visible(const Rows& r, std::int64_t row) const {
+    const std::int64_t at = r.batch * s.queries + r.first + row;
+    return {a.first_key[at], a.last_key[at]};
   }
-  std::int64_t last_key(const Rows& r, std::int64_t row) const {
-    return a.last_key[r.batch * s.queries + r.first + row];
-  }
-  // The keys that any row of the block sees; empty when first >= last.
-  void span(const Rows& r, std::int64_t& first, std::int64_t& last) const {
-    first = s.keys;
-    last = 0;
-    for (std::int64_t i = 0; i < r.count; ++i)
-      if (first_key(r, i) < last_key(r, i)) {
-        first = smaller(first, first_key(r, i));
-        last = larger(last, last_key(r, i));
-      }
-  }
-  // Columns [begin, end) of key block `block` that a row sees.
-  void columns(const Rows& r, std::int64_t row, std::int64_t block, std::int64_t& begin,
-               std::int64_t& end) const {
-    const std::int64_t origin = block * kKeyBlock;
-    begin = larger(first_key(r, row) - origin, 0);
-    end = smaller(last_key(r, row) - origin, key_count(block));
+  // The keys that any of the rows sees.
+  Range span(const Rows& r) const {
+    Range all{s.keys, 0};
+    for (std::int64_t i = 0; i < r.count; ++i) {
+      const Range one = visible(r, i);
+      if (one.empty()) continue;
+      all = {smaller(all.begin, one.begin), larger(all.end, one.end)};
+    }
+    return all;
   }
 
  private:
-  template <class T>
-  const T* at(const void* base, const Rows& r, std::int64_t width) const {
-    return static_cast<const T*>(base) +
-           ((r.batch * s.queries + r.first) * s.heads + r.head) * width;
+  const S* key_row(const void* base, const RowStrides& stride, std::int64_t batch,
+                   std::int64_t head, std::int64_t key) const {
+    return static_cast<const S*>(base) + batch * stride.batch + row_of(key) * stride.row +
+           head * stride.head;
   }
-
-  std::int64_t k_bytes_, v_bytes_;
 };
 
-// C[m, n] (+)= A · packed B, on this thread.
-template <class S>
-void product(const GemmPath& gemm, std::int64_t m, std::int64_t n, std::int64_t k,
-             const MatrixRef& left, const void* packed, Compute<S>* out, std::int64_t stride,
-             bool accumulate) {
-  GemmJob job;
-  job.m = m;
-  job.n = n;
-  job.k = k;
-  job.a = left;
-  job.packed_b = packed;
-  job.c = out;
-  job.c_dtype = kCompute<S>;
-  job.c_row_stride = stride;
-  job.epilogue.accumulate = accumulate;
-  gemm.run(job);
+// The part of `keys` in the tile that begins with key `origin`, as its columns.
+inline Range columns(const Range& keys, std::int64_t origin, std::int64_t size) {
+  return {larger(keys.begin - origin, 0), smaller(keys.end - origin, size)};
 }
+
+// The same in whole panels: what is computed.
+template <class S>
+Range whole_panels(const Range& c) {
+  if (c.empty()) return {0, 0};
+  return {c.begin / kPanel<S> * kPanel<S>, padded(c.end, kPanel<S>)};
+}
+
+// Powers of two are what the weights of a softmax are computed by.
+inline constexpr double kLog2E = 1.4426950408889634;
 
 }  // namespace attention_detail
 }  // namespace heddle::cpu::HEDDLE_ISA

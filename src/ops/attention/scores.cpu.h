@@ -2,70 +2,44 @@
 #pragma once
 
 #include "backend/cpu/philox.h"
-#include "ops/attention/problem.cpu.h"
+#include "ops/attention/pack.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-// ---- scores
-// ---------------------------------------------------------------------------------------
-
+// Additive score: the panels of kᵀ, [keys / kPanel][S][kPanel] in the compute type, from a panel
+// on.
 template <class S>
-void widen_transposed(const S* k, std::int64_t stride, std::int64_t count, std::int64_t width,
-                      Compute<S>* out) {
-  for (std::int64_t x = 0; x < width; ++x)  // whole vectors are read behind the last key
-    for (std::int64_t j = count; j < kLd; ++j) out[x * kLd + j] = 0;
-  for (std::int64_t j = 0; j < count; ++j)
-    for (std::int64_t x = 0; x < width; ++x) {
-      if constexpr (std::is_same_v<S, bf16>)
-        out[x * kLd + j] = k[j * stride + x].to_float();
-      else
-        out[x * kLd + j] = k[j * stride + x];
-    }
+const Compute<S>* additive_keys(const Problem<S>& p, std::int64_t batch, std::int64_t head,
+                                std::int64_t from) {
+  return p.template of_key_head<const Compute<S>>(p.a.packed_k, p.keys * p.s.width, batch, head) +
+         from * p.s.width;
 }
 
+// tile[i, j] = Σ_x w[x] · tanh(q[i, x] + k[j, x]) for the columns of c; kt begins with column 0.
 template <class S>
-inline Compute<S> widened(S v) {
-  if constexpr (std::is_same_v<S, bf16>)
-    return v.to_float();
-  else
-    return v;
-}
-
-// tile[i, j] = Σ_x w[x] · tanh(q[i, x] + k[j, x]); kt is k transposed, [S, kLd].
-template <class S>
-void additive_scores(const Problem<S>& p, const Rows& r, std::int64_t count, const Compute<S>* kt,
-                     Compute<S>* tile) {
+void additive_scores(const Problem<S>& p, const Rows& r, const Range& c, const Compute<S>* kt,
+                     const Sums<Compute<S>>& out) {
   using C = Compute<S>;
   const Tag<S> d;
   const C* w = static_cast<const C*>(p.a.score_weight) + r.head * p.s.width;
   for (std::int64_t i = 0; i < r.count; ++i) {
-    const S* q = p.q(r) + i * p.s.heads * p.s.width;
-    for (std::int64_t j = 0; j < count; j += lanes(d)) {
-      auto sum = hn::Zero(d);
+    const S* q = p.q(r, i);
+    for (std::int64_t j = c.begin; j < c.end; j += kPanel<S>) {
+      const C* k = kt + j * p.s.width;
+      auto sum0 = hn::Zero(d);
+      auto sum1 = hn::Zero(d);
       for (std::int64_t x = 0; x < p.s.width; ++x) {
-        const auto t = tanh(d, hn::Add(hn::Set(d, widened(q[x])), hn::LoadU(d, kt + x * kLd + j)));
-        sum = hn::MulAdd(hn::Set(d, w[x]), t, sum);
+        const auto qx = hn::Set(d, widened(q[x]));
+        const auto wx = hn::Set(d, w[x]);
+        const C* kx = k + x * kPanel<S>;
+        sum0 = hn::MulAdd(wx, tanh(d, hn::Add(qx, hn::LoadU(d, kx))), sum0);
+        sum1 = hn::MulAdd(wx, tanh(d, hn::Add(qx, hn::LoadU(d, kx + lanes(d)))), sum1);
       }
-      hn::StoreU(sum, d, tile + i * kLd + j);
+      hn::StoreU(sum0, d, out.data + i * out.stride + j);
+      hn::StoreU(sum1, d, out.data + i * out.stride + j + lanes(d));
     }
   }
-}
-
-// Raw scores of a block of queries against a block of keys.
-template <class S>
-void raw_scores(const Problem<S>& p, const Rows& r, std::int64_t block, Compute<S>* kt,
-                Compute<S>* tile) {
-  const std::int64_t head = p.key_head(r.head);
-  const std::int64_t count = p.key_count(block);
-  if (p.a.additive) {
-    widen_transposed(p.k(r.batch, head, block * kKeyBlock), p.s.key_heads * p.s.width, count,
-                     p.s.width, kt);
-    additive_scores(p, r, count, kt, tile);
-    return;
-  }
-  product<S>(*p.a.gemm, r.count, count, p.s.width, {p.q(r), kStorage<S>, p.s.heads * p.s.width, 1},
-             p.packed_k(r.batch, head, block), tile, kLd, false);
 }
 
 // A vector that may be the last one of a row.
@@ -82,11 +56,17 @@ HWY_INLINE void store_some(D d, Vec<D> v, S* p, std::int64_t n) {
     store_n(d, v, p, n);
 }
 
+// Whether a score is its product times a positive scale: then the scale is part of the exponent,
+// and scores need no pass of their own.
+inline bool plain_scores(const AttentionArgs& a) {
+  return !a.relu && a.softcap == 0 && a.relative_bias == nullptr && a.scale > 0;
+}
+
 // Scale, cap and bias of a row of scores, columns [begin, end). With a cap, slope receives the
 // cap's derivative 1 - tanh² (null: not wanted).
 template <class D>
 void finish_scores(D d, const AttentionArgs& a, hn::TFromD<D>* row, const hn::TFromD<D>* bias,
-                   hn::TFromD<D>* slope, std::int64_t begin, std::int64_t end) {
+                   hn::TFromD<D>* slope, const Range& c) {
   const auto scale = constant(d, a.scale);
   const auto step = [&](Vec<D> v, std::int64_t at, std::int64_t n) {
     v = hn::Mul(v, scale);
@@ -97,40 +77,70 @@ void finish_scores(D d, const AttentionArgs& a, hn::TFromD<D>* row, const hn::TF
     }
     return bias == nullptr ? v : hn::Add(v, load_some(d, bias + at, n));
   };
-  row += begin;
-  bias = bias == nullptr ? nullptr : bias + begin;
-  slope = slope == nullptr ? nullptr : slope + begin;
+  row += c.begin;
+  bias = bias == nullptr ? nullptr : bias + c.begin;
+  slope = slope == nullptr ? nullptr : slope + c.begin;
   for_vectors(
-      d, end - begin,
+      d, c.end - c.begin,
       [&](std::int64_t i) { store(d, step(load(d, row + i), i, lanes(d)), row + i); },
       [&](std::int64_t i, std::int64_t rest) {
         store_n(d, step(load_n(d, row + i, rest), i, rest), row + i, rest);
       });
 }
 
-template <class T>
-void zero(T* p, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) p[i] = T{};
+// 2^t for t <= 0 (up to rounding): 0 where the result would be no normal number. In f32 a
+// polynomial of degree 5, relative error 1.6e-7.
+template <class D>
+HWY_INLINE Vec<D> power_of_two(D d, Vec<D> t) {
+  if constexpr (kIsF64<D>) {
+    return per_lane(d, t, [](double v) { return std::exp2(v); });
+  } else {
+    // Above minus infinity, whose fraction would be NaN; where the last step is an addition of
+    // exponents, in range.
+    const auto bounded = at_least(d, t, hn::Set(d, kScales<D> ? -1000.0f : -126.0f));
+    const auto magic = hn::Set(d, 12582912.0f);  // 1.5 · 2^23: adding it rounds to a whole number
+    const auto shifted = hn::Add(bounded, magic);
+    const auto n = hn::Sub(shifted, magic);
+    const auto f = hn::Sub(bounded, n);
+    auto p = hn::Set(d, 1.326472731307149e-3f);
+    p = hn::MulAdd(p, f, hn::Set(d, 9.671512991189957e-3f));
+    p = hn::MulAdd(p, f, hn::Set(d, 5.550733581185341e-2f));
+    p = hn::MulAdd(p, f, hn::Set(d, 2.4022242426872253e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, 6.931470036506653e-1f));
+    p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+    if constexpr (kScales<D>) {
+      return scaled(d, p, n);
+    } else {
+      const hn::RebindToSigned<D> di;
+      const auto bits = hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+      return hn::IfThenZeroElse(hn::Lt(t, hn::Set(d, -126.0f)), hn::BitCast(d, bits));
+    }
+  }
 }
 
-// ---- dropout
-// --------------------------------------------------------------------------------------
+template <class C>
+inline C power_of_two(C t) {
+  const hn::CappedTag<C, 1> d;
+  return hn::GetLane(power_of_two(d, hn::Set(d, t)));
+}
 
-// values[begin..end) of a row of weights, times 0 or 1 / (1 - p). The word of (row, key) has the
-// number row · ⌈Tk / 4⌉ · 4 + key: the same in both directions.
+// ---- dropout ------------------------------------------------------------------------------------
+
+// Columns c of a row of weights whose column 0 is key `origin`, times 0 or 1 / (1 - p). The word of
+// (row, key) has the number row · ⌈Tk / 4⌉ · 4 + key: the same in both directions.
 template <class C>
 void drop(const AttentionArgs& a, const PhiloxKeys& keys, std::int64_t row, std::int64_t origin,
-          C* values, std::int64_t begin, std::int64_t end) {
+          C* values, const Range& c) {
   const std::int64_t blocks_per_row = (a.shape.keys + 3) / 4;
   const auto threshold = static_cast<std::uint32_t>(a.dropout * 4294967296.0);
   const C keep = static_cast<C>(1 / (1 - a.dropout));
-  const std::int64_t first = (row * blocks_per_row) * 4 + (origin + begin) / 4 * 4;
-  const std::int64_t shift = (origin + begin) % 4;
-  for_random_words(keys, first, first + shift + end - begin,
+  const std::int64_t first = (row * blocks_per_row) * 4 + (origin + c.begin) / 4 * 4;
+  const std::int64_t shift = (origin + c.begin) % 4;
+  for_random_words(keys, first, first + shift + c.end - c.begin,
                    [&](std::int64_t at, const std::uint32_t* words, std::int64_t n) {
                      for (std::int64_t j = 0; j < n; ++j) {
-                       const std::int64_t column = begin + (at - first) + j - shift;
-                       if (column < begin) continue;
+                       const std::int64_t column = c.begin + (at - first) + j - shift;
+                       if (column < c.begin) continue;
                        values[column] = words[j] < threshold ? C{0} : values[column] * keep;
                      }
                    });
