@@ -81,7 +81,7 @@ void weigh_backward(const BackwardProblem<S>& g, const Rows& r, std::int64_t row
   const auto by = hn::Set(d, g.p.row_sum(r)[row]);
   const auto delta = hn::Set(d, g.delta(r)[row]);
   for (std::int64_t j = c.begin; j < c.end; j += lanes(d)) {
-    const auto w = power_of_two(d, hn::MulSub(hn::LoadU(d, s + j), times, by));
+    const auto w = power_of_two<!kPairs<S>>(d, hn::MulSub(hn::LoadU(d, s + j), times, by));
     hn::StoreU(w, d, s + j);
     hn::StoreU(hn::Mul(w, hn::Sub(hn::LoadU(d, dp + j), delta)), d, dp + j);
   }

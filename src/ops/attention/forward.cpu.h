@@ -95,8 +95,9 @@ void weigh_row(const Problem<S>& p, ForwardState<S>& f, std::int64_t row, const 
   }
   const auto by = hn::Set(d, f.m[row]);
   const auto times = hn::Set(d, factor);
-  f.l[row] += weigh(d, scores, to, n,
-                    [&](Vec<Tag<S>> v) { return power_of_two(d, hn::MulSub(v, times, by)); });
+  f.l[row] += weigh(d, scores, to, n, [&](Vec<Tag<S>> v) {
+    return power_of_two<!kPairs<S>>(d, hn::MulSub(v, times, by));
+  });
 }
 
 // Everything but `keep` within `all` becomes `value`.

@@ -1,6 +1,9 @@
 // From rows of tensors to the operands of tile products.
 #pragma once
 
+#if defined(__AVX512F__)
+#include "backend/cpu/gemm/transpose16.h"
+#endif
 #include "ops/attention/problem.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -18,24 +21,87 @@ inline std::uint32_t word(bf16 low, bf16 high) {
   return static_cast<std::uint32_t>(low.bits) | static_cast<std::uint32_t>(high.bits) << 16;
 }
 
+#if defined(__AVX512F__)
+struct PackTag {};
+
+// Sixteen rows' units x to x + 15 (`units` of them exist) to out[unit · Width + row]; only the
+// first `columns` rows are written.
+template <std::int64_t Width, class S, class Row>
+void transpose_lines(std::int64_t count, std::int64_t columns, std::int64_t bytes,
+                     std::uint32_t* out, Row row) {
+  HWY_ALIGN std::uint32_t lines[16][16];
+  HWY_ALIGN std::uint32_t turned[16][16];
+  const std::int64_t units = (bytes + 3) / 4;
+  for (std::int64_t j = 0; j < 16; ++j) {
+    if (j >= count || bytes < 64) zero(lines[j], 16);
+    if (j < count)
+      __builtin_memcpy(lines[j], row(j), bytes < 64 ? static_cast<std::size_t>(bytes) : 64);
+  }
+  if (columns == 16) {
+    transpose16<PackTag>(lines, out, Width, smaller(16, units));
+    return;
+  }
+  transpose16<PackTag>(lines, turned, 16, 16);
+  for (std::int64_t x = 0; x < smaller(16, units); ++x)
+    for (std::int64_t j = 0; j < columns; ++j) out[x * Width + j] = turned[x][j];
+}
+#endif
+
 // Columns of B, or rows of A: the width is along the sum. out[x · Width + j] is unit x of row j of
 // one panel of `Width` rows; rows from `count` on are zeros. `row(j)` points to a row.
 template <std::int64_t Width, class U, class S, class Row>
 void pack_columns(std::int64_t count, std::int64_t width, U* out, Row row) {
   constexpr bool kWords = std::is_same_v<U, std::uint32_t>;
   const std::int64_t units = kWords ? (width + 1) / 2 : width;
+#if defined(__AVX512F__)
+  if constexpr (kWords || (std::is_same_v<U, float> && std::is_same_v<S, float>)) {
+    constexpr auto kSize = static_cast<std::int64_t>(sizeof(S));
+    for (std::int64_t j = 0; j < Width; j += 16)
+      for (std::int64_t x = 0; x < units; x += 16)
+        transpose_lines<Width, S>(count - j, smaller(16, Width - j), width * kSize - x * 4,
+                                  reinterpret_cast<std::uint32_t*>(out) + x * Width + j,
+                                  [&](std::int64_t i) { return row(j + i) + x * 4 / kSize; });
+    return;
+  }
+#endif
   for (std::int64_t j = 0; j < count; ++j) {
     const S* from = row(j);
-    if constexpr (kWords) {
-      for (std::int64_t x = 0; x < width / 2; ++x)
-        out[x * Width + j] = word(from[2 * x], from[2 * x + 1]);
-      if (width % 2 != 0) out[width / 2 * Width + j] = from[width - 1].bits;
-    } else {
-      for (std::int64_t x = 0; x < width; ++x) out[x * Width + j] = widened(from[x]);
+    for (std::int64_t x = 0; x < width; ++x) {
+      if constexpr (!kWords) out[x * Width + j] = widened(from[x]);
     }
   }
   for (std::int64_t x = 0; x < units && count < Width; ++x)
     zero(out + x * Width + count, Width - count);
+}
+
+// One row of a panel of B, or the words of two rows; null: zeros.
+template <class S>
+void pack_row(const S* low, [[maybe_unused]] const S* high, std::int64_t n, Unit<S>* to) {
+  const Tag<S> d;
+  if (low == nullptr) {
+    zero(to, kPanel<S>);
+  } else if (n < kPanel<S> || (kPairs<S> && high == nullptr)) {
+    for (std::int64_t x = 0; x < n; ++x) {
+      if constexpr (kPairs<S>)
+        to[x] = word(low[x], high == nullptr ? S{} : high[x]);
+      else
+        to[x] = widened(low[x]);
+    }
+    zero(to + n, kPanel<S> - n);
+  } else {
+    for (std::int64_t x = 0; x < kPanel<S>; x += lanes(d)) {
+      if constexpr (kPairs<S>) {
+        const hn::Rebind<std::uint16_t, Tag<S>> d16;
+        const hn::RebindToUnsigned<Tag<S>> d32;
+        const auto at = [&](const S* p) {
+          return hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(p) + x));
+        };
+        hn::StoreU(hn::Or(at(low), hn::ShiftLeft<16>(at(high))), d32, to + x);
+      } else {
+        store(d, load(d, low + x), to + x);
+      }
+    }
+  }
 }
 
 // Rows of B: they are along the sum. Row (or pair of rows) i of the panel of columns from c on goes
@@ -47,18 +113,10 @@ void pack_rows(std::int64_t count, std::int64_t rows, std::int64_t width, Unit<S
   constexpr std::int64_t kColumns = kPanel<S>;
   for (std::int64_t i = 0; i < rows; i += kPair<S>) {
     const S* low = i < count ? row(i) : nullptr;
-    [[maybe_unused]] const S* high = i + 1 < count ? row(i + 1) : nullptr;
-    for (std::int64_t c = 0; c < width; c += kColumns) {
-      Unit<S>* to = out + c / kColumns * stride + i / kPair<S> * kColumns;
-      const std::int64_t n = smaller(kColumns, width - c);
-      for (std::int64_t x = 0; x < n; ++x) {
-        if constexpr (kPairs<S>)
-          to[x] = word(low == nullptr ? S{} : low[c + x], high == nullptr ? S{} : high[c + x]);
-        else
-          to[x] = low == nullptr ? Unit<S>{} : widened(low[c + x]);
-      }
-      zero(to + n, kColumns - n);
-    }
+    const S* high = i + 1 < count ? row(i + 1) : nullptr;
+    for (std::int64_t c = 0; c < width; c += kColumns)
+      pack_row(low == nullptr ? low : low + c, high == nullptr ? high : high + c,
+               smaller(kColumns, width - c), out + c / kColumns * stride + i / kPair<S> * kColumns);
   }
 }
 
