@@ -199,6 +199,9 @@ void forward_block(const Problem<S>& p, const Rows& r) {
     f.l[i] = sinks != nullptr ? C{1} : C{0};
   }
   const std::int64_t rows = padded(r.count, kTileRows);
+  for (std::int64_t i = 0; i < r.count; ++i)  // too far apart for the hardware to foresee
+    for (std::int64_t x = 0; x < p.s.width; x += 64 / static_cast<std::int64_t>(sizeof(S)))
+      hwy::Prefetch(p.q(r, i) + x);
   zero(f.o, rows * f.value_stride);
   for (std::int64_t i = 0; i < rows && !p.a.additive; i += kTileRows)
     pack_columns<kTileRows, Unit<S>, S>(smaller(kTileRows, r.count - i), p.s.width,

@@ -161,11 +161,10 @@ void pack_key_piece(const Problem<S>& p, const PackedKeys& out, std::int64_t bat
 template <class S>
 void pack_keys(const Problem<S>& p, const PackedKeys& out) {
   const std::int64_t pieces = p.keys / kPad;
-  parallel_ranges(p.s.batch * p.s.key_heads * pieces, 8, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t unit = i / pieces;
-      pack_key_piece(p, out, unit / p.s.key_heads, unit % p.s.key_heads, i % pieces * kPad);
-    }
+  parallel_chunks(p.s.batch * pieces, [&](std::int64_t i) {
+    // All heads of a few keys: rows of the tensors are read from end to end.
+    for (std::int64_t head = 0; head < p.s.key_heads; ++head)
+      pack_key_piece(p, out, i / pieces, head, i % pieces * kPad);
   });
 }
 
