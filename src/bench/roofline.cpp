@@ -85,20 +85,17 @@ class Product {
         set(m, k, n, {left_.raw(), t, n, 1}, t);
         pack_weight(random_matrix(n, k, t, 2), {nullptr, t, k, 1});
         break;
-      case Pass::weight_grad:  // dW[n, k] = dyᵀ · x, in f32; x is packed in the timing
+      case Pass::weight_grad:  // dW[n, k] = dyᵀ · x, in f32; what is packed is packed in the timing
         left_ = random_matrix(m, n, t, 1);
         right_ = random_matrix(m, k, t, 2);
         set(n, k, m, {left_.raw(), t, 1, n}, DType::f32);
+        job_.b = {right_.raw(), t, k, 1};
+        job_.room_for_b = packed_.mutable_raw();
         break;
     }
   }
 
-  void run() {
-    if (right_.defined())
-      path_.pack_b(job_.k, job_.n, {right_.raw(), right_.dtype(), job_.n, 1},
-                   packed_.mutable_raw());
-    path_.run(job_);
-  }
+  void run() { path_.run(job_); }
 
  private:
   void set(std::int64_t m, std::int64_t n, std::int64_t k, const cpu::MatrixRef& a, DType out) {
@@ -108,7 +105,6 @@ class Product {
     job_.n = n;
     job_.k = k;
     job_.a = a;
-    job_.packed_b = packed_.raw();
     job_.c = output_.mutable_raw();
     job_.c_dtype = out;
     job_.c_row_stride = n;
@@ -117,6 +113,7 @@ class Product {
   void pack_weight(const Tensor& weight, cpu::MatrixRef ref) {
     ref.data = weight.raw();
     path_.pack_b(job_.k, job_.n, ref, packed_.mutable_raw());
+    job_.packed_b = packed_.raw();
   }
 
   const cpu::GemmPath& path_;

@@ -144,20 +144,18 @@ void run_input_gradient(Fused& f, std::int64_t begin, std::int64_t end) {
 
 // dW += dlogitsᵀ · x
 void run_weight_gradient(Fused& f, std::int64_t begin, std::int64_t end) {
-  const auto& product = kernels<cpu::ProductKernels>();
-  product.pack_b(f.x.dtype(), end - begin, f.k(), matrix_of(views::slice(f.x, 0, begin, end)),
-                 f.packed_x.mutable_raw());
   cpu::GemmJob job;
   job.m = f.classes();
   job.n = f.k();
   job.k = end - begin;
   job.a = matrix_of(views::transpose(f.dlogits, 0, 1));
-  job.packed_b = f.packed_x.raw();
+  job.b = matrix_of(views::slice(f.x, 0, begin, end));
+  job.room_for_b = f.packed_x.mutable_raw();
   job.c = f.dw.mutable_raw();
   job.c_dtype = f.dw.dtype();
   job.c_row_stride = f.k();
   job.epilogue.accumulate = begin > 0;
-  product.run(f.x.dtype(), job);
+  kernels<cpu::ProductKernels>().run(f.x.dtype(), job);
 }
 
 void run_chunk(Fused& f, std::int64_t begin, std::int64_t end) {

@@ -111,7 +111,14 @@ void run_inner(const Product& p, std::int64_t a_at, std::int64_t b_at, std::int6
       job.m *= job.batch;
       job.batch = 1;
     }
-    pack(p, b_at + begin * b_step, b_step, b_step == 0 ? 1 : job.batch);
+    if (b_step == 0 || job.batch == 1) {
+      job.packed_b = nullptr;
+      job.b = p.b;
+      job.b.data = advanced(p.b.data, b_at + begin * b_step, p.operand);
+      job.room_for_b = p.packed;
+    } else {
+      pack(p, b_at + begin * b_step, b_step, job.batch);
+    }
     cpu::kernels<cpu::ProductKernels>().run(p.operand, job);
   }
 }

@@ -94,20 +94,19 @@ Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Ten
 }
 
 void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor& c, bool add) {
-  const auto& product = cpu::kernels<cpu::ProductKernels>();
   const Tensor columns = views::transpose(a, 0, 1);  // [N, rows]
   cpu::GemmJob job;
   job.m = a.size(1);
   job.n = b.size(1);
   job.k = b.size(0);
   job.a = matrix_of(columns);
-  product.pack_b(b.dtype(), job.k, job.n, matrix_of(b), packed.mutable_raw());
-  job.packed_b = packed.raw();
+  job.b = matrix_of(b);
+  job.room_for_b = packed.mutable_raw();
   job.c = c.mutable_raw();
   job.c_dtype = c.dtype();
   job.c_row_stride = job.n;
   job.epilogue.accumulate = add;
-  product.run(b.dtype(), job);
+  cpu::kernels<cpu::ProductKernels>().run(b.dtype(), job);
 }
 
 Tensor packed_weight(const Tensor& b, DType operand) {

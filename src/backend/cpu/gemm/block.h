@@ -19,6 +19,38 @@
 
 namespace heddle::cpu {
 
+// Operands that the register tiles can read where they lie. Packing costs a pass over an operand
+// and, when another core used it last, moving it; it pays for rows or units that are far apart in
+// memory, which share sets of the caches and pages of the address tables.
+template <class Ops>
+struct InPlace {
+  using L = Layout<Ops>;
+  using Element = typename Ops::Element;
+  static constexpr std::int64_t kNear = 1024;         // bytes from one row to the next
+  static constexpr std::int64_t kSmall = 512 * 1024;  // bytes in all, for what is read across
+  static constexpr bool kAsStored = sizeof(Element) == sizeof(typename Ops::Source);
+
+  template <class Source>
+  static bool a(const PackSource<Ops, Source>& a, std::int64_t k) noexcept {
+    if (!kAsStored || k % L::kPair != 0) return false;
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Source));
+    if (a.across()) return L::kPair == 1 && near(a.k_stride * kBytes, k);
+    return a.k_stride == 1 && a.outer_stride >= 0 && a.outer_stride * kBytes <= kNear;
+  }
+
+  // Whole vectors, because nothing may be read behind the end of a row.
+  static bool b(const GemmJob& job) noexcept {
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Element));
+    return kAsStored && L::kPair == 1 && job.b.dtype == Ops::kDType && job.b.col_stride == 1 &&
+           job.n % L::kLanes == 0 && near(job.b.row_stride * kBytes, job.k);
+  }
+
+ private:
+  static bool near(std::int64_t stride, std::int64_t k) noexcept {
+    return stride >= 0 && stride <= kNear && stride * k <= kSmall;
+  }
+};
+
 template <class Ops, class C>
 class BlockProduct {
  public:
@@ -35,43 +67,104 @@ class BlockProduct {
         b_(reinterpret_cast<const Element*>(static_cast<const char*>(job.packed_b) +
                                             range.batch * job.b_batch_stride)),
         finish_(job, range.batch),
+        tile_rows_(even_rows(range.row_end - range.row_begin)),
+        b_in_place_(InPlace<Ops>::b(job)),
         packed_a_(static_cast<Element*>(scratch.packed_a)),
+        packed_b_(static_cast<Element*>(scratch.packed_b)),
         sums_(static_cast<Sum*>(scratch.sums)) {}
 
   void run() noexcept {
     const std::int64_t blocks = L::depth_blocks(job_.k);
     if (blocks == 0) return finish_zeros();
     for (std::int64_t block = 0; block < blocks; ++block) {
-      pack_a(block);
-      multiply(block, block > 0, block == blocks - 1);
+      if (job_.packed_b == nullptr && !b_in_place_) pack_b(block);
+      const ReadableA a = readable_a(block);
+      if (a.read == ReadA::along_k) {
+        multiply<ReadA::along_k>(a, block);
+      } else {
+        multiply<ReadA::across>(a, block);
+      }
     }
   }
 
  private:
-  void pack_a(std::int64_t block) noexcept {
-    Packer<Ops>::a_panels(a_, range_.row_begin, range_.row_end, job_.m, block * L::kBlockDepth,
-                          L::depth_of(job_.k, block), packed_a_);
+  // A k-block of the range's rows, packed or where it lies: what TileJob wants, and the distance
+  // from one tile's rows to the next one's.
+  struct ReadableA {
+    ReadA read;
+    const Element* data;
+    std::int64_t step, jump, tile;
+  };
+
+  // The height of the tiles: all alike, up to the last one.
+  static std::int64_t even_rows(std::int64_t rows) noexcept {
+    return L::ceil_div(rows, L::ceil_div(rows, L::kRows));
   }
 
-  void multiply(std::int64_t block, bool add, bool last) noexcept {
-    const std::int64_t depth = L::depth_of(job_.k, block);
+  ReadableA readable_a(std::int64_t block) noexcept {
+    const std::int64_t k = block * L::kBlockDepth, depth = L::depth_of(job_.k, block);
+    const bool across = a_.across();
+    const ReadA read = across ? ReadA::across : ReadA::along_k;
+    if (InPlace<Ops>::a(a_, job_.k)) {
+      const auto* data = reinterpret_cast<const Element*>(a_.at(range_.row_begin, k));
+      const std::int64_t step = across ? a_.k_stride : a_.outer_stride;
+      return {read, data, step, 0, tile_rows_ * a_.outer_stride};
+    }
+    Packer<Ops>::a_panels(a_, {range_.row_begin, range_.row_end, tile_rows_, job_.m, k, depth},
+                          packed_a_);
+    if (across) return {read, packed_a_, L::kAcross * L::kPair, 0, L::a_panel_across(depth)};
+    const std::int64_t jump = (L::kRows - 1) * L::kLineElements;
+    return {read, packed_a_, L::kLineElements, jump, L::a_panel(depth)};
+  }
+
+  template <ReadA Read>
+  void multiply(const ReadableA& source, std::int64_t block) noexcept {
     alignas(64) Sum local[L::kTileSums];
+    const bool first = block == 0, last = block == L::depth_blocks(job_.k) - 1;
+    TileJob<Ops> tile{};
+    tile.units = L::units(L::depth_of(job_.k, block));
+    tile.a_step = source.step;
+    tile.a_jump = source.jump;
     Sum* waiting = sums_;
-    const bool keep = add || !last;
     for (std::int64_t column = range_.column_begin; column < range_.column_end;
          column += L::kColumns) {
       const std::int64_t columns = L::min(L::kColumns, range_.column_end - column);
-      const Element* b = b_ + L::b_offset(job_.k, job_.n, block, column / L::kColumns);
-      const Element* a = packed_a_;
-      for (std::int64_t row = range_.row_begin; row < range_.row_end; row += L::kRows) {
-        const std::int64_t rows = L::min(L::kRows, range_.row_end - row);
-        Sum* tile = keep ? waiting : local;
+      find_b(block, column, tile);
+      tile.a = source.data;
+      const bool straight = last && finish_.takes_sums(columns);
+      for (std::int64_t row = range_.row_begin; row < range_.row_end; row += tile_rows_) {
+        const std::int64_t rows = L::min(tile_rows_, range_.row_end - row);
+        tile.before = first ? nullptr : waiting;
+        tile.to = first && last ? local : waiting;
+        tile.to_step = L::kColumns;
+        tile.rounded_to = nullptr;
+        if (straight) finish_.aim(tile, row, column);
         if (last) finish_.prefetch(row, rows, column, columns);
-        MicroTable<Ops>::get(rows, columns)(L::units(depth), a, b, tile, add);
-        if (last) finish_.tile(tile, row, rows, column, columns);
-        a += L::a_panel(depth);
+        MicroTable<Ops, Read>::get(rows, columns)(tile);
+        if (last && !straight) finish_.tile(tile.to, row, rows, column, columns);
+        tile.a += source.tile;
         waiting += L::kTileSums;
       }
+    }
+  }
+
+  void pack_b(std::int64_t block) noexcept {
+    const PanelRange panels{block, range_.column_begin / L::kColumns,
+                            L::ceil_div(range_.column_end, L::kColumns)};
+    Packer<Ops>::block_b(job_.k, job_.n, job_.b, panels, packed_b_);
+  }
+
+  void find_b(std::int64_t block, std::int64_t column, TileJob<Ops>& tile) const noexcept {
+    tile.b_step = L::kColumns * L::kPair;
+    if (job_.packed_b != nullptr) {
+      tile.b = b_ + L::b_offset(job_.k, job_.n, block, column / L::kColumns);
+    } else if (b_in_place_) {
+      const std::int64_t k = block * L::kBlockDepth;
+      tile.b = static_cast<const Element*>(job_.b.data) + k * job_.b.row_stride + column;
+      tile.b_step = job_.b.row_stride;
+    } else {
+      const std::int64_t panel = (column - range_.column_begin) / L::kColumns;
+      tile.b = packed_b_ + panel * L::b_panel(L::depth_of(job_.k, block));
     }
   }
 
@@ -90,7 +183,10 @@ class BlockProduct {
   PackSource<Ops, Source> a_;
   const Element* b_;
   Finish<Ops, C> finish_;
+  std::int64_t tile_rows_;
+  bool b_in_place_;
   Element* packed_a_;
+  Element* packed_b_;
   Sum* sums_;
 };
 
@@ -117,6 +213,7 @@ constexpr Kernels make_kernels() {
           .element_bytes = sizeof(typename L::Element),
           .sum_bytes = sizeof(typename L::Sum),
           .pack_b = Packer<Ops>::pack_b,
+          .reads_b = InPlace<Ops>::b,
           .block = run_block<Ops>};
 }
 

@@ -11,6 +11,7 @@ namespace heddle::cpu {
 // f32 operands.
 template <class Ops>
 struct F32Elements {
+  static constexpr DType kDType = DType::f32;
   using Source = float;   // of A
   using Element = float;  // as packed
   using Unit = float;
@@ -25,6 +26,7 @@ struct F32Elements {
 // bf16 operands without instructions for them: rounded to bf16, computed in f32.
 template <class Ops>
 struct Bf16AsF32Elements {
+  static constexpr DType kDType = DType::bf16;
   using Source = bf16;
   using Element = float;
   using Unit = float;
@@ -39,6 +41,7 @@ struct Bf16AsF32Elements {
 // bf16 operands in pairs along k.
 template <class Ops>
 struct Bf16PairElements {
+  static constexpr DType kDType = DType::bf16;
   using Source = bf16;
   using Element = std::uint16_t;
   using Unit = std::uint32_t;
@@ -52,6 +55,7 @@ struct Bf16PairElements {
 
 template <class Ops>
 struct F64Elements {
+  static constexpr DType kDType = DType::f64;
   using Source = double;
   using Element = double;
   using Unit = double;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/cpu/gemm/activate.h"
 #include "backend/cpu/gemm/layout.h"
+#include "backend/cpu/gemm/micro.h"
 
 namespace heddle::cpu {
 
@@ -51,6 +53,19 @@ struct Finish {
       const C* line = c + (row + r) * c_stride + column;
       for (std::int64_t i = 0; i < columns; i += kPerLine) __builtin_prefetch(line + i, 1);
     }
+  }
+
+  static constexpr bool kRounds = std::is_same_v<C, bf16> && kStoresBf16<Ops>;
+
+  // Can a kernel write its sums to C itself? Whole vectors only.
+  bool takes_sums(std::int64_t columns) const noexcept {
+    return (std::is_same_v<C, Sum> || kRounds) && columns % L::kLanes == 0 && plain();
+  }
+  void aim(TileJob<Ops>& job, std::int64_t row, std::int64_t column) const noexcept {
+    C* const at = c + row * c_stride + column;
+    job.to_step = c_stride;
+    if constexpr (std::is_same_v<C, Sum>) job.to = at;
+    if constexpr (kRounds) job.rounded_to = at;
   }
 
   // `tile` holds rows of kColumns sums.

@@ -1,4 +1,5 @@
-// Matrix products on plain pointers: C = epilogue(A · B), B packed beforehand.
+// Matrix products on plain pointers: C = epilogue(A · B). A B that is used more than once is packed
+// beforehand; any other is given as it lies.
 //
 // A path is one way to compute them: an instruction set and an operand type. f32 and bf16 operands
 // accumulate in f32, f64 operands in f64. The order in which an element of C is summed depends on
@@ -40,7 +41,9 @@ struct Epilogue {
 struct GemmJob {
   std::int64_t m = 0, n = 0, k = 0;
   MatrixRef a;                     // [M, K], the path's operand type
-  const void* packed_b = nullptr;  // what pack_b() wrote for [K, N]
+  const void* packed_b = nullptr;  // what pack_b() wrote for [K, N]; or null, and then:
+  MatrixRef b;                     // [K, N] as it lies in memory, one for all batches
+  void* room_for_b = nullptr;      // packed_bytes(k, n) aligned to 64, where run() may pack it
   void* c = nullptr;               // [M, N], row-major with unit column stride
   DType c_dtype = DType::f32;      // f32 or bf16; f64 on f64 paths
   std::int64_t c_row_stride = 0;

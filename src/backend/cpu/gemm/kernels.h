@@ -13,13 +13,14 @@ namespace heddle::cpu {
 // A rectangle of C. A product is cut into these; each is computed by one thread, over all of K.
 struct CRange {
   std::int64_t batch = 0;
-  std::int64_t row_begin = 0, row_end = 0;        // begins at a multiple of Kernels::rows
+  std::int64_t row_begin = 0, row_end = 0;
   std::int64_t column_begin = 0, column_end = 0;  // begins at a multiple of Kernels::columns
 };
 
-// Aligned to 64 bytes, at least kScratchABytes and kScratchSumBytes.
+// Aligned to 64 bytes, at least kScratchABytes, kScratchBBytes and kScratchSumBytes.
 struct BlockScratch {
   void* packed_a = nullptr;
+  void* packed_b = nullptr;
   void* sums = nullptr;
 };
 
@@ -30,14 +31,17 @@ struct PanelRange {
 };
 
 // The most rows and columns of a CRange, and the scratch they need: a block of A (kBlockRows rows ×
-// kBlockLines cache lines) and the sums of one CRange in f32. f64 sums are as many bytes, because a
-// register tile of doubles is half as wide and a CRange is counted in panels.
+// kBlockLines cache lines and a third for padding), as many lines of each column of B, and the sums
+// of one CRange in f32. f64 sums are as many bytes, because a register tile of doubles is half as
+// wide and a CRange is counted in panels.
 inline constexpr std::int64_t kBlockRows = 144;
 inline constexpr std::int64_t kBlockColumnBytes = 384 * 4;
 inline constexpr std::int64_t kBlockLines = 24;
 inline constexpr std::int64_t kLineBytes = 64;
 inline constexpr std::size_t kScratchABytes =
-    static_cast<std::size_t>(kBlockRows * kBlockLines * kLineBytes);
+    static_cast<std::size_t>(kBlockRows * kBlockLines * kLineBytes) * 4 / 3;
+inline constexpr std::size_t kScratchBBytes =
+    static_cast<std::size_t>(kBlockColumnBytes / 4 * kBlockLines * kLineBytes);
 inline constexpr std::size_t kScratchSumBytes =
     static_cast<std::size_t>(kBlockRows * kBlockColumnBytes);
 
@@ -50,6 +54,9 @@ struct Kernels {
   std::int64_t sum_bytes;      // of one accumulator
   void (*pack_b)(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
                  void* dst) noexcept;
+  // Can block() read job.b where it lies?
+  bool (*reads_b)(const GemmJob& job) noexcept;
+  // With packed_b null it reads b where it lies if it can, and packs what it needs of it otherwise.
   void (*block)(const GemmJob& job, const CRange& range, const BlockScratch& scratch) noexcept;
 };
 

@@ -4,11 +4,11 @@
 // f32, one f64, or two bf16), and into k-blocks of kBlockLines cache lines of units.
 //
 //   packed B   [k-block][panel of kColumns][unit][kColumns]         a row of a panel = kVectors
-//   loads packed A   [panel of kRows][line of kLineUnits units][row][unit in line]
+//   loads packed A   [panel of kRows][line of kLineUnits units][row][unit in line], or
+//              [panel of kRows][unit][kAcross]                      from an A whose rows lie across
 //
-// A is read by broadcasts of single units, so it keeps whole cache lines of each row together:
-// packing a row-major A is copying, not transposing. Both are padded with zeros: B to whole panels
-// and whole units, A to whole lines.
+// A is read by broadcasts of single units, in either order: packing it is copying, not transposing.
+// B is padded with zeros to whole panels and whole units, A to whole lines.
 //
 // Everything in this folder's headers is a template over an Ops type that lives in an unnamed
 // namespace of the file for its instruction set. So no function compiled with special flags has a
@@ -36,9 +36,12 @@ struct Layout {
   static constexpr std::int64_t kLineUnits = kLineBytes / kUnitBytes;
   static constexpr std::int64_t kLineElements = kLineUnits * kPair;
   static constexpr std::int64_t kBlockDepth = kBlockLines * kLineElements;
+  // Rows of a packed panel that lies across: a power of two, so that they share few cache lines.
+  static constexpr std::int64_t kAcross = kRows <= 4 ? 4 : kRows <= 8 ? 8 : 16;
   static constexpr std::int64_t kTileSums = kRows * kColumns;
 
-  static_assert(kBlockRows % kRows == 0);
+  static_assert(kBlockRows % kRows == 0 && kRows <= kAcross);
+  static_assert(kAcross * 3 <= kRows * 4, "kScratchABytes allows for a third of padding");
 
   static constexpr std::int64_t min(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
   static constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -53,13 +56,20 @@ struct Layout {
   // Where the panel `panel` of k-block `b` begins in packed B, in elements.
   static constexpr std::int64_t b_offset(std::int64_t k, std::int64_t n, std::int64_t b,
                                          std::int64_t panel) {
-    const std::int64_t before = b * kBlockDepth * panels(n);
-    return (before + panel * units(depth_of(k, b)) * kPair) * kColumns;
+    return b * kBlockDepth * panels(n) * kColumns + panel * b_panel(depth_of(k, b));
+  }
+
+  // Elements of one panel of packed B with `depth` elements of K.
+  static constexpr std::int64_t b_panel(std::int64_t depth) {
+    return units(depth) * kPair * kColumns;
   }
 
   // Elements of one panel of packed A with `depth` elements of K.
   static constexpr std::int64_t a_panel(std::int64_t depth) {
     return ceil_div(depth, kLineElements) * kLineElements * kRows;
+  }
+  static constexpr std::int64_t a_panel_across(std::int64_t depth) {
+    return ceil_div(depth, kLineElements) * kLineElements * kAcross;
   }
 };
 

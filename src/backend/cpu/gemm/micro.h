@@ -7,10 +7,37 @@
 #include <utility>
 
 #include "backend/cpu/gemm/layout.h"
+#include "heddle/dtype.h"
 
 namespace heddle::cpu {
 
-template <class Ops, int Rows, int Vectors>
+// How the units of A lie that one tile reads.
+enum class ReadA : std::uint8_t {
+  along_k,  // units of one row are neighbours, at least within a line of kLineUnits
+  across,   // units of one k are neighbours
+};
+
+// One tile of one k-block. Distances are in elements.
+template <class Ops>
+struct TileJob {
+  std::int64_t units;
+  const typename Ops::Element* a;
+  std::int64_t a_step;  // along_k: from row to row; across: from unit to unit
+  std::int64_t a_jump;  // along_k: from the end of a line of units to the next one of the same row
+  const typename Ops::Element* b;
+  std::int64_t b_step;              // from unit to unit
+  const typename Ops::Sum* before;  // sums to begin with, in rows of kColumns; or null: zero
+  typename Ops::Sum* to;
+  std::int64_t to_step;  // from row to row
+  bf16* rounded_to;      // where Ops can round: the sums as bf16 go here instead; or null
+};
+
+// Can the kernels of Ops store their sums as bf16?
+template <class Ops>
+inline constexpr bool kStoresBf16 =
+    requires(bf16* p, typename Ops::Vec v) { Ops::store_bf16(p, v, v); };
+
+template <class Ops, ReadA Read, int Rows, int Vectors>
 struct MicroKernel {
   using L = Layout<Ops>;
   using Element = typename Ops::Element;
@@ -23,53 +50,84 @@ struct MicroKernel {
   // Indices as template arguments: the tile must be in registers at any optimisation level, and a
   // loop over an array of vectors is not until it is fully unrolled.
   template <int... R, int... V>
-  [[gnu::always_inline]] static void step(const Element* a, const Element* b,
+  [[gnu::always_inline]] static void step(const Element* a, std::int64_t row_step, const Element* b,
                                           Vec (&sums)[Rows][Vectors],
                                           std::integer_sequence<int, R...>,
                                           std::integer_sequence<int, V...>) noexcept {
     const typename Ops::Factor column[Vectors] = {Ops::load(b + V * L::kLanes * L::kPair)...};
-    (row_step(Ops::broadcast(a + R * L::kLineElements), column, sums[R], Indices<Vectors>{}), ...);
+    (row(Ops::broadcast(a + R * row_step), column, sums[R], Indices<Vectors>{}), ...);
   }
 
   template <int... V>
-  [[gnu::always_inline]] static void row_step(typename Ops::Factor a,
-                                              const typename Ops::Factor (&column)[Vectors],
-                                              Vec (&sums)[Vectors],
-                                              std::integer_sequence<int, V...>) noexcept {
+  [[gnu::always_inline]] static void row(typename Ops::Factor a,
+                                         const typename Ops::Factor (&column)[Vectors],
+                                         Vec (&sums)[Vectors],
+                                         std::integer_sequence<int, V...>) noexcept {
     ((sums[V] = Ops::multiply_add(a, column[V], sums[V])), ...);
   }
 
-  // `units` units of packed A and B; the sums are written to `tile` (rows of kColumns), on top of
-  // what is there when `add` says so.
-  static void run(std::int64_t units, const Element* a, const Element* b, Sum* tile,
-                  bool add) noexcept {
-    constexpr std::int64_t kUnroll = 4;
-    static_assert(L::kLineUnits % kUnroll == 0);
-    constexpr std::int64_t kUnitOfA = L::kPair;
-    constexpr std::int64_t kUnitOfB = L::kPair * L::kColumns;
+  static void run(const TileJob<Ops>& job) noexcept {
     const Indices<Rows> rows;
-    const Indices<Vectors> vectors;
-
     Vec sums[Rows][Vectors];
     clear(sums, rows);
-    for (std::int64_t line = units / L::kLineUnits; line > 0; --line) {
+    if constexpr (Read == ReadA::along_k) {
+      along_k(job, sums);
+    } else {
+      across(job, sums);
+    }
+    if (job.before != nullptr) add_tile(job.before, sums, rows);
+    if constexpr (kStoresBf16<Ops>)
+      if (job.rounded_to != nullptr) return store_bf16(job.rounded_to, job.to_step, sums, rows);
+    store_tile(job.to, job.to_step, sums, rows);
+  }
+
+  [[gnu::always_inline]] static void along_k(const TileJob<Ops>& job,
+                                             Vec (&sums)[Rows][Vectors]) noexcept {
+    constexpr std::int64_t kUnroll = 4;
+    static_assert(L::kLineUnits % kUnroll == 0);
+    const Indices<Rows> rows;
+    const Indices<Vectors> vectors;
+    const Element* a = job.a;
+    const Element* b = job.b;
+    const std::int64_t row_step = job.a_step, b_step = job.b_step;
+    for (std::int64_t line = job.units / L::kLineUnits; line > 0; --line) {
       for (std::int64_t u = 0; u < L::kLineUnits; u += kUnroll) {
-        step(a, b, sums, rows, vectors);
-        step(a + kUnitOfA, b + kUnitOfB, sums, rows, vectors);
-        step(a + 2 * kUnitOfA, b + 2 * kUnitOfB, sums, rows, vectors);
-        step(a + 3 * kUnitOfA, b + 3 * kUnitOfB, sums, rows, vectors);
-        a += kUnroll * kUnitOfA;
-        b += kUnroll * kUnitOfB;
+        step(a, row_step, b, sums, rows, vectors);
+        step(a + L::kPair, row_step, b + b_step, sums, rows, vectors);
+        step(a + 2 * L::kPair, row_step, b + 2 * b_step, sums, rows, vectors);
+        step(a + 3 * L::kPair, row_step, b + 3 * b_step, sums, rows, vectors);
+        a += kUnroll * L::kPair;
+        b += kUnroll * b_step;
       }
-      a += (L::kRows - 1) * L::kLineElements;
+      a += job.a_jump;
     }
-    for (std::int64_t u = units % L::kLineUnits; u > 0; --u) {
-      step(a, b, sums, rows, vectors);
-      a += kUnitOfA;
-      b += kUnitOfB;
+    for (std::int64_t u = job.units % L::kLineUnits; u > 0; --u) {
+      step(a, row_step, b, sums, rows, vectors);
+      a += L::kPair;
+      b += b_step;
     }
-    if (add) add_tile(tile, sums, rows);
-    store_tile(tile, sums, rows);
+  }
+
+  [[gnu::always_inline]] static void across(const TileJob<Ops>& job,
+                                            Vec (&sums)[Rows][Vectors]) noexcept {
+    const Element* a = job.a;
+    const Element* b = job.b;
+    for (std::int64_t u = job.units; u > 0; --u) {
+      step(a, L::kPair, b, sums, Indices<Rows>{}, Indices<Vectors>{});
+      a += job.a_step;
+      b += job.b_step;
+    }
+  }
+
+  template <int... R>
+  [[gnu::always_inline]] static void store_bf16(bf16* to, std::int64_t to_step,
+                                                const Vec (&sums)[Rows][Vectors],
+                                                std::integer_sequence<int, R...>) noexcept {
+    if constexpr (Vectors == 2) {
+      (Ops::store_bf16(to + R * to_step, sums[R][0], sums[R][1]), ...);
+    } else {
+      (Ops::store_bf16(to + R * to_step, sums[R][0]), ...);
+    }
   }
 
   template <int... R>
@@ -95,9 +153,10 @@ struct MicroKernel {
   }
 
   template <int... R>
-  [[gnu::always_inline]] static void store_tile(Sum* tile, const Vec (&sums)[Rows][Vectors],
+  [[gnu::always_inline]] static void store_tile(Sum* to, std::int64_t to_step,
+                                                const Vec (&sums)[Rows][Vectors],
                                                 std::integer_sequence<int, R...>) noexcept {
-    (store_row(tile + R * L::kColumns, sums[R], Indices<Vectors>{}), ...);
+    (store_row(to + R * to_step, sums[R], Indices<Vectors>{}), ...);
   }
   template <int... V>
   [[gnu::always_inline]] static void store_row(Sum* tile, const Vec (&sums)[Vectors],
@@ -107,11 +166,10 @@ struct MicroKernel {
 };
 
 // The kernels for 1..kRows rows and for 1..kVectors vectors of columns: no work on padding.
-template <class Ops>
+template <class Ops, ReadA Read>
 struct MicroTable {
   using L = Layout<Ops>;
-  using Function = void (*)(std::int64_t, const typename Ops::Element*,
-                            const typename Ops::Element*, typename Ops::Sum*, bool) noexcept;
+  using Function = void (*)(const TileJob<Ops>&) noexcept;
 
   struct Entries {
     Function at[L::kVectors][L::kRows];
@@ -119,8 +177,9 @@ struct MicroTable {
 
   template <int... R>
   static constexpr void fill(Entries& entries, std::integer_sequence<int, R...>) {
-    ((entries.at[L::kVectors - 1][R] = MicroKernel<Ops, R + 1, Ops::kVectors>::run), ...);
-    if constexpr (Ops::kVectors > 1) ((entries.at[0][R] = MicroKernel<Ops, R + 1, 1>::run), ...);
+    ((entries.at[L::kVectors - 1][R] = MicroKernel<Ops, Read, R + 1, Ops::kVectors>::run), ...);
+    if constexpr (Ops::kVectors > 1)
+      ((entries.at[0][R] = MicroKernel<Ops, Read, R + 1, 1>::run), ...);
   }
 
   static constexpr Entries make() {

@@ -1,8 +1,8 @@
 // Packing of A and B into the layouts of layout.h, converting to the element type of the kernel.
 //
 // Both operands are seen as "outer × k": the outer index is m for A and n for B. A source that is
-// contiguous along k is read in runs of k, any other along the outer index; packed A wants the
-// former, packed B the latter, and a transpose of one block in the first-level cache does the rest.
+// contiguous along k is read in runs of k, any other along the outer index. A is packed as it lies;
+// packed B wants the latter, and a transpose of one block in the first-level cache does the rest.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,13 @@ struct PackSource {
   const Source* at(std::int64_t outer, std::int64_t k) const {
     return data + outer * outer_stride + k * k_stride;
   }
+  // Neighbours in memory are neighbours along the outer index.
+  bool across() const { return outer_stride == 1 && k_stride != 1; }
+};
+
+// The rows [begin, end) of A, in panels of `rows` of them; `all` exist. `depth` elements from k on.
+struct ARange {
+  std::int64_t begin, end, rows, all, k, depth;
 };
 
 template <class Ops>
@@ -53,16 +60,25 @@ struct Packer {
       to[i] = i < count ? Ops::convert(from[i * stride]) : Element{};
   }
 
-  // `width` units along the outer index, all of the same k. `depth` elements of k exist (at least
+  // Width units along the outer index, all of the same k. `depth` elements of k exist (at least
   // one), `count` outer indices do.
-  template <class Source>
+  template <std::int64_t Width, class Source>
   static void run_along_outer(const PackSource<Ops, Source>& source, std::int64_t outer,
                               std::int64_t k, std::int64_t count, std::int64_t depth,
-                              std::int64_t width, Element* to) noexcept {
+                              Element* to) noexcept {
     const Source* first = source.at(outer, k);
-    const bool whole = source.outer_stride == 1 && count >= width && depth >= L::kPair;
-    if (whole) return interleave(first, source.k_stride, width, to);
-    for (std::int64_t i = 0; i < width; ++i)
+    const Source* second = first + (L::kPair - 1) * source.k_stride;
+    const bool runs = source.outer_stride == 1 && depth >= L::kPair;
+    if constexpr (requires { Ops::interleave16(first, second, count, to); }) {
+      static_assert(Width % 16 == 0);
+      if (runs) {
+        for (std::int64_t i = 0; i < Width; i += 16)
+          Ops::interleave16(first + i, second + i, count > i ? count - i : 0, to + 2 * i);
+        return;
+      }
+    }
+    if (runs && count >= Width) return interleave<Width>(first, second, to);
+    for (std::int64_t i = 0; i < Width; ++i)
       for (std::int64_t p = 0; p < L::kPair; ++p)
         to[i * L::kPair + p] =
             i < count && p < depth
@@ -70,14 +86,14 @@ struct Packer {
                 : Element{};
   }
 
-  template <class Source>
-  static void interleave(const Source* first, std::int64_t k_stride, std::int64_t width,
-                         Element* to) noexcept {
+  // Units of two neighbours along k; or, where a unit is one element, `first` alone.
+  template <std::int64_t Width, class Source>
+  static void interleave(const Source* __restrict first, const Source* __restrict second,
+                         Element* __restrict to) noexcept {
     if constexpr (L::kPair == 1) {
-      for (std::int64_t i = 0; i < width; ++i) to[i] = Ops::convert(first[i]);
+      for (std::int64_t i = 0; i < Width; ++i) to[i] = Ops::convert(first[i]);
     } else {
-      const Source* second = first + k_stride;
-      for (std::int64_t i = 0; i < width; ++i) {
+      for (std::int64_t i = 0; i < Width; ++i) {
         // Two 16-bit elements as one 32-bit unit, the lower k in the lower half.
         const std::uint32_t low = Ops::convert(first[i]), high = Ops::convert(second[i]);
         const std::uint32_t unit = low | high << 16;
@@ -107,26 +123,24 @@ struct Packer {
       }
   }
 
-  // The panels of the rows [begin, end) of `all`, one after the other.
+  // The panels of a part of A one after the other, along k or across as they lie in the source.
   template <class Source>
-  static void a_panels(const PackSource<Ops, Source>& source, std::int64_t begin, std::int64_t end,
-                       std::int64_t all, std::int64_t k, std::int64_t depth, Element* to) noexcept {
-    constexpr std::int64_t kLine = L::kLineElements;
-    const std::int64_t panel = L::a_panel(depth);
-    if (source.outer_stride != 1 || source.k_stride == 1) {
-      for (std::int64_t row = begin; row < end; row += L::kRows, to += panel)
-        a_panel(source, row, L::min(L::kRows, end - row), k, depth, to);
+  static void a_panels(const PackSource<Ops, Source>& source, const ARange& range,
+                       Element* to) noexcept {
+    const auto& [begin, end, rows, all, k, depth] = range;
+    if (!source.across()) {
+      for (std::int64_t row = begin; row < end; row += rows, to += L::a_panel(depth))
+        a_panel(source, row, L::min(rows, end - row), k, depth, to);
       return;
     }
-    // Transposed: a line of k for all panels, while the source's cache lines, which belong to
-    // several panels, are at hand. Their distance is often a multiple of a page, so that caches do
-    // not keep them for long.
-    for (std::int64_t done = 0; done < depth; done += kLine) {
-      const std::int64_t count = L::min(kLine, depth - done);
-      prefetch_rows(source, begin, end, k + done + kLine, L::min(kLine, depth - done - kLine));
-      Element* line = to + done * L::kRows;
-      for (std::int64_t row = begin; row < end; row += L::kRows, line += panel)
-        a_line_transposed(source, row, all - row, k + done, count, line);
+    // Rows are neighbours in memory, and stay neighbours. One unit of k for all panels, while the
+    // source's cache lines, which belong to several panels, are at hand.
+    constexpr std::int64_t kAhead = 8;
+    for (std::int64_t done = 0; done < depth; done += L::kPair) {
+      prefetch_rows(source, begin, end, k + done + kAhead, L::min(L::kPair, depth - done - kAhead));
+      Element* unit = to + done * L::kAcross;
+      for (std::int64_t row = begin; row < end; row += rows, unit += L::a_panel_across(depth))
+        run_along_outer<L::kAcross>(source, row, k + done, all - row, depth - done, unit);
     }
   }
 
@@ -139,28 +153,10 @@ struct Packer {
         __builtin_prefetch(source.at(row, k + i));
   }
 
-  template <class Source>
-  static void a_line_transposed(const PackSource<Ops, Source>& source, std::int64_t row,
-                                std::int64_t rows_left, std::int64_t k, std::int64_t count,
-                                Element* to) noexcept {
-    Block block;
-    for (std::int64_t u = 0; u < kSide; ++u) {
-      const std::int64_t depth = count - u * L::kPair;
-      if (depth > 0) {
-        run_along_outer(source, row, k + u * L::kPair, rows_left, depth, kSide, block.row(u));
-      } else {
-        std::memset(block.row(u), 0, kLineBytes);
-      }
-    }
-    Ops::transpose(block.elements, to, kSide, L::kRows < kSide ? L::kRows : kSide);
-    for (std::int64_t r = kSide; r < L::min(L::kRows, rows_left);
-         ++r)  // more rows than a line has units
-      line_along_k(source.at(row + r, k), source.k_stride, count, to + r * L::kLineElements);
-  }
-
   // ---- B
   // ------------------------------------------------------------------------------------------
 
+  // One panel after the other, the first one at dst.
   template <class Source>
   static void b_panels(const PackSource<Ops, Source>& source, std::int64_t k, std::int64_t n,
                        const PanelRange& range, Element* dst) noexcept {
@@ -173,13 +169,13 @@ struct Packer {
       for (std::int64_t p = range.panel_begin; p < range.panel_end; ++p) {
         const std::int64_t column = p * L::kColumns;
         const std::int64_t columns = L::min(L::kColumns, n - column);
-        Element* to = dst + L::b_offset(k, n, range.depth_block, p) + done * L::kColumns;
+        Element* to = dst + (p - range.panel_begin) * L::b_panel(depth) + done * L::kColumns;
         if (transpose) {
           b_line_transposed(source, column, columns, k_begin + done, count, to);
         } else {
           for (std::int64_t u = 0; u * L::kPair < count; ++u)
-            run_along_outer(source, column, k_begin + done + u * L::kPair, columns,
-                            count - u * L::kPair, L::kColumns, to + u * L::kPair * L::kColumns);
+            run_along_outer<L::kColumns>(source, column, k_begin + done + u * L::kPair, columns,
+                                         count - u * L::kPair, to + u * L::kPair * L::kColumns);
         }
       }
     }
@@ -217,12 +213,19 @@ struct Packer {
     }
   }
 
+  // Where block_b() puts the panels among those of the whole matrix.
   static void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
                      void* dst) noexcept {
+    const std::int64_t offset = L::b_offset(k, n, range.depth_block, range.panel_begin);
+    block_b(k, n, b, range, static_cast<Element*>(dst) + offset);
+  }
+
+  static void block_b(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
+                      Element* dst) noexcept {
     const auto pack = [&](auto* typed) {
       using Source = std::remove_const_t<std::remove_pointer_t<decltype(typed)>>;
       const PackSource<Ops, Source> source{typed, b.col_stride, b.row_stride};
-      b_panels(source, k, n, range, static_cast<Element*>(dst));
+      b_panels(source, k, n, range, dst);
     };
     switch (b.dtype) {
       case DType::f32: return pack(static_cast<const float*>(b.data));

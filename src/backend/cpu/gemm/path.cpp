@@ -1,5 +1,6 @@
 // Planning and sharing of work, compiled for any machine, and the choice of a path.
 #include <algorithm>
+#include <bit>
 
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/gemm.h"
@@ -14,10 +15,13 @@ namespace {
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// A thread's scratch holds a block of A and a block of sums.
+// A thread's scratch holds a block of A, one of B and one of sums.
 BlockScratch block_scratch() noexcept {
-  static_assert(kScratchABytes + kScratchSumBytes <= kThreadScratchBytes);
-  return {.packed_a = thread_scratch(), .sums = thread_scratch() + kScratchABytes};
+  static_assert(kScratchABytes + kScratchBBytes + kScratchSumBytes <= kThreadScratchBytes);
+  std::byte* const scratch = thread_scratch();
+  return {.packed_a = scratch,
+          .packed_b = scratch + kScratchABytes,
+          .sums = scratch + kScratchABytes + kScratchBBytes};
 }
 
 // ---- planning -----------------------------------------------------------------------------------
@@ -40,40 +44,54 @@ struct Cut {
   }
 };
 
-// Blocks of equal size, in whole panels, none above `most` panels.
-std::int64_t even_block(std::int64_t size, std::int64_t panel, std::int64_t most) {
-  const std::int64_t panels = ceil_div(size, panel);
-  return ceil_div(panels, ceil_div(panels, most)) * panel;
+double operations(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) *
+         static_cast<double>(std::max<std::int64_t>(k, 1));
+}
+
+// Does every rectangle pack its columns of B itself? In a small product sharing them would cost
+// more: another meeting of the threads, and half of what a core reads was written by another one.
+bool packs_own_b(const Kernels& kernels, const GemmJob& job) {
+  constexpr double kSmall = 1e8;  // floating-point operations
+  return job.packed_b == nullptr && job.batch == 1 && !kernels.reads_b(job) &&
+         operations(job.m, job.n, job.k) <= kSmall;
 }
 
 Cut cut(const Kernels& kernels, const GemmJob& job) {
-  // Enough rectangles for many threads and for uneven ones, as long as each is worth its start.
+  // Enough rectangles for many threads and for uneven ones, as long as each is worth its start,
+  // which is more where it packs both of its operands.
   constexpr std::int64_t kEnough = 32;
-  constexpr double kWorthSplitting = 3e6, kWorthStarting = 2e5;  // floating-point operations
+  constexpr double kWorthStarting = 2e5;  // floating-point operations
+  const double worth_splitting = packs_own_b(kernels, job) ? 1.5e7 : 3e6;
   // A product of few rows waits for B, as long as this many rows would compute.
   constexpr std::int64_t kRowsForB = 8;
-  std::int64_t row_panels = kBlockRows / kernels.rows;
-  std::int64_t column_panels = kBlockColumnBytes / (kernels.columns * kernels.sum_bytes);
+  const std::int64_t panels = ceil_div(job.n, kernels.columns);
+  const std::int64_t most_panels = kBlockColumnBytes / (kernels.columns * kernels.sum_bytes);
   Cut c{};
+  c.row_blocks = ceil_div(job.m, kBlockRows);
+  c.column_blocks = ceil_div(panels, most_panels);
   for (;;) {
-    c.rows = even_block(job.m, kernels.rows, row_panels);
-    c.columns = even_block(job.n, kernels.columns, column_panels);
-    c.row_blocks = ceil_div(job.m, c.rows);
-    c.column_blocks = ceil_div(job.n, c.columns);
+    c.rows = ceil_div(job.m, c.row_blocks);
+    c.columns = ceil_div(panels, c.column_blocks) * kernels.columns;
     c.blocks = job.batch * c.row_blocks * c.column_blocks;
-    const std::int64_t rows = std::max(std::min(c.rows, job.m), kRowsForB);
-    const double work = 2.0 * static_cast<double>(rows) * static_cast<double>(c.columns) *
-                        static_cast<double>(std::max<std::int64_t>(job.k, 1));
+    const double work = operations(std::max(c.rows, kRowsForB), c.columns, job.k);
     c.grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorthStarting / work));
-    const bool can_split = c.rows > kernels.rows || c.columns > kernels.columns;
-    if (c.blocks >= kEnough || work < kWorthSplitting || !can_split) return c;
-    // Rows first: two rectangles beside each other would pack the same rows of A twice.
-    if (c.rows > kernels.rows) {
-      row_panels = std::max<std::int64_t>(1, c.rows / kernels.rows / 2);
-    } else {
-      column_panels = std::max<std::int64_t>(1, c.columns / kernels.columns / 2);
-    }
+    const bool tall = c.rows > kernels.rows, wide = c.columns > kernels.columns;
+    if (c.blocks >= kEnough || work < worth_splitting || !(tall || wide)) break;
+    // Powers of two, which any two, four or eight threads share evenly. Rows first, because two
+    // rectangles beside each other pack the same rows of A twice; but squares where B is not packed
+    // beforehand either.
+    const bool rows = tall && (!wide || job.packed_b != nullptr || c.rows >= c.columns);
+    std::int64_t& blocks = rows ? c.row_blocks : c.column_blocks;
+    blocks = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(blocks) + 1));
   }
+  // Whole tiles where so many blocks are left that a smaller last one does not matter.
+  if (c.blocks >= kEnough / 2) c.rows = ceil_div(c.rows, kernels.rows) * kernels.rows;
+  // Rounding up may have left the last blocks empty.
+  c.row_blocks = ceil_div(job.m, c.rows);
+  c.column_blocks = ceil_div(job.n, c.columns);
+  c.blocks = job.batch * c.row_blocks * c.column_blocks;
+  return c;
 }
 
 // ---- one path -----------------------------------------------------------------------------------
@@ -89,6 +107,12 @@ void check(const Kernels& kernels, const GemmJob& job) {
     fail(ErrorCode::dtype_mismatch, "gemm", "accumulation into C", "f32 or f64", "bf16");
 }
 
+void check_b(const MatrixRef& b) {
+  if (b.dtype != DType::f32 && b.dtype != DType::bf16 && b.dtype != DType::f64)
+    fail(ErrorCode::dtype_mismatch, "gemm", "element type of B", "f32, bf16 or f64",
+         to_string(b.dtype));
+}
+
 template <const Kernels& kernels>
 struct Path {
   static std::size_t packed_bytes(std::int64_t k, std::int64_t n) {
@@ -99,9 +123,7 @@ struct Path {
   }
 
   static void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst) {
-    if (b.dtype != DType::f32 && b.dtype != DType::bf16 && b.dtype != DType::f64)
-      fail(ErrorCode::dtype_mismatch, "gemm", "element type of B", "f32, bf16 or f64",
-           to_string(b.dtype));
+    check_b(b);
     const std::int64_t panels = ceil_div(n, kernels.columns);
     const std::int64_t depth_blocks = ceil_div(k, kernels.block_depth);
     // Up to 8 panels a chunk (256 columns of 32), fewer where chunks are few; tiny matrices are not
@@ -118,9 +140,15 @@ struct Path {
     });
   }
 
-  static void run(const GemmJob& job) {
-    check(kernels, job);
-    if (job.m <= 0 || job.n <= 0 || job.batch <= 0) return;
+  static void run(const GemmJob& given) {
+    check(kernels, given);
+    if (given.packed_b == nullptr) check_b(given.b);
+    if (given.m <= 0 || given.n <= 0 || given.batch <= 0) return;
+    GemmJob job = given;
+    if (job.packed_b == nullptr && !kernels.reads_b(job) && !packs_own_b(kernels, job)) {
+      pack_b(job.k, job.n, job.b, job.room_for_b);
+      job.packed_b = job.room_for_b;
+    }
     const Cut plan = cut(kernels, job);
     parallel_ranges(plan.blocks, plan.grain, [&](std::int64_t begin, std::int64_t end) {
       const BlockScratch own = block_scratch();

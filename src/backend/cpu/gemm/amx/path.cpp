@@ -23,7 +23,12 @@ void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst) {
 using RunChunk = void (*)(const amx::Plan&, std::int64_t) noexcept;
 
 template <RunChunk run_chunk>
-void run(const GemmJob& job) {
+void run(const GemmJob& given) {
+  GemmJob job = given;
+  if (job.packed_b == nullptr) {
+    pack_b(job.k, job.n, job.b, job.room_for_b);
+    job.packed_b = job.room_for_b;
+  }
   const amx::Plan plan = amx::make_plan(job, thread_count());
   if (plan.chunks == 0) return;
   parallel_chunks(plan.chunks, [&](std::int64_t chunk) { run_chunk(plan, chunk); });
