@@ -51,8 +51,8 @@ class Builder {
     // No JSON text has one, and the parser would take it for the end of the text.
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
       refuse(nul, "a NUL byte");
-    const Cursor begin(text_.data(), &seen_);
-    const Cursor end(text_.data() + text_.size(), &seen_);
+    const Cursor begin(std::to_address(text_.begin()), &seen_);
+    const Cursor end(std::to_address(text_.end()), &seen_);
     Value::sax_parse(begin, end, this);
     return std::move(root_);
   }

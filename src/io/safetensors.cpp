@@ -166,6 +166,7 @@ const TensorEntry& SafetensorsFile::entry(std::string_view name) const {
   std::string near;
   if (entries_.size() <= kSearched) {
     std::vector<std::string_view> names;
+    names.reserve(entries_.size());
     for (const TensorEntry& e : entries_) names.emplace_back(e.name);
     near = nearest_name(name, names);
   }

@@ -126,7 +126,7 @@ template <class Type>
 typename Type::Result optional_or(TomlState& state, const TomlPath& path, std::string_view key,
                                   typename Type::Result fallback, const Type& type) {
   const TomlValue* value = state.ask(path, key);
-  return value == nullptr ? fallback : checked(*value, path_text(path, key), type);
+  return value == nullptr ? std::move(fallback) : checked(*value, path_text(path, key), type);
 }
 
 template <class Type>
@@ -293,7 +293,7 @@ void TomlDocument::set(std::string_view path, std::string_view text, std::string
   TomlPath done;
   for (const std::string& part : parts) {
     if (find_member(*table, part) == nullptr)
-      table->emplace_back(part, TomlValue{TomlMembers{}, origin});
+      table->push_back({part, TomlValue{TomlMembers{}, origin}});
     TomlValue* inner = find_member(*table, part);
     if (inner->members() == nullptr)
       fail_io(origin, "key " + path_text(done, part) + " is not a table", {},
@@ -303,7 +303,7 @@ void TomlDocument::set(std::string_view path, std::string_view text, std::string
   }
   TomlValue* old = find_member(*table, last);
   if (old == nullptr) {
-    table->emplace_back(last, std::move(value));
+    table->push_back({last, std::move(value)});
     return;
   }
   if (old->members() != nullptr && value.members() == nullptr)

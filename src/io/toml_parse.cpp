@@ -102,11 +102,12 @@ class Converter {
       return std::pair(begin.line, begin.column);
     });
     TomlMembers out;
+    out.reserve(sorted.size());
     for (const auto& [key, node] : sorted) {
-      out.emplace_back(std::string(key->str()), convert(*node));
+      out.push_back({std::string(key->str()), convert(*node)});
       // Where the key is, also for a table that continues elsewhere.
       if (is_file_ && key->source().begin.line > 0)
-        out.back().second.origin = at_line(origin_, key->source().begin.line);
+        out.back().value.origin = at_line(origin_, key->source().begin.line);
     }
     return out;
   }
@@ -134,9 +135,8 @@ class Converter {
 }  // namespace
 
 const TomlValue* find_member(const TomlMembers& members, std::string_view key) {
-  const auto found =
-      std::ranges::find(members, key, [](const auto& m) { return std::string_view(m.first); });
-  return found == members.end() ? nullptr : &found->second;
+  const auto found = std::ranges::find(members, key, &TomlMember::key);
+  return found == members.end() ? nullptr : &found->value;
 }
 
 TomlValue* find_member(TomlMembers& members, std::string_view key) {

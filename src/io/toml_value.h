@@ -6,18 +6,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
 namespace heddle::io {
 
 struct TomlValue;
+struct TomlMember;
 struct TomlDate {
   std::string text;
 };
 using TomlArray = std::vector<TomlValue>;
-using TomlMembers = std::vector<std::pair<std::string, TomlValue>>;  // in the order of the file
+using TomlMembers = std::vector<TomlMember>;  // in the order of the file
 
 struct TomlValue {
   std::variant<bool, std::int64_t, double, std::string, TomlDate, TomlArray, TomlMembers> data;
@@ -25,6 +25,11 @@ struct TomlValue {
 
   const TomlMembers* members() const { return std::get_if<TomlMembers>(&data); }
   TomlMembers* members() { return std::get_if<TomlMembers>(&data); }
+};
+
+struct TomlMember {
+  std::string key;
+  TomlValue value;
 };
 
 const TomlValue* find_member(const TomlMembers& members, std::string_view key);
