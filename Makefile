@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run test quick asan tsan clang bench format check-format tidy check install clean
+.PHONY: help setup tools build run test quick asan tsan clang conformance bench format check-format tidy check install clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -52,6 +52,11 @@ tsan: setup ## unit and op tests under the thread sanitizer
 
 clang: tools ## build with the second compiler
 	$(call cmake-build,clang)
+
+# PYTHON must have the package `tokenizers`; it judges, Heddle never needs it.
+PYTHON ?= python3
+conformance: build build/data/kjv.txt ## compare with other systems (PYTHON=... with their packages)
+	@$(PYTHON) tests/conformance/check_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 
 bench: build ## run the benchmarks
 	@shopt -s nullglob; for program in build/release/bench_*; do echo "== $$program"; $$program || exit 1; done

@@ -12,5 +12,7 @@ struct ExitStatus {
 
 void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
+void add_tokenize(CLI::App& app);
+void add_tokenizer(CLI::App& app);
 
 }  // namespace heddle::cli

@@ -13,6 +13,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   heddle::cli::add_bench(app);
   heddle::cli::add_info(app);
+  heddle::cli::add_tokenize(app);
+  heddle::cli::add_tokenizer(app);
   try {
     app.parse(argc, argv);
     return 0;

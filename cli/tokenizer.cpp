@@ -1,0 +1,143 @@
+// heddle tokenizer train: a tokenizer.json from training text.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "command.h"
+#include "heddle/error.h"
+#include "io/gzip.h"
+#include "io/lines.h"
+#include "text/train.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using text::TokenizerSpec;
+using text::TrainingProgress;
+
+struct Options {
+  std::string spec, out;
+  std::vector<std::string> files, specials;
+  bool as_json = false;
+};
+
+// One line that changes on a terminal; otherwise one line for each half of the work.
+class Progress {
+ public:
+  void operator()(const TrainingProgress& progress) {
+    const bool counting = progress.phase == TrainingProgress::Phase::counting;
+    const std::string_view what = counting ? "counting words" : "merging";
+    if (is_terminal_) {
+      std::cerr << "\r\033[K" << what << ": " << progress.done << " of " << progress.total
+                << (counting ? " bytes" : " tokens") << std::flush;
+      shown_ = true;
+    } else if (what != last_) {
+      std::cerr << what << ": " << progress.total << (counting ? " bytes" : " tokens") << "\n";
+    }
+    last_ = what;
+  }
+  ~Progress() {
+    if (shown_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+ private:
+  bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+  std::string_view last_;
+};
+
+text::SpecialTokens special_tokens(const std::vector<std::string>& names) {
+  text::SpecialTokens specials;
+  for (const std::string& name : names) {
+    specials.pad |= name == "pad";
+    specials.begin |= name == "begin";
+    specials.end |= name == "end";
+    specials.unknown |= name == "unknown";
+    specials.mask |= name == "mask";
+  }
+  return specials;
+}
+
+std::vector<std::string> read_texts(const Options& options, const TokenizerSpec& spec) {
+  const bool any_bytes =
+      spec.kind == TokenizerSpec::Kind::byte || spec.kind == TokenizerSpec::Kind::bpe;
+  std::vector<std::string> texts;
+  for (const std::string& file : options.files)
+    texts.push_back(any_bytes ? io::read_maybe_gzip(file, io::kMaxText) : io::read_text(file));
+  return texts;
+}
+
+void report(const Options& options, const text::Tokenizer& tokenizer, std::size_t bytes,
+            double seconds) {
+  if (options.as_json) {
+    const nlohmann::json document = {{"tokenizer", options.out},
+                                     {"kind", tokenizer.kind()},
+                                     {"vocabulary", tokenizer.vocabulary()},
+                                     {"bytes", bytes},
+                                     {"seconds", seconds}};
+    std::cout << document.dump(2) << "\n";
+    return;
+  }
+  std::cout << options.out << ": " << tokenizer.kind() << ", " << tokenizer.vocabulary()
+            << " tokens, from " << bytes << " bytes in " << seconds << " s\n";
+}
+
+void train(const Options& options) {
+  const TokenizerSpec spec = TokenizerSpec::parse(options.spec, "--spec");
+  if (spec.kind == TokenizerSpec::Kind::file)
+    fail(ErrorCode::invalid_argument, "--spec", "a tokenizer.json needs no training",
+         "char, byte, word, word:N or bpe:N", options.spec);
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> texts = read_texts(options, spec);
+  std::size_t bytes = 0;
+  for (const std::string& text : texts) bytes += text.size();
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  {
+    Progress progress;
+    tokenizer = train_tokenizer(spec, views, special_tokens(options.specials), std::ref(progress));
+  }
+  tokenizer->save(options.out);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (spec.kind == TokenizerSpec::Kind::bpe && tokenizer->vocabulary() < spec.vocabulary)
+    std::cerr << "heddle: the text has no more pairs that come twice: " << tokenizer->vocabulary()
+              << " tokens instead of " << spec.vocabulary << "\n";
+  report(options, *tokenizer, bytes, seconds.count());
+}
+
+}  // namespace
+
+void add_tokenizer(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("tokenizer", "make tokenizers");
+  command->require_subcommand(1);
+  CLI::App* training = command->add_subcommand("train", "a tokenizer.json from training text");
+  command->footer("Example: heddle tokenizer train --spec bpe:4096 --out tokenizer.json input.txt");
+  training->footer(command->get_footer());
+  auto options = std::make_shared<Options>();
+  training
+      ->add_option(
+          "--spec", options->spec,
+          "char, byte, word (seen at least twice), word:N (seen N times) or bpe:N (N tokens)")
+      ->required();
+  training->add_option("--out", options->out, "the tokenizer.json to write")->required();
+  training
+      ->add_option("--specials", options->specials,
+                   "special tokens, with commas: pad,begin,end,unknown,mask")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"pad", "begin", "end", "unknown", "mask"}));
+  training->add_option("FILE", options->files, "text, plain or gzip")->required();
+  training->add_flag("--json", options->as_json, "one JSON document on standard output");
+  training->callback([options] { train(*options); });
+}
+
+}  // namespace heddle::cli
