@@ -114,4 +114,23 @@ std::string TextStream::finish() {
   return release(0);
 }
 
+std::string as_utf8(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const std::size_t length = io::utf8_sequence(bytes);
+    text += length > 0 ? bytes.substr(0, length) : kReplacement;
+    bytes.remove_prefix(length > 0 ? length : broken_length(bytes));
+  }
+  return text;
+}
+
+std::string text_of(const text::Tokenizer& tokenizer, std::span<const std::int32_t> tokens,
+                    std::span<const std::int32_t> before) {
+  TextStream stream(tokenizer, {}, before);
+  for (const std::int32_t token : tokens) stream.add(token);
+  stream.finish();
+  return stream.text();
+}
+
 }  // namespace heddle::generate

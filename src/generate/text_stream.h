@@ -45,4 +45,11 @@ class TextStream {
   bool stopped_ = false;
 };
 
+// The text with U+FFFD for what is not UTF-8.
+std::string as_utf8(std::string_view bytes);
+
+// The whole text of tokens, as a TextStream without stop strings shows it.
+std::string text_of(const text::Tokenizer& tokenizer, std::span<const std::int32_t> tokens,
+                    std::span<const std::int32_t> before = {});
+
 }  // namespace heddle::generate

@@ -1,0 +1,196 @@
+// Translation, labels of texts and images, tags: with small models of random weights.
+#include <gtest/gtest.h>
+
+#include "generate/buckets.h"
+#include "generate/predict.h"
+#include "generate/translate.h"
+#include "heddle/error.h"
+#include "text/train.h"
+
+namespace heddle::generate {
+namespace {
+
+using Texts = std::vector<std::string_view>;
+
+constexpr std::string_view kWords = "a b c d e f g h";
+
+std::shared_ptr<const text::Tokenizer> words() {
+  text::TokenizerSpec spec;
+  spec.kind = text::TokenizerSpec::Kind::word;
+  spec.minimum_count = 1;
+  const Texts texts = {kWords};
+  return text::train_tokenizer(spec, texts,
+                               {.pad = true, .begin = true, .end = true, .unknown = true});
+}
+
+struct Task {
+  std::shared_ptr<const data::Codec> codec;
+  std::unique_ptr<model::Model> model;
+};
+
+Task make(model::Kind kind, model::Task task, const auto& change) {
+  data::CodecParts parts;
+  parts.task = task;
+  parts.length = 12;
+  parts.source = words();
+  if (task != model::Task::translate) parts.labels = {"no", "yes", "maybe"};
+  model::ModelConfig c;
+  c.kind = kind;
+  c.task = task;
+  c.layers = 2;
+  c.width = 16;
+  c.attention.heads = 2;
+  change(c, parts);
+  Task result;
+  result.codec = std::make_shared<data::Codec>(std::move(parts));
+  c.sizes = result.codec->sizes();
+  result.model = model::build_model(c, {.seed = 4});
+  return result;
+}
+
+Task translator(bool learned = false) {
+  return make(model::Kind::encoder_decoder, model::Task::translate,
+              [&](model::ModelConfig& c, data::CodecParts&) {
+                if (learned) c.attention.position = nn::LearnedPosition{};
+              });
+}
+
+TEST(Translate, ManyTextsGiveWhatEachGivesAloneInTheirOrder) {
+  const Task task = translator();
+  const Texts texts = {"a b c", "", "d", "h g f e d c b a", " \t", "a a", "b c", "e f g h"};
+  TranslateOptions o;
+  o.beam.beam = o.beam.best = 3;
+  o.batch = 3;
+  std::size_t seen = 0;
+  o.progress = [&](std::size_t done, std::size_t all) {
+    EXPECT_GT(done, seen);
+    EXPECT_EQ(all, texts.size());
+    seen = done;
+  };
+  const auto all = translate(*task.model, *task.codec, texts, o);
+  EXPECT_EQ(seen, 6u);
+  ASSERT_EQ(all.size(), texts.size());
+  o.progress = {};
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    SCOPED_TRACE(i);
+    const auto alone = translate(*task.model, *task.codec, Texts{texts[i]}, o).front();
+    EXPECT_EQ(all[i].text, alone.text);
+    EXPECT_EQ(all[i].n_best, alone.n_best);
+    for (std::size_t j = 0; j < alone.best.size(); ++j)
+      EXPECT_NEAR(all[i].best[j].score, alone.best[j].score, 1e-5);
+    EXPECT_EQ(alone.best.empty(), i == 1 || i == 4);  // nothing in, nothing out
+  }
+}
+
+TEST(Translate, HasAtMostTheTokensThatItsSourceAllows) {
+  const Task task = translator();
+  TranslateOptions o;
+  o.longest_ratio = 1;
+  o.longest_extra = 2;
+  for (const auto& t : translate(*task.model, *task.codec, Texts{"a", "a b c d"}, o)) {
+    const std::size_t end = t.best[0].finished ? 1 : 0;
+    EXPECT_LE(t.best[0].tokens.size() + end, static_cast<std::size_t>(t.source_tokens + 2));
+  }
+}
+
+TEST(Translate, NamesTheLineThatIsTooLong) {
+  const Task task = translator(true);
+  const Texts texts = {"a", "a b c d e f g h a b c d e"};  // 13 and the end; there are 13 positions
+  try {
+    translate(*task.model, *task.codec, texts, {});
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.where(), "translate: line 2");
+    EXPECT_EQ(e.got(), "14");
+  }
+  EXPECT_EQ(translate(*task.model, *task.codec, Texts{"a b c d e f g h a b c d"}, {}).size(), 1u);
+}
+
+TEST(Predict, TextsHaveTheLabelsThatTheModelGivesThem) {
+  const Task task = make(model::Kind::encoder, model::Task::classify,
+                         [](model::ModelConfig&, data::CodecParts&) {});
+  const Texts texts = {"a b c", "", "d", "h g f e d c b a h g f e d c b a"};
+  const auto all = classify_texts(*task.model, *task.codec, texts, {.batch = 2});
+  ASSERT_EQ(all.size(), 4u);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    SCOPED_TRACE(i);
+    const auto alone = classify_texts(*task.model, *task.codec, Texts{texts[i]}).front();
+    EXPECT_EQ(all[i].label, alone.label);
+    EXPECT_NEAR(all[i].probability, alone.probability, 1e-5);
+    EXPECT_EQ(all[i].cut, i == 3);
+    if (i == 1) {
+      EXPECT_EQ(all[i].label, -1);
+      continue;
+    }
+    double sum = 0;
+    for (const double p : all[i].probabilities) {
+      sum += p;
+      EXPECT_LE(p, all[i].probability);
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+  // What is cut is what was said before.
+  const auto beginning =
+      classify_texts(*task.model, *task.codec, Texts{"h g f e d c b a h g f e"}).front();
+  EXPECT_NEAR(beginning.probability, all[3].probability, 1e-5);
+  EXPECT_FALSE(beginning.cut);
+}
+
+TEST(Predict, WordsHaveTags) {
+  const Task task =
+      make(model::Kind::encoder, model::Task::tag, [](model::ModelConfig&, data::CodecParts&) {});
+  const std::vector<Words> sentences = {{"a", "b", "zebra"}, {}, {"d"}, {"a", "b", "zebra", "c"}};
+  const auto all = tag_sentences(*task.model, *task.codec, sentences, {.batch = 2});
+  ASSERT_EQ(all.size(), 4u);
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    ASSERT_EQ(all[i].size(), sentences[i].size());
+    const auto alone =
+        tag_sentences(*task.model, *task.codec, std::vector<Words>{sentences[i]}).front();
+    for (std::size_t j = 0; j < alone.size(); ++j) {
+      EXPECT_EQ(all[i][j].label, alone[j].label);
+      EXPECT_NEAR(all[i][j].probability, alone[j].probability, 1e-5);
+    }
+  }
+}
+
+TEST(Predict, ImagesHaveLabels) {
+  const Task task = make(model::Kind::vit, model::Task::classify,
+                         [](model::ModelConfig& c, data::CodecParts& parts) {
+                           parts.source = nullptr;
+                           parts.image = data::ImageFacts{1, 4, 4, {0.5f}, {0.25f}};
+                           c.patch = 2;
+                         });
+  std::vector<Tensor> images;
+  for (int i = 0; i < 5; ++i) images.push_back(Tensor::full({1, 4, 4}, 50.0 * i, DType::u8));
+  const auto all = classify_images(*task.model, *task.codec, images, {.batch = 2});
+  ASSERT_EQ(all.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const auto alone = classify_images(*task.model, *task.codec, {&images[i], 1}).front();
+    EXPECT_EQ(all[i].label, alone.label);
+    EXPECT_NEAR(all[i].probability, alone.probability, 1e-5);
+  }
+  EXPECT_NE(all[0].probability, all[4].probability);
+}
+
+TEST(Predict, RefusesModelsOfOtherTasks) {
+  const Task task = translator();
+  EXPECT_THROW(classify_texts(*task.model, *task.codec, Texts{"a"}), Error);
+  EXPECT_THROW(tag_sentences(*task.model, *task.codec, std::vector<Words>{{"a"}}), Error);
+  const Task tagger =
+      make(model::Kind::encoder, model::Task::tag, [](model::ModelConfig&, data::CodecParts&) {});
+  EXPECT_THROW(translate(*tagger.model, *tagger.codec, Texts{"a"}, {}), Error);
+  const std::vector<Tensor> images = {Tensor::full({1, 4, 4}, 1, DType::u8)};
+  EXPECT_THROW(classify_images(*tagger.model, *tagger.codec, images), Error);
+}
+
+TEST(Buckets, TakeTheLongestFirstAndLeaveEmptyOnesOut) {
+  const std::vector<std::size_t> lengths = {3, 0, 5, 1, 5, 100, 2};
+  const auto all = buckets(lengths, {.sequences = 3, .tokens = 12});
+  using Places = std::vector<std::size_t>;
+  // 100 alone; two of 5 are 10 of 12; then 3, 2, 1.
+  EXPECT_EQ(all, (std::vector<Places>{{5}, {2, 4}, {0, 6, 3}}));
+  EXPECT_TRUE(buckets({}, {}).empty());
+}
+
+}  // namespace
+}  // namespace heddle::generate
