@@ -38,9 +38,11 @@ std::vector<Variant> variants() {
                                                     {Kind::birnn, Task::tag},
                                                     {Kind::birnn, Task::language},
                                                     {Kind::rnn_seq2seq, Task::translate}};
-  for (const auto& [kind, task] : kinds) {
+  for (const auto& both : kinds) {
+    const Kind kind = both.first;
+    const Task task = both.second;
     const std::string base = std::string(to_string(kind)) + "/" + std::string(to_string(task));
-    const auto add = [&, kind = kind, task = task](const char* name, const auto& change) {
+    const auto add = [&](const char* name, const auto& change) {
       ModelConfig c = small(kind, task);
       change(c);
       out.push_back({base + " " + name, c});
@@ -335,8 +337,10 @@ TEST(RecurrentModels, KeysThatWouldBeIgnoredAreRefusedWithTheReason) {
                                                     {Kind::birnn, Task::tag},
                                                     {Kind::birnn, Task::language},
                                                     {Kind::rnn_seq2seq, Task::translate}};
-  for (const auto& [kind, task] : kinds) {
-    const auto each = [&, kind = kind, task = task](const auto& change, const char* key) {
+  for (const auto& both : kinds) {
+    const Kind kind = both.first;
+    const Task task = both.second;
+    const auto each = [&](const auto& change, const char* key) {
       refused(kind, task, change, key);
     };
     each([](ModelConfig& c) { c.ffn = nn::FfnKind::relu; }, "ffn");

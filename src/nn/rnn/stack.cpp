@@ -32,9 +32,8 @@ ElmanStack::ElmanStack(const ElmanStackConfig& config, const ParamScope& scope) 
 }
 
 std::vector<Tensor> ElmanStack::zero_states(std::int64_t batch, DType dtype, Device device) const {
-  std::vector<Tensor> states;
-  for (std::size_t i = 0; i < layers_.size(); ++i)
-    states.push_back(Tensor::zeros({batch, config_.width}, dtype, device));
+  std::vector<Tensor> states(layers_.size());
+  for (Tensor& h : states) h = Tensor::zeros({batch, config_.width}, dtype, device);
   return states;
 }
 

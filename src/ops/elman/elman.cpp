@@ -68,8 +68,9 @@ Tensor make_order(const Tensor& lengths_given, const Sizes& s, Device device) {
     return order;
   }
   std::copy_n(lengths.data<std::int64_t>(), s.batch, length);
-  std::stable_sort(row, length,
-                   [&](std::int64_t a, std::int64_t b) { return length[a] > length[b]; });
+  std::sort(row, length, [&](std::int64_t a, std::int64_t b) {
+    return length[a] != length[b] ? length[a] > length[b] : a < b;
+  });
   return order;
 }
 
