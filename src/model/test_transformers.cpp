@@ -15,9 +15,11 @@ std::vector<Variant> variants() {
       {Kind::encoder, Task::classify},          {Kind::encoder, Task::masked},
       {Kind::encoder_decoder, Task::translate}, {Kind::vit, Task::classify}};
   std::vector<Variant> out;
-  for (const auto& [kind, task] : kinds) {
+  for (const auto& both : kinds) {
+    const Kind kind = both.first;
+    const Task task = both.second;
     const std::string base = std::string(to_string(kind)) + "/" + std::string(to_string(task));
-    const auto add = [&, kind = kind, task = task](const char* name, const auto& change) {
+    const auto add = [&](const char* name, const auto& change) {
       ModelConfig c = small(kind, task);
       change(c);
       out.push_back({base + " " + name, c});
