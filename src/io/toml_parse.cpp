@@ -1,5 +1,19 @@
 // The one file that compiles toml++.
 
+#include <stdexcept>
+
+namespace heddle::io {
+// toml++ 3.3 asserts what a hostile file can break ("[=]" does): an exception instead of the end of
+// the program in a debug build, and of undefined behaviour (its asserts become assumptions) in an
+// optimised one.
+struct BrokenAssumption : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+[[noreturn]] inline void broken_assumption() { throw BrokenAssumption("toml++"); }
+}  // namespace heddle::io
+
+#undef NDEBUG
+#define TOML_ASSERT(expr) ((expr) ? static_cast<void>(0) : ::heddle::io::broken_assumption())
 // Nested arrays and inline tables; toml++ and the destructors recurse.
 #define TOML_MAX_NESTED_VALUES 32
 #include <toml++/toml.h>
@@ -155,6 +169,8 @@ TomlValue parse_toml(std::string_view text, const std::string& file) {
     const auto& begin = e.source().begin;
     fail_io(at_line(file, begin.line) + ":" + std::to_string(begin.column),
             std::string(e.description().substr(0, 300)));
+  } catch (const BrokenAssumption&) {
+    fail_io(file, "is not TOML: a bracket or a key is misplaced");
   }
 }
 
@@ -168,6 +184,8 @@ std::optional<TomlValue> parse_toml_value(std::string_view text, const std::stri
     if (table.size() != 1 || values == nullptr || values->size() != 1) return std::nullopt;
     return Converter(origin, false).convert(*values->get(0));
   } catch (const toml::parse_error&) {
+    return std::nullopt;
+  } catch (const BrokenAssumption&) {
     return std::nullopt;
   }
 }
