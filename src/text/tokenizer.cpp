@@ -42,10 +42,10 @@ Tokenizer::Tokenizer(std::vector<Piece> pieces, std::vector<AddedToken> added,
     if (token.content == kMaskName) mask_ = token.id;
   }
   for (Group& group : groups_)
-    std::stable_sort(group.tokens.begin(), group.tokens.end(),
-                     [](const AddedToken& a, const AddedToken& b) {
-                       return a.content.size() > b.content.size();
-                     });
+    std::sort(group.tokens.begin(), group.tokens.end(),
+              [](const AddedToken& a, const AddedToken& b) {
+                return a.content.size() > b.content.size();
+              });
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialsInText specials) const {
