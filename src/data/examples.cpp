@@ -39,8 +39,9 @@ ExampleDataset::ExampleDataset(std::shared_ptr<const Codec> codec,
     std::vector<std::int64_t>& sorted = prepared_[i].evaluation;
     sorted.resize(lengths.size());
     std::iota(sorted.begin(), sorted.end(), std::int64_t{0});
-    std::stable_sort(sorted.begin(), sorted.end(), [&](std::int64_t a, std::int64_t b) {
-      return lengths[static_cast<std::size_t>(a)] < lengths[static_cast<std::size_t>(b)];
+    std::sort(sorted.begin(), sorted.end(), [&](std::int64_t a, std::int64_t b) {
+      return std::pair(lengths[static_cast<std::size_t>(a)], a) <
+             std::pair(lengths[static_cast<std::size_t>(b)], b);
     });
   }
 }

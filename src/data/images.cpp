@@ -148,7 +148,8 @@ void translate_labels(const Codec& codec, const std::string& folder, RawImages& 
   for (const std::string& name : raw.classes) {
     const auto id = codec.label_id(name);
     if (!id)
-      fail(ErrorCode::io, folder + "/" + name, "class that the training data did not have",
+      fail(ErrorCode::io, (fs::path(folder) / name).string(),
+           "class that the training data did not have",
            "one of its " + std::to_string(classes) + " classes", io::shown(name));
     ids.push_back(*id);
   }
@@ -227,8 +228,7 @@ std::string describe_images(const Codec& codec) {
   const ImageFacts& facts = *codec.image();
   return "images:     " + std::to_string(facts.width) + " x " + std::to_string(facts.height) +
          ", " + std::to_string(facts.channels) +
-         (facts.channels == 1 ? " channel, " : " channels, ") +
-         std::to_string(codec.labels().size()) + " classes\n";
+         (facts.channels == 1 ? " channel\n" : " channels\n") + describe_labels(codec);
 }
 
 }  // namespace

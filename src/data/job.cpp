@@ -123,13 +123,23 @@ std::string describe(Split split, const SplitFacts& facts, std::int64_t max_leng
   return line + "\n";
 }
 
+std::string describe_labels(const Codec& codec) {
+  constexpr std::size_t kShown = 20;
+  const std::vector<std::string>& labels = codec.labels();
+  if (labels.empty()) return {};
+  std::string text = "labels:     " + grouped(static_cast<std::int64_t>(labels.size())) + ": ";
+  for (std::size_t i = 0; i < std::min(labels.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + labels[i];
+  return text + (labels.size() > kShown ? ", …\n" : "\n");
+}
+
 std::string describe_tokenizers(const Codec& codec) {
   const auto one = [](const text::Tokenizer& tokenizer) {
     return std::string(tokenizer.kind()) + ", " + grouped(tokenizer.vocabulary()) + " tokens";
   };
-  const std::string source = "tokenizer:  " + one(codec.source());
-  if (&codec.target() == &codec.source()) return source + "\n";
-  return source + "; of the target: " + one(codec.target()) + "\n";
+  std::string text = "tokenizer:  " + one(codec.source());
+  if (&codec.target() != &codec.source()) text += "; of the target: " + one(codec.target());
+  return text + "\n" + describe_labels(codec);
 }
 
 }  // namespace heddle::data

@@ -80,7 +80,8 @@ struct SplitFacts {
 // Throws Error when nothing is left of a split.
 void check_not_empty(const Job& job, Split split, const SplitFacts& facts);
 std::string describe(Split split, const SplitFacts& facts, std::int64_t max_length);
-std::string describe_tokenizers(const Codec& codec);
+std::string describe_tokenizers(const Codec& codec);  // and labels
+std::string describe_labels(const Codec& codec);
 std::string grouped(std::int64_t number);  // "1,115,394"
 std::int64_t count_of(std::span<const std::int32_t> ids, std::optional<std::int32_t> id);
 

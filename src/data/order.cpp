@@ -1,6 +1,7 @@
 #include "data/order.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "data/draw.h"
 
@@ -18,12 +19,20 @@ void sort_pools(std::vector<std::int64_t>& examples, std::span<const std::uint64
   // A quarter of the data at most, or small data would be cut into the same batches every epoch.
   const std::int64_t pool =
       batch * std::clamp(batches_of(count, batch) / 4, std::int64_t{1}, kPoolBatches);
+  // Equally long ones stay in their random order: the place is part of the key.
+  using Key = std::pair<std::uint64_t, std::size_t>;
+  std::vector<Key> keys;
+  std::vector<std::int64_t> sorted;
   for (std::int64_t begin = 0; begin < count; begin += pool) {
-    const std::int64_t end = std::min(begin + pool, count);
-    std::stable_sort(
-        examples.begin() + begin, examples.begin() + end, [&](std::int64_t a, std::int64_t b) {
-          return lengths[static_cast<std::size_t>(a)] < lengths[static_cast<std::size_t>(b)];
-        });
+    const auto first = static_cast<std::size_t>(begin);
+    const auto last = static_cast<std::size_t>(std::min(begin + pool, count));
+    keys.clear();
+    sorted.clear();
+    for (std::size_t i = first; i < last; ++i)
+      keys.emplace_back(lengths[static_cast<std::size_t>(examples[i])], i);
+    std::sort(keys.begin(), keys.end());
+    for (const Key& key : keys) sorted.push_back(examples[key.second]);
+    std::copy(sorted.begin(), sorted.end(), examples.begin() + begin);
   }
 }
 

@@ -272,7 +272,7 @@ const std::vector<Bad>& bad_images() {
   using F = const SampleData&;
   static const std::string pixels = idx({2, 2, 2}, "abcdefgh");
   static const std::vector<Bad> kBad = {
-      {"as many labels as images",
+      {"more labels than images",
        [](F f) { return images(f, pixels, idx({3}, "\1\1\1")); },
        {"bad-labels.idx", "2, one for each image", "3"}},
       {"images that are cut short",

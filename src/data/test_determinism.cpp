@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t kSteps = 30;  // more than two epochs of all samples
 
 std::vector<std::string> batches_in_order(const Dataset& data) {
-  std::vector<std::string> all;
+  std::vector<std::string> all(static_cast<std::size_t>(kSteps));
   for (std::int64_t step = 0; step < kSteps; ++step)
-    all.push_back(bytes_of(data.training_batch(step, 7, 42)));
+    all[static_cast<std::size_t>(step)] = bytes_of(data.training_batch(step, 7, 42));
   return all;
 }
 
@@ -26,7 +26,9 @@ TEST(DataDeterminism, TheOrderOfCallsDoesNotMatter) {
     const auto data = sample.open();
     const std::vector<std::string> expected = batches_in_order(*data);
     for (std::int64_t step = kSteps - 1; step >= 0; --step) {
-      data->training_batch(step % 5, 3, 1);  // something else in between
+      // Something else in between: another seed, another batch size.
+      data->training_batch(step, 7, 1);
+      data->training_batch(step / 3, 3, 42);
       EXPECT_EQ(bytes_of(data->training_batch(step, 7, 42)),
                 expected[static_cast<std::size_t>(step)])
           << "step " << step;
@@ -60,6 +62,7 @@ TEST(DataDeterminism, BatchesMayBeMadeOnManyThreads) {
     const std::vector<std::string> expected = batches_in_order(*data);
     std::vector<std::string> got(static_cast<std::size_t>(kSteps));
     std::vector<std::thread> workers;
+    workers.reserve(3);
     for (std::int64_t worker = 0; worker < 3; ++worker)
       workers.emplace_back([&, worker] {
         for (std::int64_t step = worker; step < kSteps; step += 3)

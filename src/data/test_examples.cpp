@@ -148,8 +148,11 @@ TEST(DataTags, RareWordsAreKnownByTheirShapes) {
   Sample sample = files.tag();
   sample.config.training.tags = files.file("x.tsv", text);
   sample.config.validation_share = 0;
-  const auto data = sample.open();
-  const Codec& codec = data->codec();
+  sample.config.min_count = 2;
+  const io::TempDir run;
+  sample.open()->codec().save(run.path());
+  const auto loaded = Codec::load(run.path());  // shapes come back too
+  const Codec& codec = *loaded;
   const auto token = [&](std::string_view word) {
     const std::vector<std::string_view> words = {word};
     return codec.source().token(codec.encode_words(words).tokens.at(0));

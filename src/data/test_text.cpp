@@ -227,6 +227,36 @@ TEST(DataMasked, MasksOfAnEvaluationAreAlwaysTheSame) {
   EXPECT_GT(small.size(), 60u);
 }
 
+TEST(DataMasked, RowsOfABatchAreMaskedEachForItself) {
+  const SampleData files;
+  Sample sample = files.masked();
+  sample.config.mask_share = 0.5;
+  const auto data = sample.open();
+  const model::Batch batch = data->training_batch(0, 8, 1);
+  std::set<std::vector<bool>> patterns;
+  for (std::int64_t row = 0; row < 8; ++row) {
+    std::vector<bool> pattern;
+    for (const std::int32_t target : row_of(batch.targets, row, 12))
+      pattern.push_back(target == model::kIgnore);
+    patterns.insert(pattern);
+  }
+  EXPECT_GT(patterns.size(), 6u);
+}
+
+TEST(DataMasked, SpecialTokensAreLeftAlone) {
+  const SampleData files;
+  const auto data = files.masked().open();
+  const text::Tokenizer& tokenizer = data->codec().source();
+  const Masking masking(tokenizer, data->codec().mask(), 0.999999);
+  std::vector<std::int32_t> tokens(1000, *tokenizer.unknown()), targets(1000);
+  EXPECT_EQ(masking.apply(tokens, targets, {1, 2, 3}, 0), 0);
+  EXPECT_EQ(tokens, std::vector<std::int32_t>(1000, *tokenizer.unknown()));
+  tokens.assign(1000, 0);
+  EXPECT_GT(masking.apply(tokens, targets, {1, 2, 3}, 0), 990);
+  for (const std::int32_t token : tokens)
+    EXPECT_TRUE(token == data->codec().mask() || !tokenizer.is_special(token));
+}
+
 TEST(DataMasked, ABatchAlwaysHasATarget) {
   const SampleData files;
   Sample sample = files.masked();

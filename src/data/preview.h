@@ -1,0 +1,22 @@
+// What a model will see, for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace heddle::data {
+
+// One training example: what is read and what is wanted, token by token ("␣" is a space, "·" a
+// token that counts for nothing), or an image drawn with characters and its label.
+struct Preview {
+  std::string read;
+  std::string wanted;
+};
+
+// The first `count` examples of the run with this seed.
+std::vector<Preview> preview(const Dataset& data, std::int64_t count, std::uint64_t seed);
+
+}  // namespace heddle::data
