@@ -52,6 +52,13 @@ HWY_INLINE void drop(const Pass<S>& pass, std::int64_t at, const std::uint32_t* 
       });
 }
 
+// Asks for the cache lines of n elements.
+template <class S>
+HWY_INLINE void prefetch_range(const S* p, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += 64 / static_cast<std::int64_t>(sizeof(S)))
+    hwy::Prefetch(p + i);
+}
+
 inline void forward(const DropoutArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
@@ -66,6 +73,8 @@ inline void forward(const DropoutArgs& a) noexcept {
                            drop<true>(pass, at, words, n);
                          else
                            drop<false>(pass, at, words, n);
+                         // On its way from memory while the next words are computed.
+                         if (at + 2 * n <= a.count) prefetch_range(pass.x + at + n, n);
                        });
       if (past) hwy::FlushStream();
     });

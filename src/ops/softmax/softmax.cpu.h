@@ -1,6 +1,6 @@
 // Rows of softmax and log_softmax: the maximum, the sum, the result, each in a pass over a row that
 // stays in the nearest caches.
-#include "backend/cpu/activations.h"
+#include "backend/cpu/narrow_math.h"
 #include "ops/softmax/softmax.kernels.h"
 #include "ops/support/rows.cpu.h"
 
@@ -41,8 +41,9 @@ HWY_INLINE void fill_masked(const S* x, S* y, std::int64_t n, Compute<S> value) 
   });
 }
 
-// Σ exp(x - max); the terms go to `kept` unless it is null, in the order of the pairs of S.
-template <class S>
+// Σ exp(x - max); the terms go to `kept` unless it is null, in the order of the pairs of S. T
+// is what the results are rounded to.
+template <class T, class S>
 HWY_INLINE Compute<S> exp_sum(const S* x, std::int64_t n, Compute<S> max, Compute<S>* kept) {
   const Tag<S> d;
   const auto top = hn::Set(d, max);
@@ -50,7 +51,7 @@ HWY_INLINE Compute<S> exp_sum(const S* x, std::int64_t n, Compute<S> max, Comput
     Vec<Tag<S>> v[2];
     io.load(d, x + i, v);
     for (int k = 0; k < io.kVectors; ++k) {
-      v[k] = io.keep(d, exp_nonpositive(d, hn::Sub(v[k], top)), hn::Zero(d));
+      v[k] = io.keep(d, exp_nonpositive_for<T>(d, hn::Sub(v[k], top)), hn::Zero(d));
       acc[k][0] = hn::Add(acc[k][0], v[k]);
     }
     if (kept != nullptr) io.store(d, v, kept + i);
@@ -64,7 +65,7 @@ HWY_INLINE void softmax_row(const S* x, S* y, std::int64_t n, Compute<S> max, bo
   const Tag<S> d;
   HWY_ALIGN C buffer[kRowBuffer];
   C* kept = n <= kRowBuffer ? buffer : nullptr;
-  const auto share = hn::Set(d, C{1} / exp_sum(x, n, max, kept));
+  const auto share = hn::Set(d, C{1} / exp_sum<S>(x, n, max, kept));
   const auto top = hn::Set(d, max);
   each_pair(d, n, [&](std::int64_t i, auto io) {
     Vec<Tag<S>> v[2];
@@ -72,20 +73,21 @@ HWY_INLINE void softmax_row(const S* x, S* y, std::int64_t n, Compute<S> max, bo
       io.load(d, kept + i, v);
     } else {
       io.load(d, x + i, v);
-      for (int k = 0; k < io.kVectors; ++k) v[k] = exp_nonpositive(d, hn::Sub(v[k], top));
+      for (int k = 0; k < io.kVectors; ++k) v[k] = exp_nonpositive_for<S>(d, hn::Sub(v[k], top));
     }
     for (int k = 0; k < io.kVectors; ++k) v[k] = hn::Mul(v[k], share);
     io.store(d, v, y + i, past);
   });
 }
 
-// x - max - log Σ: subtracted in this order, because max + log Σ would lose digits of log Σ.
+// x - max - log Σ: subtracted in this order, because max + log Σ would lose digits of log Σ. Next
+// to 0, where a class is nearly sure, an error of Σ is all of the result: it is computed in full.
 template <class S>
 HWY_INLINE void log_softmax_row(const S* x, S* y, std::int64_t n, Compute<S> max, bool past) {
   using C = Compute<S>;
   const Tag<S> d;
   const auto top = hn::Set(d, max);
-  const auto rest = log(d, hn::Set(d, exp_sum(x, n, max, static_cast<C*>(nullptr))));
+  const auto rest = log(d, hn::Set(d, exp_sum<C>(x, n, max, static_cast<C*>(nullptr))));
   each_pair(d, n, [&](std::int64_t i, auto io) {
     Vec<Tag<S>> v[2];
     io.load(d, x + i, v);

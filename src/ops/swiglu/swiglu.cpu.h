@@ -1,5 +1,5 @@
 // y = silu(gate)·up on rows, and its gradients, recomputed from the inputs.
-#include "backend/cpu/activations.h"
+#include "backend/cpu/narrow_math.h"
 #include "ops/support/rows.cpu.h"
 #include "ops/swiglu/swiglu.kernels.h"
 
@@ -42,7 +42,7 @@ inline void forward(const SwigluArgs& a) noexcept {
         Vec<Tag<S>> g[2], u[2];
         io.load(d, gate + i, g);
         io.load(d, up + i, u);
-        for (int k = 0; k < io.kVectors; ++k) g[k] = hn::Mul(silu(d, g[k]), u[k]);
+        for (int k = 0; k < io.kVectors; ++k) g[k] = hn::Mul(silu_for<S>(d, g[k]), u[k]);
         io.store(d, g, y + i, past);
       });
     });
@@ -70,7 +70,7 @@ inline void backward(const SwigluBackwardArgs& a) noexcept {
         io.load(d, up + i, u);
         io.load(d, dy + i, w);
         for (int k = 0; k < io.kVectors; ++k) {
-          const auto sig = sigmoid(d, g[k]);
+          const auto sig = sigmoid_for<S>(d, g[k]);
           const auto weighted = hn::Mul(w[k], sig);
           const auto slope = hn::MulAdd(g[k], hn::Sub(one, sig), one);
           u[k] = hn::Mul(hn::Mul(weighted, slope), u[k]);

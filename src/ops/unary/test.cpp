@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <vector>
 
 #include "harness/harness.h"
 #include "harness/values.h"
@@ -125,6 +127,42 @@ struct IsaRestored {
   cpu::Isa before = cpu::current_isa();
   ~IsaRestored() { cpu::set_isa(before); }
 };
+
+// Every finite bf16 there is: the functions that are cheaper for bf16 are hardly less exact than
+// the rounding of their results, half a unit in the last place.
+TEST(unary_kernels, every_bf16) {
+  struct Function {
+    Tensor (*op)(const Tensor&);
+    double (*f)(double);
+  };
+  const Function functions[] = {
+      {ops::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {ops::silu, [](double x) { return x / (1 + std::exp(-x)); }},
+      {ops::gelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
+      {ops::gelu_tanh, [](double x) {
+         const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+         return x / (1 + std::exp(-2 * u));
+       }}};
+  std::vector<double> all;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits)
+    if ((bits & 0x7f80u) != 0x7f80u) all.push_back(std::bit_cast<float>(bits << 16));
+  const Tensor x = make_tensor({static_cast<std::int64_t>(all.size())}, DType::bf16, all);
+  const IsaRestored restore;
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    cpu::set_isa(isa);
+    for (const Function& function : functions) {
+      const auto y = to_doubles(function.op(x));
+      int wrong = 0;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const double want = function.f(all[i]);
+        // A factor below 2^-126 may count as zero before x multiplies it.
+        const bool right = std::abs(y[i] - want) <= 1.1 * 0x1p-8 * std::abs(want) + 0x1p-122;
+        EXPECT_TRUE(right || ++wrong > 3) << all[i] << " gives " << y[i] << " for " << want;
+      }
+      EXPECT_EQ(wrong, 0) << cpu::to_string(isa) << ", function " << (&function - functions);
+    }
+  }
+}
 
 // What the fast exponential must not lose.
 TEST(unary_kernels, far_out) {

@@ -1,12 +1,13 @@
 // y = f(x) and dx = dy · f'(x), element by element.
-#include "backend/cpu/activations.h"
+#include "backend/cpu/narrow_math.h"
+#include "ops/support/rows.cpu.h"
 #include "ops/unary/unary.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace unary_detail {
 
-// Calls use(f) with the vector function of the kind.
-template <class Use>
+// Calls use(f) with the vector function of the kind, for results of type S.
+template <class S, class Use>
 void with_function(Unary kind, double p, Use use) {
   switch (kind) {
     case Unary::neg: return use([](auto, auto x) { return hn::Neg(x); });
@@ -19,11 +20,11 @@ void with_function(Unary kind, double p, Use use) {
     case Unary::scale: return use([p](auto d, auto x) { return hn::Mul(x, constant(d, p)); });
     case Unary::shift: return use([p](auto d, auto x) { return hn::Add(x, constant(d, p)); });
     case Unary::relu: return use([](auto d, auto x) { return relu(d, x); });
-    case Unary::gelu: return use([](auto d, auto x) { return gelu(d, x); });
-    case Unary::gelu_tanh: return use([](auto d, auto x) { return gelu_tanh(d, x); });
-    case Unary::silu: return use([](auto d, auto x) { return silu(d, x); });
+    case Unary::gelu: return use([](auto d, auto x) { return gelu_for<S>(d, x); });
+    case Unary::gelu_tanh: return use([](auto d, auto x) { return gelu_tanh_for<S>(d, x); });
+    case Unary::silu: return use([](auto d, auto x) { return silu_for<S>(d, x); });
     case Unary::tanh: return use([](auto d, auto x) { return tanh(d, x); });
-    case Unary::sigmoid: return use([](auto d, auto x) { return sigmoid(d, x); });
+    case Unary::sigmoid: return use([](auto d, auto x) { return sigmoid_for<S>(d, x); });
     case Unary::softcap:
       return use([p](auto d, auto x) {
         return hn::Mul(constant(d, p), tanh(d, hn::Mul(x, constant(d, 1 / p))));
@@ -69,15 +70,19 @@ void with_derivative(Unary kind, double p, Use use) {
 inline void forward(const UnaryArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
-    with_function(a.kind, a.parameter, [&](auto f) {
-      const auto* x = static_cast<const S*>(a.x);
-      auto* y = static_cast<S*>(a.y);
-      const bool past = a.stream && on_cache_line(y);
+    with_function<S>(a.kind, a.parameter, [&](auto f) {
+      const Tag<S> d;
+      const bool past = a.stream && on_cache_line(a.y);
       parallel_ranges(a.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-        if (past)
-          stream_map(x + begin, y + begin, end - begin, f);
-        else
-          map(x + begin, y + begin, end - begin, f);
+        const S* x = static_cast<const S*>(a.x) + begin;
+        S* y = static_cast<S*>(a.y) + begin;
+        each_pair(d, end - begin, [&](std::int64_t i, auto io) {
+          Vec<Tag<S>> v[2];
+          io.load(d, x + i, v);
+          for (int k = 0; k < io.kVectors; ++k) v[k] = f(d, v[k]);
+          io.store(d, v, y + i, past);
+        });
+        finish_streams(past);
       });
     });
   });
