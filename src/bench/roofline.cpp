@@ -36,17 +36,6 @@ bool available(Isa isa) {
   return std::find(all.begin(), all.end(), isa) != all.end();
 }
 
-// The probe that a product of this type on the instruction set in use is held against: the fastest
-// way this level has to multiply.
-std::optional<ProbeKind> ceiling(DType dtype) {
-  const Isa isa = cpu::current_isa();
-  if (dtype == DType::bf16 && isa >= Isa::amx) return ProbeKind::amx_bf16;
-  if (dtype == DType::bf16 && isa >= Isa::avx512_bf16) return ProbeKind::avx512_bf16;
-  if (isa >= Isa::avx512) return ProbeKind::avx512_f32;
-  if (isa >= Isa::avx2) return ProbeKind::avx2_f32;
-  return std::nullopt;
-}
-
 Tensor random_matrix(std::int64_t rows, std::int64_t cols, DType dtype, std::uint32_t stream) {
   Tensor t = Tensor::empty({rows, cols}, dtype);
   void* data = t.mutable_raw();
@@ -134,7 +123,7 @@ void measure(GemmFigure& f, const RooflineOptions& options) {
   product.run();
   const auto once = [&] { product.run(); };
   const int repeats = repeats_for(options.seconds, seconds_of(2, once));
-  const auto probe = ceiling(f.dtype);
+  const auto probe = cpu::fastest_probe(f.dtype);
   const double probe_seconds = 0.02;
   if (options.rival != nullptr) options.rival->seconds(request(f, 2));
   std::vector<double> rates, shares, peaks, torch_rates, ratios;

@@ -89,6 +89,15 @@ double section(const Instructions& probe, const void* operands, std::int64_t rou
 
 }  // namespace
 
+std::optional<ProbeKind> fastest_probe(DType dtype) {
+  const Isa isa = current_isa();
+  if (dtype == DType::bf16 && isa >= Isa::amx) return ProbeKind::amx_bf16;
+  if (dtype == DType::bf16 && isa >= Isa::avx512_bf16) return ProbeKind::avx512_bf16;
+  if (isa >= Isa::avx512) return ProbeKind::avx512_f32;
+  if (isa >= Isa::avx2) return ProbeKind::avx2_f32;
+  return std::nullopt;
+}
+
 double peak_flops(ProbeKind kind, double seconds) {
   if (kind == ProbeKind::amx_bf16) {
     require(Isa::amx);

@@ -5,10 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "heddle/dtype.h"
 
 namespace heddle::cpu {
 
 enum class ProbeKind : std::uint8_t { amx_bf16, avx512_bf16, avx512_f32, avx2_f32 };
+
+// The probe that products of this type on the instruction set in use are held against: the fastest
+// way this level has to multiply. None for generic.
+std::optional<ProbeKind> fastest_probe(DType dtype);
 
 // Floating-point operations per second of all threads together: multiply-adds between registers, on
 // nonzero operands loaded from memory. Median over sections of about a millisecond, for `seconds`
