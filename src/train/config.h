@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "heddle/dtype.h"
 
@@ -61,9 +63,14 @@ struct TrainConfig {
 // configuration calls it.
 void validate(const TrainConfig& config);
 
-// The table [train], whole: unknown keys, values out of range and keys that the chosen optimizer or
-// schedule has no use for are refused by name. Defaults that depend on other keys (a warm-up of a
-// tenth of the steps up to 100, decay by optimizer) are filled in.
-TrainConfig parse_train(io::TomlTable& table);
+// The table [train]: values out of range and keys that the chosen optimizer or schedule would have
+// to ignore are refused by name; unknown keys are left to the document's finish(). Defaults that
+// depend on other keys are filled in: a warm-up of a tenth of the steps up to 100, decay and rate
+// by optimizer.
+TrainConfig parse_train(const io::TomlTable& table);
+
+// All keys in force and their values as TOML, defaults included. parse_train() of them gives an
+// equal configuration.
+std::vector<std::pair<std::string, std::string>> toml_keys(const TrainConfig& config);
 
 }  // namespace heddle::train

@@ -20,17 +20,17 @@ struct Recipe {
   data::DataConfig data;
   TrainConfig train;
 
-  // Every key that is in force and was said in the file or by an override, as "train.steps" ->
-  // "500", with the paths of files made absolute. Two recipes with the same keys are the same.
-  std::map<std::string, std::string> keys;
+  // The whole as TOML: overrides included, the keys of [train] complete, paths of files that exist
+  // made absolute. load_recipe() of it gives the same text again.
+  std::string toml;
 };
 
 // `overrides` are "key=value" as of --set: "train.steps=500", "model.norm=rms". Values are TOML;
 // what is not (a bare word) is taken as a string.
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {});
 
-// The recipe as TOML, overrides included: load_recipe() of it gives the same keys.
-std::string to_toml(const Recipe& recipe);
+// The keys of a recipe: "train.steps" -> "500".
+std::map<std::string, std::string> keys_of(const Recipe& recipe);
 
 struct Difference {
   std::string key;

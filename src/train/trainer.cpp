@@ -28,8 +28,15 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// How often the validation split is looked at; a wish that the data cannot fulfil is refused.
-std::int64_t eval_every(const TrainConfig& config, const data::Dataset& data) {
+// Without the sign that a NaN may have.
+std::string text_of(double bad) {
+  if (std::isnan(bad)) return "nan";
+  return bad > 0 ? "inf" : "-inf";
+}
+
+}  // namespace
+
+std::int64_t evaluation_rhythm(const TrainConfig& config, const data::Dataset& data) {
   const bool asked_for = config.eval_every.value_or(0) > 0 || config.patience.has_value();
   if (data.has_validation()) return config.eval_every.value_or(kEvalEvery);
   if (asked_for)
@@ -39,8 +46,6 @@ std::int64_t eval_every(const TrainConfig& config, const data::Dataset& data) {
   return 0;
 }
 
-}  // namespace
-
 Trainer::Trainer(model::Model& model, const data::Dataset& data, const TrainConfig& config,
                  RunDirectory* directory, Hooks hooks)
     : model_(model),
@@ -49,7 +54,7 @@ Trainer::Trainer(model::Model& model, const data::Dataset& data, const TrainConf
       directory_(directory),
       hooks_(std::move(hooks)),
       optimizer_(config, model.parameters()),
-      eval_every_(eval_every(config, data)) {
+      eval_every_(evaluation_rhythm(config, data)) {
   validate(config);
 }
 
@@ -95,9 +100,9 @@ StepReport Trainer::take_step() {
   const std::int64_t step = state_.step + 1;
   const model::Batch batch = data_.training_batch(step - 1, config_.batch, config_.seed);
   const StepSums sums = add_gradients(model_, batch, config_, step);
-  if (!std::isfinite(sums.loss)) refuse_step(batch, "loss " + std::to_string(sums.loss));
+  if (!std::isfinite(sums.loss)) refuse_step(batch, "loss " + text_of(sums.loss));
   const double norm = optimizer_.gradient_norm();
-  if (!std::isfinite(norm)) refuse_step(batch, "gradient of length " + std::to_string(norm));
+  if (!std::isfinite(norm)) refuse_step(batch, "gradient of length " + text_of(norm));
   const double rate = learning_rate_at(config_, step);
   optimizer_.step(step, rate, norm);
 
@@ -153,7 +158,6 @@ void Trainer::write_log(const StepReport& report) {
   line["tokens_per_s"] = static_cast<double>(interval_tokens_) / interval_seconds_;
   line["grad_norm"] = report.grad_norm;
   line["live_bytes"] = report.live_bytes;
-  line["peak_bytes"] = report.peak_bytes;
   append(line.dump());
   state_.loss_sum = state_.loss_weight = 0;
   interval_tokens_ = 0;

@@ -64,6 +64,10 @@ struct Outcome {
   std::int64_t peak_bytes = 0;                     // of all steps and evaluations of this sitting
 };
 
+// Steps between evaluations; 0: none. Error when the configuration asks for some and the data has
+// no validation split.
+std::int64_t evaluation_rhythm(const TrainConfig& config, const data::Dataset& data);
+
 class Trainer {
  public:
   // All of them must outlive it. Without a directory nothing is written and nothing can be resumed.

@@ -1,0 +1,76 @@
+#include "train/job.h"
+
+#include <utility>
+
+#include "heddle/error.h"
+#include "io/file.h"
+#include "train/fine_tune.h"
+
+namespace heddle::train {
+
+// Everything that can be refused is looked at before there is a directory: a second try need not
+// clean up after the first.
+Job Job::begin(Recipe recipe, const std::string& directory) {
+  const auto refuse_taken = [&] {
+    fail(ErrorCode::invalid_argument, directory, "is there already",
+         "a new directory (--out), or --resume to go on with the run in it");
+  };
+  if (is_taken(directory)) refuse_taken();
+  Job job(std::move(recipe));
+  job.open_data(nullptr);
+  job.build();
+  job.adopt();
+  job.directory_ = std::make_unique<RunDirectory>(directory);
+  if (is_run(directory)) refuse_taken();  // by another process, meanwhile
+  job.settle();
+  return job;
+}
+
+Job Job::resume(Recipe recipe, const std::string& directory) {
+  if (!io::directory_exists(directory))
+    fail(ErrorCode::invalid_argument, directory, "is not there", "the directory of a run");
+  Job job(std::move(recipe));
+  job.directory_ = std::make_unique<RunDirectory>(directory);
+  // Without a recipe it was killed before it was a run.
+  const bool is_old = is_run(directory);
+  if (is_old) check_resumable(load_recipe(job.paths().recipe()), job.recipe_);
+  job.open_data(is_old ? data::Codec::load(directory) : nullptr);
+  job.build();
+  if (!job.directory_->newest_checkpoint()) job.adopt();
+  job.settle();
+  return job;
+}
+
+void Job::open_data(std::shared_ptr<const data::Codec> codec) {
+  data::OpenOptions options;
+  options.test = codec == nullptr;  // a new codec is made of all there is
+  options.codec = std::move(codec);
+  data_ = data::open_dataset(recipe_.data, recipe_.model.kind, recipe_.model.task, options);
+  recipe_.model.sizes = data_->codec().sizes();
+  evaluation_rhythm(recipe_.train, *data_);
+}
+
+void Job::build() {
+  model::BuildOptions options;
+  options.seed = recipe_.train.seed;
+  model_ = model::build_model(recipe_.model, options);
+}
+
+void Job::adopt() {
+  if (recipe_.train.from.empty()) return;
+  adopted_ = adopt_run(recipe_.train.from, {recipe_, data_->codec()}, model_->parameters());
+}
+
+// The recipe comes last: with it, it is a run.
+void Job::settle() {
+  if (!is_run(paths().directory)) data_->codec().save(paths().directory);
+  io::write_file_atomic(paths().recipe(), recipe_.toml);
+}
+
+Outcome Job::run(Hooks hooks) {
+  Trainer trainer(*model_, *data_, recipe_.train, directory_.get(), std::move(hooks));
+  trainer.resume();
+  return trainer.run();
+}
+
+}  // namespace heddle::train

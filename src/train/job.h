@@ -1,0 +1,55 @@
+// One `heddle train`: from a recipe to a run's directory.
+//
+//   Job job = Job::begin(recipe, "runs/small");     or Job::resume(...)
+//   Outcome outcome = job.run(hooks);
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/dataset.h"
+#include "model/model.h"
+#include "train/recipe.h"
+#include "train/run_directory.h"
+#include "train/trainer.h"
+
+namespace heddle::train {
+
+class Job {
+ public:
+  // A new run. Error when something is at `directory` already.
+  static Job begin(Recipe recipe, const std::string& directory);
+
+  // Goes on with a run, at its newest checkpoint or, if it was killed before the first one, from
+  // the beginning. The recipe must be the run's (check_resumable()).
+  static Job resume(Recipe recipe, const std::string& directory);
+
+  Job(Job&&) = default;
+
+  Outcome run(Hooks hooks);
+
+  const Recipe& recipe() const { return recipe_; }
+  const model::Model& model() const { return *model_; }
+  const data::Dataset& data() const { return *data_; }
+  const RunPaths& paths() const { return directory_->paths(); }
+  // What differs from the run it was fine-tuned from, one sentence each.
+  const std::vector<std::string>& adopted() const { return adopted_; }
+
+ private:
+  explicit Job(Recipe recipe) : recipe_(std::move(recipe)) {}
+
+  void open_data(std::shared_ptr<const data::Codec> codec);
+  void build();
+  void adopt();
+  void settle();
+
+  Recipe recipe_;
+  std::unique_ptr<RunDirectory> directory_;
+  std::unique_ptr<data::Dataset> data_;
+  std::unique_ptr<model::Model> model_;
+  std::vector<std::string> adopted_;
+};
+
+}  // namespace heddle::train

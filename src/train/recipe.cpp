@@ -1,0 +1,130 @@
+#include "train/recipe.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "heddle/error.h"
+#include "io/toml.h"
+#include "model/parse.h"
+
+namespace heddle::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+std::vector<std::string> paths_of(const data::DataConfig& config) {
+  std::vector<std::string> paths;
+  for (const data::Files* files : {&config.training, &config.validation, &config.test}) {
+    paths.insert(paths.end(), files->text.begin(), files->text.end());
+    for (const std::string* path :
+         {&files->source, &files->target, &files->pairs, &files->tags, &files->labelled,
+          &files->images, &files->labels, &files->image_folder})
+      paths.push_back(*path);
+  }
+  for (const std::string* tokenizer : {&config.tokenizer, &config.target_tokenizer})
+    if (tokenizer->ends_with(".json")) paths.push_back(*tokenizer);
+  return paths;
+}
+
+// As data::resolve_path(), but what is not there stays as it is: a model is used in places where
+// its training data is not.
+std::string absolute(const std::string& path, const std::string& directory) {
+  std::error_code error;
+  for (const fs::path& candidate : {fs::path(path), fs::path(directory) / path})
+    if (!path.empty() && fs::exists(candidate, error))
+      return fs::absolute(candidate, error).lexically_normal().string();
+  return path;
+}
+
+// A recipe says the same wherever it is read from.
+void make_paths_absolute(io::TomlDocument& document, const Recipe& recipe) {
+  const std::vector<std::string> paths = paths_of(recipe.data);
+  const std::string& directory = recipe.data.directory;
+  for (const auto& [key, value] : keys_of(recipe)) {
+    if (!key.starts_with("data.")) continue;
+    // Values are as keys_of() shows them: one string, or an array of them.
+    const auto parsed = nlohmann::json::parse(value, nullptr, false);
+    const auto is_path = [&](const nlohmann::json& j) {
+      return j.is_string() && std::ranges::find(paths, j.get<std::string>()) != paths.end();
+    };
+    if (is_path(parsed)) document.set(key, quoted(absolute(parsed.get<std::string>(), directory)));
+    if (!parsed.is_array() || parsed.empty() || !std::ranges::all_of(parsed, is_path)) continue;
+    nlohmann::json all = nlohmann::json::array();
+    for (const auto& path : parsed) all.push_back(absolute(path.get<std::string>(), directory));
+    document.set(key, all.dump());
+  }
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides) {
+  io::TomlDocument document = io::TomlDocument::read(path);
+  for (const std::string& assignment : overrides) document.apply(assignment);
+  Recipe recipe;
+  const std::string directory = fs::path(path).parent_path().string();
+  recipe.model = model::parse_model(document.root().table("model"));
+  recipe.data =
+      data::parse_data(document.root().table("data"), directory.empty() ? "." : directory);
+  recipe.train = parse_train(document.root().table("train"));
+  document.finish();
+  data::validate(recipe.data, recipe.model.kind, recipe.model.task);
+
+  if (!recipe.train.from.empty()) recipe.train.from = absolute(recipe.train.from, directory);
+  for (const auto& [key, value] : toml_keys(recipe.train)) document.set("train." + key, value);
+  recipe.toml = document.text();
+  make_paths_absolute(document, recipe);
+  recipe.toml = document.text();
+  return recipe;
+}
+
+// The text has one line for each key, in tables.
+std::map<std::string, std::string> keys_of(const Recipe& recipe) {
+  std::map<std::string, std::string> keys;
+  std::istringstream lines(recipe.toml);
+  std::string table;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find(" = ");
+    if (line.starts_with("["))
+      table = line.substr(1, line.size() - 2) + ".";
+    else if (equals != std::string::npos)
+      keys[table + line.substr(0, equals)] = line.substr(equals + 3);
+  }
+  return keys;
+}
+
+std::vector<Difference> differences(const Recipe& before, const Recipe& now) {
+  const auto old_keys = keys_of(before), new_keys = keys_of(now);
+  std::vector<Difference> all;
+  for (const auto& [key, value] : old_keys) {
+    const auto found = new_keys.find(key);
+    if (found == new_keys.end())
+      all.push_back({key, value, std::nullopt});
+    else if (found->second != value)
+      all.push_back({key, value, found->second});
+  }
+  for (const auto& [key, value] : new_keys)
+    if (!old_keys.contains(key)) all.push_back({key, std::nullopt, value});
+  return all;
+}
+
+void check_resumable(const Recipe& before, const Recipe& now) {
+  for (const Difference& d : differences(before, now)) {
+    if (d.key == "train.save_every" || d.key == "train.keep") continue;
+    std::string expected = "the run's " + d.before.value_or("(absent)");
+    if (d.key == "train.steps") {
+      const bool by_length =
+          now.train.schedule == ScheduleKind::cosine || now.train.schedule == ScheduleKind::linear;
+      if (!by_length && now.train.steps > before.train.steps) continue;
+      expected += by_length ? " (the schedule goes by the number of steps)" : " or more";
+    }
+    fail(ErrorCode::invalid_argument, "resume", "key " + d.key, expected,
+         d.now.value_or("(absent)"));
+  }
+}
+
+}  // namespace heddle::train

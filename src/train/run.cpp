@@ -1,0 +1,32 @@
+#include "train/run.h"
+
+#include "heddle/error.h"
+#include "io/file.h"
+#include "train/checkpoint.h"
+#include "train/run_directory.h"
+
+namespace heddle::train {
+
+LoadedRun load_run(const std::string& directory) {
+  const RunPaths paths{directory};
+  if (!io::directory_exists(directory))
+    fail(ErrorCode::io, directory, "is not there", "the directory of a run");
+  if (!is_run(directory))
+    fail(ErrorCode::io, directory, "is not the directory of a run", "a file recipe.toml in it");
+  LoadedRun run;
+  run.directory = directory;
+  run.recipe = load_recipe(paths.recipe());
+  run.codec = data::Codec::load(directory);
+  run.recipe.model.sizes = run.codec->sizes();
+  if (!io::file_exists(paths.weights()))
+    fail(ErrorCode::io, paths.weights(), "is missing: the run has not saved any weights yet",
+         "a run that was trained (heddle train --resume goes on with it)");
+  WeightSource weights(paths.weights());
+  model::BuildOptions options;
+  options.source = weights.source();
+  run.model = model::build_model(run.recipe.model, options);
+  weights.finish();
+  return run;
+}
+
+}  // namespace heddle::train

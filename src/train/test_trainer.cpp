@@ -1,0 +1,277 @@
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "heddle/runtime.h"
+#include "io/test_support.h"
+#include "train/checkpoint.h"
+#include "train/test_support.h"
+#include "train/trainer.h"
+
+namespace heddle::train {
+namespace {
+
+using io::slurp;
+using io::TempDir;
+using nlohmann::json;
+
+// The lines of a log without what depends on the clock.
+std::vector<json> timeless(const std::string& path) {
+  std::vector<json> lines;
+  std::istringstream text(slurp(path));
+  for (std::string line; std::getline(text, line);) {
+    json j = json::parse(line);
+    j.erase("seconds");
+    j.erase("tokens_per_s");
+    lines.push_back(j);
+  }
+  return lines;
+}
+
+struct Session {
+  std::unique_ptr<model::Model> model;
+  ToyData data;
+  RunDirectory directory;
+  Trainer trainer;
+
+  Session(const std::string& path, const TrainConfig& config, Hooks hooks = {})
+      : model(toy(0.1)),
+        directory(path),
+        trainer(*model, data, config, &directory, std::move(hooks)) {}
+};
+
+Hooks stop_at(std::int64_t step) {
+  Hooks hooks;
+  auto at = std::make_shared<std::int64_t>(0);
+  hooks.on_step = [at](const StepReport& r) { *at = r.step; };
+  hooks.should_stop = [at, step] { return *at == step; };
+  return hooks;
+}
+
+TEST(Trainer, LearnsAndWritesARun) {
+  const TempDir dir;
+  TrainConfig c = toy_training();
+  c.steps = 150;
+  Session s(dir.file("run"), c);
+  const Outcome outcome = s.trainer.run();
+  EXPECT_EQ(outcome.ending, Ending::finished);
+  EXPECT_EQ(outcome.state.step, 150);
+  EXPECT_EQ(outcome.state.tokens, 150 * 4 * kToyContext);
+  ASSERT_TRUE(outcome.last_evaluation);
+  EXPECT_LT(outcome.last_evaluation->loss, 0.7);
+  EXPECT_NEAR(outcome.last_evaluation->perplexity, std::exp(outcome.last_evaluation->loss), 1e-9);
+  EXPECT_EQ(s.directory.checkpoint_steps(), (std::vector<std::int64_t>{144, 150}));
+
+  const auto log = timeless(s.directory.paths().log());
+  EXPECT_EQ(log[0]["step"], 4);
+  EXPECT_EQ(log[0]["tokens"], 4 * 4 * kToyContext);
+  EXPECT_GT(log[0]["grad_norm"], 0);
+  EXPECT_GT(log[0]["live_bytes"], 0);
+  EXPECT_EQ(log[0]["lr"], 1e-2 * (0.1 + 0.9 * (1 + std::cos(std::acos(-1) / 147)) / 2));
+  EXPECT_EQ(log[1]["step"], 5);
+  EXPECT_GT(log[1]["eval_loss"], 1);
+  EXPECT_EQ(log.back()["step"], 150);
+  EXPECT_EQ(log.back()["eval_loss"], outcome.last_evaluation->loss);
+}
+
+// What a run leaves behind.
+struct Remains {
+  std::vector<std::vector<float>> weights;
+  std::string file;
+  std::vector<json> log;
+
+  Remains(const Session& s)
+      : weights(weights_of(*s.model)),
+        file(slurp(s.directory.paths().weights())),
+        log(timeless(s.directory.paths().log())) {}
+};
+
+// The heart of the matter: stopped anywhere, resumed, equal to the bit. One session is alive at a
+// time, so that the bytes in the log can be compared too.
+TEST(Trainer, AResumedRunEqualsAnUninterruptedOne) {
+  const TempDir dir;
+  const auto whole = [&] {
+    Session s(dir.file("whole"), toy_training());
+    s.trainer.run();
+    return Remains(s);
+  }();
+  for (const std::int64_t stop : {1, 5, 6, 19, 20}) {
+    const std::string path = dir.file("stopped-" + std::to_string(stop));
+    {
+      Session first(path, toy_training(), stop_at(stop));
+      EXPECT_FALSE(first.trainer.resume());
+      EXPECT_EQ(first.trainer.run().ending, Ending::stopped);
+    }
+    std::ofstream(path + "/log.jsonl", std::ios::app) << "{\"step\": 999";  // torn
+    Session second(path, toy_training());
+    EXPECT_TRUE(second.trainer.resume());
+    EXPECT_EQ(second.trainer.state().step, stop);
+    EXPECT_EQ(second.trainer.run().ending, Ending::finished);
+    const Remains resumed(second);
+    EXPECT_EQ(resumed.weights, whole.weights) << "stopped at " << stop;
+    EXPECT_TRUE(resumed.file == whole.file);
+    EXPECT_EQ(resumed.log, whole.log);
+  }
+}
+
+TEST(Trainer, ThreadsDoNotMatter) {
+  const ToyData data;
+  std::vector<std::vector<std::vector<float>>> results;
+  const int before = threads();
+  for (const int count : {1, 3}) {
+    set_threads(count);
+    const auto model = toy(0.1);
+    Trainer(*model, data, toy_training()).run();
+    results.push_back(weights_of(*model));
+  }
+  set_threads(before);
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(Trainer, StopsWhenPatienceEndsAndKeepsTheBestWeights) {
+  const TempDir dir;
+  TrainConfig c = toy_training();
+  c.steps = 1000;
+  c.learning_rate = 0.3;  // too much: it gets worse soon
+  c.patience = 2;
+  Session s(dir.file("run"), c);
+  const Outcome outcome = s.trainer.run();
+  EXPECT_EQ(outcome.ending, Ending::patience);
+  EXPECT_EQ(outcome.state.step, outcome.state.best_step + 2 * 5);
+  EXPECT_EQ(s.directory.newest_checkpoint(), outcome.state.step);
+
+  // model.safetensors evaluates to the best loss, and the run stays at its end.
+  WeightSource weights(s.directory.paths().weights());
+  model::BuildOptions options;
+  options.source = weights.source();
+  const auto best = model::build_model(toy_model(), options);
+  weights.finish();
+  EvaluateOptions evaluation;
+  evaluation.batch = 4;
+  EXPECT_EQ(evaluate(*best, s.data, evaluation).loss, outcome.state.best_loss);
+  EXPECT_TRUE(s.trainer.resume());
+  EXPECT_EQ(s.trainer.run().ending, Ending::patience);
+}
+
+TEST(Trainer, WithoutValidationTheLatestWeightsAreForUse) {
+  const TempDir dir;
+  const ToyData data(false);
+  const auto model = toy();
+  RunDirectory directory(dir.file("run"));
+  TrainConfig c = toy_training();
+  expect_says([&] { Trainer(*model, data, c, &directory); }, {"train.eval_every", "validation"});
+  c.eval_every = {};
+  c.patience = 3;
+  expect_says([&] { Trainer(*model, data, c, &directory); }, {"train.patience", "validation"});
+  c.patience = {};
+  Trainer(*model, data, c, &directory).run();
+  const io::SafetensorsFile file(directory.paths().weights());
+  for (const nn::Parameter& p : model->parameters().all())
+    EXPECT_EQ(file.load(p.name).to_vector<float>(), p.tensor.to_vector<float>()) << p.name;
+}
+
+TEST(Trainer, ABadValueNamesStepAndOpAndLeavesTheCheckpoint) {
+  const TempDir dir;
+  TrainConfig c = toy_training();
+  c.precision = DType::bf16;
+  c.recompute = true;  // must not hide the op
+  Hooks hooks;
+  Session* session = nullptr;
+  hooks.on_step = [&](const StepReport& r) {
+    if (r.step != 8) return;
+    for (nn::Parameter& p : session->model->parameters().all())
+      if (p.name.ends_with("ffn.in.weight"))
+        for (std::int64_t i = 0; i < p.tensor.elements(); ++i)
+          p.tensor.mutable_data<float>()[i] = 3e38f;
+  };
+  Session s(dir.file("run"), c, hooks);
+  session = &s;
+  expect_says([&] { s.trainer.run(); },
+              {"step 9", "loss nan", "op linear (", "ffn.in.weight", "inf at"});
+  EXPECT_EQ(s.directory.newest_checkpoint(), 6);
+  EXPECT_FALSE(s.model->parameters().all()[0].tensor.grad().defined());
+
+  Session again(dir.file("run2"), c);
+  again.model->parameters().all()[0].tensor.mutable_data<float>()[0] =
+      std::numeric_limits<float>::quiet_NaN();
+  const std::string name = again.model->parameters().all()[0].name;
+  expect_says([&] { again.trainer.run(); }, {"step 1", "parameter " + name + " is nan at [0, 0]"});
+}
+
+TEST(Trainer, AFullDiskLeavesTheLastCheckpoint) {
+  const TempDir dir;
+  Session s(dir.file("run"), toy_training(), stop_at(6));
+  s.trainer.run();
+  const std::string before = slurp(s.directory.paths().checkpoint(6));
+  {
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit previous{};
+    getrlimit(RLIMIT_FSIZE, &previous);
+    const rlimit tiny{before.size() / 2, previous.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tiny);
+    expect_says([&] { s.trainer.run(); }, {"step-12.safetensors", "File too large"});
+    setrlimit(RLIMIT_FSIZE, &previous);
+    std::signal(SIGXFSZ, handler);
+  }
+  EXPECT_EQ(s.directory.checkpoint_steps(), (std::vector<std::int64_t>{6}));
+  EXPECT_TRUE(slurp(s.directory.paths().checkpoint(6)) == before);
+}
+
+TEST(RunDirectory, IsLockedAndSweptClean) {
+  const TempDir dir;
+  const std::string path = dir.file("run");
+  EXPECT_FALSE(is_taken(path));
+  {
+    const RunDirectory first(path);
+    expect_says([&] { RunDirectory{path}; }, {path, "another process"});
+  }
+  EXPECT_TRUE(is_taken(path));
+  EXPECT_FALSE(is_run(path));
+  for (const char* name : {"/.heddle-1-2.tmp", "/checkpoints/.heddle-3-4.tmp",
+                           "/checkpoints/step-7.safetensors", "/checkpoints/step-70.safetensors",
+                           "/checkpoints/step-8.safetensors", "/checkpoints/step-x.safetensors"})
+    std::ofstream(path + name) << "x";
+  const RunDirectory again(path);
+  EXPECT_FALSE(std::filesystem::exists(path + "/.heddle-1-2.tmp"));
+  EXPECT_FALSE(std::filesystem::exists(path + "/checkpoints/.heddle-3-4.tmp"));
+  EXPECT_EQ(again.checkpoint_steps(), (std::vector<std::int64_t>{7, 8, 70}));
+  again.keep_newest(2);
+  EXPECT_EQ(again.checkpoint_steps(), (std::vector<std::int64_t>{8, 70}));
+  EXPECT_TRUE(std::filesystem::exists(path + "/checkpoints/step-x.safetensors"));
+}
+
+TEST(Checkpoint, RefusesWhatDoesNotFit) {
+  const TempDir dir;
+  const std::string path = dir.file("c.safetensors");
+  const auto model = toy();
+  TrainConfig c = toy_training();
+  Optimizer adamw(c, model->parameters());
+  TrainState state;
+  state.step = 7;
+  state.best_loss = 1.0 / 3;
+  state.best_step = 5;
+  state.seconds = 0.1;
+  save_checkpoint(path, model->parameters(), adamw, state);
+  const TrainState back = load_checkpoint(path, model->parameters(), adamw);
+  EXPECT_EQ(to_json(back), to_json(state));
+  EXPECT_EQ(back.best_loss, 1.0 / 3);
+
+  c.optimizer = OptimizerKind::sgd;
+  Optimizer sgd(c, model->parameters());
+  expect_says([&] { load_checkpoint(path, model->parameters(), sgd); },
+              {path, "optimizer.adamw.m."});
+  model::ModelConfig wide = toy_model();
+  wide.width = 16;
+  const auto other = model::build_model(wide);
+  Optimizer theirs(toy_training(), other->parameters());
+  expect_says([&] { load_checkpoint(path, other->parameters(), theirs); }, {path, "embed.weight"});
+  save_weights(path, model->parameters());
+  expect_says([&] { load_checkpoint(path, model->parameters(), adamw); }, {path, "heddle.state"});
+}
+
+}  // namespace
+}  // namespace heddle::train
