@@ -14,5 +14,6 @@ void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace heddle::cli

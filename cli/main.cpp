@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   heddle::cli::add_info(app);
   heddle::cli::add_tokenize(app);
   heddle::cli::add_tokenizer(app);
+  heddle::cli::add_train(app);
   try {
     app.parse(argc, argv);
     return 0;

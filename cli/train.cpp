@@ -1,0 +1,204 @@
+// heddle train: from a recipe to a run's directory.
+#include <fmt/core.h>
+
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "backend/cpu/probe/probe.h"
+#include "command.h"
+#include "heddle/runtime.h"
+#include "progress.h"
+#include "train/job.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using nlohmann::json;
+using train::Ending;
+using train::Job;
+using train::Outcome;
+using train::Recipe;
+
+struct Arguments {
+  std::string recipe;
+  std::vector<std::string> set;
+  std::string out;
+  bool resume = false;
+  bool as_json = false;
+};
+
+volatile std::sig_atomic_t caught_signal = 0;
+
+// The first signal asks for a checkpoint; the second one ends the program as usual, which does no
+// harm to the run either.
+void catch_signals() {
+  struct sigaction action{};
+  action.sa_handler = [](int signal) { caught_signal = signal; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
+// A run's directory stands for its recipe.
+std::string recipe_file(const Arguments& a) {
+  return train::is_run(a.recipe) ? train::RunPaths{a.recipe}.recipe() : a.recipe;
+}
+
+std::string run_directory(const Arguments& a) {
+  if (!a.out.empty()) return a.out;
+  if (train::is_run(a.recipe)) return a.recipe;
+  return (std::filesystem::path("runs") / std::filesystem::path(a.recipe).stem()).string();
+}
+
+std::string how_to_resume(const Job& job) {
+  return fmt::format("heddle train {} --resume", job.paths().directory);
+}
+
+class Display {
+ public:
+  Display(const Job& job, bool measure_peak) : steps_(job.recipe().train.steps) {
+    const DType precision = job.recipe().train.precision;
+    if (const auto probe = cpu::fastest_probe(precision); probe && measure_peak)
+      peak_ = cpu::peak_flops(*probe, 0.1);
+    std::string summary = job.data().summary();
+    while (summary.ends_with("\n")) summary.pop_back();
+    if (!summary.empty()) line_.say(summary);
+    for (const std::string& sentence : job.adopted()) line_.say("fine-tuning: " + sentence);
+    line_.say(fmt::format("{} parameters, {}, {} threads, {}; writing to {}",
+                          count(static_cast<double>(job.model().parameters().count())),
+                          job.recipe().train.precision == DType::bf16 ? "bf16" : "fp32", threads(),
+                          instruction_set(), job.paths().directory));
+  }
+
+  void show(const train::StepReport& r) {
+    const double weight = smooth_seconds_ == 0 ? 1 : 0.1;
+    smooth_seconds_ += weight * (r.seconds - smooth_seconds_);
+    smooth_loss_ += weight * (r.loss - smooth_loss_);
+    std::string text =
+        fmt::format("step {}/{}  loss {:.4f}  {} tokens/s", r.step, steps_, smooth_loss_,
+                    count(static_cast<double>(r.tokens) / smooth_seconds_));
+    if (peak_) text += fmt::format("  {:.0f}% of peak", 100 * r.flops / smooth_seconds_ / *peak_);
+    text += "  " + megabytes(static_cast<double>(r.peak_bytes));
+    if (r.step == steps_) {
+      line_.show_last(text);
+      return;
+    }
+    const double left = smooth_seconds_ * static_cast<double>(steps_ - r.step);
+    line_.show(text + "  " + duration(left) + " left");
+  }
+
+  void show(const train::EvalReport& r) {
+    std::string text = fmt::format("step {}: validation loss {:.4f}, perplexity {:.4g}", r.step,
+                                   r.result.loss, r.result.perplexity);
+    if (r.result.accuracy) text += fmt::format(", accuracy {:.2f}%", 100 * *r.result.accuracy);
+    line_.say(r.best ? text + line_.styled(" (best)", "32") : text);
+  }
+
+  ProgressLine& line() { return line_; }
+
+ private:
+  ProgressLine line_;
+  std::int64_t steps_;
+  std::optional<double> peak_;
+  double smooth_seconds_ = 0, smooth_loss_ = 0;
+};
+
+const char* name_of(Ending ending) {
+  switch (ending) {
+    case Ending::finished: return "finished";
+    case Ending::patience: return "patience";
+    case Ending::stopped: return "stopped";
+  }
+  return "unknown";
+}
+
+json to_json(const Job& job, const Outcome& o) {
+  json j = {{"directory", job.paths().directory},
+            {"ending", name_of(o.ending)},
+            {"step", o.state.step},
+            {"tokens", o.state.tokens},
+            {"seconds", o.state.seconds},
+            {"parameters", job.model().parameters().count()}};
+  if (o.peak_bytes > 0) j["peak_bytes"] = o.peak_bytes;
+  if (o.state.best_step > 0) {
+    j["best_loss"] = o.state.best_loss;
+    j["best_step"] = o.state.best_step;
+  }
+  if (o.last_evaluation) j["eval_loss"] = o.last_evaluation->loss;
+  if (o.last_evaluation && o.last_evaluation->accuracy)
+    j["accuracy"] = *o.last_evaluation->accuracy;
+  return j;
+}
+
+void print(const Job& job, const Outcome& o) {
+  if (o.ending == Ending::patience)
+    fmt::print("stopped early: no better validation loss for {} evaluations\n", o.state.stale);
+  if (o.state.best_step > 0)
+    fmt::print("best validation loss {:.4f} at step {}\n", o.state.best_loss, o.state.best_step);
+  fmt::print("{} steps, {} tokens in {}: {}\n", o.state.step,
+             count(static_cast<double>(o.state.tokens)), duration(o.state.seconds),
+             job.paths().weights());
+}
+
+Outcome run_job(Job& job, Display& display) {
+  train::Hooks hooks;
+  hooks.on_step = [&display](const train::StepReport& r) { display.show(r); };
+  hooks.on_eval = [&display](const train::EvalReport& r) { display.show(r); };
+  hooks.should_stop = [] { return caught_signal != 0; };
+  try {
+    return job.run(hooks);
+  } catch (const Error& e) {
+    // It ran and failed: whatever went wrong now is no fault of the command line.
+    display.line().finish();
+    fmt::print(stderr, "heddle: {}\nthe run is as of its last checkpoint; to go on: {}\n", e.what(),
+               how_to_resume(job));
+    throw ExitStatus{1};
+  }
+}
+
+void run(const Arguments& a) {
+  Recipe recipe = train::load_recipe(recipe_file(a), a.set);
+  const std::string directory = run_directory(a);
+  Job job = a.resume ? Job::resume(std::move(recipe), directory)
+                     : Job::begin(std::move(recipe), directory);
+  catch_signals();
+  Display display(job, !a.as_json);
+  const Outcome outcome = run_job(job, display);
+  display.line().finish();
+  if (a.as_json)
+    std::cout << to_json(job, outcome).dump(2) << "\n";
+  else if (outcome.ending != Ending::stopped)
+    print(job, outcome);
+  if (outcome.ending != Ending::stopped) return;
+  fmt::print(stderr, "stopped at step {}; to go on: {}\n", outcome.state.step, how_to_resume(job));
+  throw ExitStatus{128 + caught_signal};
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", "train a model from a recipe");
+  command->footer(
+      "Examples:\n"
+      "  heddle train recipes/char-gpt.toml --set data.text=input.txt --set train.steps=500\n"
+      "  heddle train runs/char-gpt --resume");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("recipe", a->recipe, "a recipe (TOML), or the directory of a run")
+      ->required()
+      ->check(CLI::ExistingPath);
+  command->add_option("--set", a->set, "change a key of the recipe: model.layers=2")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--out", a->out,
+                      "directory of the run (default: runs/ and the recipe's name)");
+  command->add_flag("--resume", a->resume,
+                    "go on with the run in the directory, at its newest checkpoint");
+  command->add_flag("--json", a->as_json, "one JSON document on standard output at the end");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli
