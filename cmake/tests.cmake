@@ -43,6 +43,13 @@ if(HEDDLE_OP_TESTS)
   heddle_test(op.mutants slow 300 op_tests --gtest_filter=mutants.*)
 endif()
 
+# Training that is killed, interrupted or out of space, as a user's would be.
+if(TARGET heddle_cli)
+  file(GLOB reliability_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/reliability/*.cpp")
+  heddle_test_executable(reliability_tests ${reliability_sources})
+  heddle_test(reliability slow 300 reliability_tests $<TARGET_FILE:heddle_cli>)
+endif()
+
 # Whether the library as installed can be found and used by another project.
 if(PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE)
   heddle_test(consumer slow 300 ${CMAKE_COMMAND}

@@ -1,0 +1,271 @@
+// Whether a training run survives what happens to programs: killed at any moment, interrupted, a
+// full disk. What comes out must be, byte for byte, what an undisturbed run gives.
+//
+//   reliability_tests PROGRAM        HEDDLE_KILLS=200 for more kills than `make test` has time for
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "io/safetensors.h"
+#include "io/test_support.h"
+#include "program.h"
+#include "train/run.h"
+#include "train/run_directory.h"
+
+namespace reliability {
+namespace {
+
+namespace fs = std::filesystem;
+using heddle::io::slurp;
+using heddle::io::TempDir;
+using heddle::train::RunPaths;
+using nlohmann::json;
+using std::chrono::duration;
+using std::chrono::steady_clock;
+
+// Saves and evaluates so often that a random moment is likely to be in the middle of a write.
+constexpr const char* kRecipe = R"(
+[model]
+kind = "decoder"
+layers = 1
+width = 16
+dropout = 0.1
+[model.attention]
+heads = 2
+position = "rope"
+[data]
+text = "text.txt"
+tokenizer = "char"
+context = 16
+[train]
+steps = 120
+batch = 4
+schedule = "constant"
+log_every = 3
+eval_every = 4
+eval_batches = 2
+save_every = 3
+)";
+
+class Reliability : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    shared_ = new TempDir;
+    std::string text;
+    for (int i = 0; i < 400; ++i)
+      text += std::to_string(i * i) + " is the square of " + std::to_string(i) + "\n";
+    shared_->file("text.txt", text);
+    shared_->file("recipe.toml", kRecipe);
+    const auto start = steady_clock::now();
+    const Ending ending = run({"train", recipe(), "--out", whole().directory, "--json"});
+    seconds_ = duration<double>(steady_clock::now() - start).count();
+    ASSERT_EQ(ending.status, 0) << ending.err;
+    ASSERT_EQ(json::parse(ending.out)["step"], 120);
+  }
+  static void TearDownTestSuite() {
+    delete shared_;
+    shared_ = nullptr;
+  }
+
+  static std::string recipe() { return shared_->file("recipe.toml"); }
+  static RunPaths whole() { return {shared_->file("whole")}; }
+  static RunPaths fresh() {
+    static int number = 0;
+    return {shared_->file("run-" + std::to_string(number++))};
+  }
+  static std::vector<std::string> train(const RunPaths& run) {
+    std::vector<std::string> arguments = {"train", recipe(), "--out", run.directory, "--json"};
+    if (fs::exists(run.directory)) arguments.emplace_back("--resume");
+    return arguments;
+  }
+  static double seconds() { return seconds_; }
+
+  static std::vector<json> timeless_log(const RunPaths& run) {
+    std::vector<json> lines;
+    std::istringstream text(slurp(run.log()));
+    for (std::string line; std::getline(text, line);) {
+      json j = json::parse(line);
+      j.erase("seconds");
+      j.erase("tokens_per_s");
+      lines.push_back(j);
+    }
+    return lines;
+  }
+
+  static void expect_as_if_undisturbed(const RunPaths& run) {
+    EXPECT_TRUE(slurp(run.weights()) == slurp(whole().weights()));
+    EXPECT_EQ(timeless_log(run), timeless_log(whole()));
+    // The checkpoints too, but for the seconds in them.
+    const heddle::io::SafetensorsFile a(run.checkpoint(120)), b(whole().checkpoint(120));
+    ASSERT_EQ(a.entries().size(), b.entries().size());
+    for (const auto& entry : a.entries())
+      EXPECT_EQ(a.load(entry.name).to_vector<float>(), b.load(entry.name).to_vector<float>())
+          << entry.name;
+  }
+
+  // Whatever is there must be whole.
+  static void expect_loadable(const RunPaths& run) {
+    if (fs::exists(run.weights())) {
+      EXPECT_NO_THROW(heddle::train::load_run(run.directory));
+    }
+    if (!fs::exists(run.checkpoints())) return;
+    for (const auto& file : fs::directory_iterator(run.checkpoints()))
+      if (file.path().extension() == ".safetensors") {
+        EXPECT_NO_THROW(heddle::io::SafetensorsFile{file.path().string()}) << file.path();
+      }
+  }
+
+ private:
+  static TempDir* shared_;
+  static double seconds_;
+};
+
+TempDir* Reliability::shared_ = nullptr;
+double Reliability::seconds_ = 0;
+
+int kills_wanted() {
+  const char* text = std::getenv("HEDDLE_KILLS");
+  return text == nullptr ? 12 : std::atoi(text);
+}
+
+TEST_F(Reliability, KilledAtAnyMoment) {
+  std::mt19937 random(20240607);
+  // Short lives, so that a run is killed several times before it is done.
+  std::uniform_real_distribution<double> moment(0, 0.6 * seconds());
+  int kills = 0, runs = 0;
+  while (kills < kills_wanted()) {
+    const RunPaths paths = fresh();
+    ++runs;
+    for (bool done = false; !done;) {
+      Program program(train(paths));
+      if (kills < kills_wanted()) {
+        std::this_thread::sleep_for(duration<double>(moment(random)));
+        program.send(SIGKILL);
+      }
+      const Ending ending = program.wait();
+      done = ending.status == 0;
+      if (!done) {
+        ASSERT_EQ(ending.signal, SIGKILL) << ending.err;
+        ++kills;
+      }
+      expect_loadable(paths);
+    }
+    expect_as_if_undisturbed(paths);
+  }
+  std::cout << kills << " kills in " << runs << " runs\n";
+}
+
+TEST_F(Reliability, InterruptedItSaysHowToGoOn) {
+  const RunPaths paths = fresh();
+  {
+    Program program(train(paths));
+    while (!fs::exists(paths.log()) || slurp(paths.log()).empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    program.send(SIGINT);
+    const Ending ending = program.wait();
+    EXPECT_EQ(ending.status, 130) << ending.err;
+    EXPECT_NE(ending.err.find("heddle train " + paths.directory + " --resume"), std::string::npos)
+        << ending.err;
+    EXPECT_EQ(json::parse(ending.out)["ending"], "stopped");
+  }
+  expect_loadable(paths);
+  // As it said: the directory stands for its recipe.
+  EXPECT_EQ(run({"train", paths.directory, "--resume"}).status, 0);
+  expect_as_if_undisturbed(paths);
+  // A run that is done stays as it is.
+  EXPECT_EQ(run({"train", paths.directory, "--resume"}).status, 0);
+  expect_as_if_undisturbed(paths);
+}
+
+TEST_F(Reliability, AFullDiskLeavesTheLastCheckpoint) {
+  const auto whole_checkpoint = fs::file_size(whole().checkpoint(120));
+  // Room for the weights but not for a checkpoint; room for less than the log.
+  for (const std::uint64_t limit : {std::uint64_t{whole_checkpoint} - 100, std::uint64_t{300}}) {
+    const RunPaths paths = fresh();
+    Program first(train(paths));
+    while (!fs::exists(paths.checkpoint(6))) std::this_thread::yield();
+    first.send(SIGKILL);
+    first.wait();
+    const Ending full = Program(train(paths), limit).wait();
+    EXPECT_NE(full.status, 0);
+    EXPECT_EQ(full.signal, 0);
+    EXPECT_NE(full.err.find(paths.directory), std::string::npos) << full.err;
+    EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;
+    expect_loadable(paths);
+    EXPECT_EQ(run(train(paths)).status, 0);
+    expect_as_if_undisturbed(paths);
+  }
+}
+
+TEST_F(Reliability, RefusesWhatWouldNotBeTheSameRun) {
+  const auto refused = [](const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& parts) {
+    const Ending ending = run(arguments);
+    EXPECT_EQ(ending.status, 2) << ending.err;
+    EXPECT_EQ(ending.out, "");
+    for (const std::string& part : parts)
+      EXPECT_NE(ending.err.find(part), std::string::npos) << "no " << part << " in " << ending.err;
+  };
+  const std::string there = whole().directory;
+  const auto with = [&](const std::vector<const char*>& more) {
+    std::vector<std::string> arguments = {"train", recipe(), "--out", there};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  refused(with({}), {"is there already", "--resume"});
+  refused(with({"--resume", "--set", "model.width=32"}), {"model.width", "16", "32"});
+  refused(with({"--resume", "--set", "train.steps=60"}), {"train.steps", "120 or more", "60"});
+  refused(with({"--resume", "--set", "train.seed=2"}), {"train.seed"});
+  refused(with({"--set", "train.stepz=60"}), {"stepz", "steps"});
+  refused({"train", recipe(), "--out", fresh().directory, "--resume"}, {"is not there"});
+  refused({"train", recipe(), "--out", recipe() + "/run"}, {recipe()});
+  expect_as_if_undisturbed(whole());
+}
+
+// More steps are fine where the schedule does not go by their number.
+TEST_F(Reliability, GrowsToTheRunThatAskedForMoreSteps) {
+  const RunPaths grown = fresh();
+  ASSERT_EQ(run({"train", recipe(), "--out", grown.directory, "--set", "train.steps=60", "--set",
+                 "train.warmup=12"})
+                .status,
+            0);
+  ASSERT_EQ(
+      run({"train", recipe(), "--out", grown.directory, "--set", "train.warmup=12", "--resume"})
+          .status,
+      0);
+  expect_as_if_undisturbed(grown);
+}
+
+TEST_F(Reliability, OneProcessTrainsARun) {
+  const RunPaths paths = fresh();
+  Program first(train(paths));
+  while (!fs::exists(paths.checkpoint(3))) std::this_thread::yield();
+  first.send(SIGSTOP);
+  const Ending second = run(train(paths));
+  first.send(SIGCONT);
+  EXPECT_EQ(second.status, 2);
+  EXPECT_NE(second.err.find("another process"), std::string::npos) << second.err;
+  EXPECT_EQ(first.wait().status, 0);
+  expect_as_if_undisturbed(paths);
+}
+
+}  // namespace
+}  // namespace reliability
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) {
+    std::cerr << "usage: reliability_tests PROGRAM\n";
+    return 2;
+  }
+  reliability::Program::path = argv[1];
+  return RUN_ALL_TESTS();
+}
