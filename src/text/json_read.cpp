@@ -76,6 +76,7 @@ Tokens read_tokens(const Json& document, const Json& vocabulary) {
   std::unordered_map<std::string, Json> extra;  // added tokens that the model does not have
   const bool has_added = document.has("added_tokens");
   const std::size_t count = has_added ? document.at("added_tokens").size() : 0;
+  tokens.added.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Json json = document.at("added_tokens").at(i);
     tokens.added.push_back(read_added(json));
@@ -237,6 +238,7 @@ std::unique_ptr<Tokenizer> read_word_level(const Json& document, const Json& mod
   const Unit unit = read_unit(document);
   const Tokens tokens = read_tokens(document, model.at("vocab"));
   std::vector<Piece> pieces;
+  pieces.reserve(tokens.names.size());
   for (std::size_t id = 0; id < tokens.names.size(); ++id) {
     const std::string& name = tokens.names[id];
     const bool one = code_point_at(name, 0).bytes == name.size();

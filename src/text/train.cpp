@@ -118,6 +118,7 @@ std::unique_ptr<Tokenizer> make_bytes(const SpecialTokens& specials) {
   BpeModel model;
   std::iota(model.byte_ids.begin(), model.byte_ids.end(), 0);
   std::vector<Piece> pieces;
+  pieces.reserve(model.byte_ids.size());
   for (int byte = 0; byte < 256; ++byte)
     pieces.push_back(
         {std::string(1, static_cast<char>(byte)), byte_name(static_cast<std::uint8_t>(byte))});
