@@ -70,6 +70,7 @@ std::vector<std::string> read_texts(const Options& options, const TokenizerSpec&
   const bool any_bytes =
       spec.kind == TokenizerSpec::Kind::byte || spec.kind == TokenizerSpec::Kind::bpe;
   std::vector<std::string> texts;
+  texts.reserve(options.files.size());
   for (const std::string& file : options.files)
     texts.push_back(any_bytes ? io::read_maybe_gzip(file, io::kMaxText) : io::read_text(file));
   return texts;
