@@ -46,35 +46,45 @@ HWY_INLINE void philox_block(const PhiloxKeys& keys, std::uint64_t index, std::u
   out[3] = static_cast<std::uint32_t>(c3);
 }
 
-// As many blocks as d has lanes, in their order. A lane of 64 bits holds one word of one block in
-// its lower half; the upper half is never looked at, so that no round has to clean it. `blocks`
-// holds block k in lane 2k and block lanes / 2 + k in lane 2k + 1: interleaving the results then
-// leaves all words in the order of the blocks.
-template <class D>
-HWY_INLINE void philox_group(D d, const PhiloxKeys& keys, Vec<D> blocks, std::uint32_t* out) {
+// Groups of as many blocks as d has lanes, in their order. A lane of 64 bits holds one word of one
+// block in its lower half; the upper half is never looked at, so that no round has to clean it.
+// `blocks` holds block k in lane 2k and block lanes / 2 + k in lane 2k + 1: interleaving the
+// results then leaves all words in the order of the blocks. Several groups in step: a round waits
+// for the one before, and the processor does not look as far ahead as the next group.
+template <int Groups, class D>
+HWY_INLINE void philox_groups(D d, const PhiloxKeys& keys, Vec<D> blocks, std::uint32_t* out) {
   const hn::Repartition<std::uint32_t, D> d32;
   const auto m0 = hn::BitCast(d32, hn::Set(d, std::uint64_t{0xD2511F53u}));
   const auto m1 = hn::BitCast(d32, hn::Set(d, std::uint64_t{0xCD9E8D57u}));
-  auto c0 = blocks;
-  auto c1 = hn::ShiftRight<32>(c0);
-  auto c2 = hn::Set(d, keys.step);
-  auto c3 = hn::Set(d, keys.op);
+  Vec<D> c0[Groups], c1[Groups], c2[Groups], c3[Groups];
+  for (int g = 0; g < Groups; ++g) {
+    c0[g] = hn::Add(blocks, hn::Set(d, static_cast<std::uint64_t>(g * lanes(d))));
+    c1[g] = hn::ShiftRight<32>(c0[g]);
+    c2[g] = hn::Set(d, keys.step);
+    c3[g] = hn::Set(d, keys.op);
+  }
   for (int round = 0; round < 10; ++round) {
-    const auto p0 = hn::MulEven(hn::BitCast(d32, c0), m0);
-    const auto p1 = hn::MulEven(hn::BitCast(d32, c2), m1);
-    c0 = hn::Xor3(hn::ShiftRight<32>(p1), c1, hn::Set(d, keys.k0[round]));
-    c1 = p1;
-    c2 = hn::Xor3(hn::ShiftRight<32>(p0), c3, hn::Set(d, keys.k1[round]));
-    c3 = p0;
+    const auto k0 = hn::Set(d, keys.k0[round]);
+    const auto k1 = hn::Set(d, keys.k1[round]);
+    for (int g = 0; g < Groups; ++g) {
+      const auto p0 = hn::MulEven(hn::BitCast(d32, c0[g]), m0);
+      const auto p1 = hn::MulEven(hn::BitCast(d32, c2[g]), m1);
+      c0[g] = hn::Xor3(hn::ShiftRight<32>(p1), c1[g], k0);
+      c1[g] = p1;
+      c2[g] = hn::Xor3(hn::ShiftRight<32>(p0), c3[g], k1);
+      c3[g] = p0;
+    }
   }
   // (c0, c1) and (c2, c3) of a block side by side. Names without hn:: do not exist for one lane,
   // where this is never instantiated.
-  const auto a =
-      hn::BitCast(d, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(c1)), hn::BitCast(d32, c0)));
-  const auto b =
-      hn::BitCast(d, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(c3)), hn::BitCast(d32, c2)));
-  hn::StoreU(hn::BitCast(d32, InterleaveLower(d, a, b)), d32, out);
-  hn::StoreU(hn::BitCast(d32, InterleaveUpper(d, a, b)), d32, out + 2 * lanes(d));
+  for (int g = 0; g < Groups; ++g, out += 4 * lanes(d)) {
+    const auto a = hn::BitCast(
+        d, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(c1[g])), hn::BitCast(d32, c0[g])));
+    const auto b = hn::BitCast(
+        d, hn::OddEven(hn::BitCast(d32, hn::ShiftLeft<32>(c3[g])), hn::BitCast(d32, c2[g])));
+    hn::StoreU(hn::BitCast(d32, InterleaveLower(d, a, b)), d32, out);
+    hn::StoreU(hn::BitCast(d32, InterleaveUpper(d, a, b)), d32, out + 2 * lanes(d));
+  }
 }
 
 // Writes the words of `blocks` blocks from number `first` on, and up to kPhiloxOverrun words more.
@@ -92,9 +102,14 @@ HWY_INLINE void philox_words(D d, const PhiloxKeys& keys, std::uint64_t first, s
     for (std::int64_t i = 0; i < n; ++i)
       order[i] = static_cast<std::uint64_t>(i % 2 == 0 ? i / 2 : n / 2 + i / 2);
     const auto lane = hn::Load(d, order);
-    for (std::int64_t b = 0; b < blocks; b += n)
-      philox_group(d, keys, hn::Add(lane, hn::Set(d, first + static_cast<std::uint64_t>(b))),
-                   out + 4 * b);
+    const auto at = [&](std::int64_t b) {
+      return hn::Add(lane, hn::Set(d, first + static_cast<std::uint64_t>(b)));
+    };
+    constexpr int kGroups = 4;
+    std::int64_t b = 0;
+    for (; b + kGroups * n <= blocks; b += kGroups * n)
+      philox_groups<kGroups>(d, keys, at(b), out + 4 * b);
+    for (; b < blocks; b += n) philox_groups<1>(d, keys, at(b), out + 4 * b);
   }
 }
 
