@@ -11,6 +11,7 @@ struct ExitStatus {
 };
 
 void add_bench(CLI::App& app);
+void add_data(CLI::App& app);
 void add_info(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
   app.require_subcommand(1);
   heddle::cli::add_bench(app);
+  heddle::cli::add_data(app);
   heddle::cli::add_info(app);
   heddle::cli::add_tokenize(app);
   heddle::cli::add_tokenizer(app);

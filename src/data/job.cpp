@@ -89,6 +89,7 @@ namespace {
 std::string percent(std::int64_t part, std::int64_t whole) {
   const auto tenths = std::llround(1000.0 * static_cast<double>(part) /
                                    static_cast<double>(std::max<std::int64_t>(whole, 1)));
+  if (tenths == 0) return "under 0.1 %";
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 

@@ -75,12 +75,12 @@ std::string drawn(const model::Batch& batch, std::int64_t row) {
 
 }  // namespace
 
-std::vector<Preview> preview(const Dataset& data, std::int64_t count, std::uint64_t seed) {
+std::vector<Preview> preview(const Dataset& data, std::int64_t count, std::int64_t batch_size,
+                             std::uint64_t seed) {
   std::vector<Preview> previews;
-  // The batch that is left over at the end of an epoch may come first, and is smaller.
-  const std::int64_t steps = data.epoch_steps(count);
+  const std::int64_t steps = data.epoch_steps(batch_size);
   for (std::int64_t step = 0; step < steps; ++step) {
-    const model::Batch batch = data.training_batch(step, count, seed);
+    const model::Batch batch = data.training_batch(step, batch_size, seed);
     const bool images = batch.images.defined();
     const std::int64_t rows = images ? batch.images.size(0) : batch.tokens.size(0);
     for (std::int64_t row = 0; row < rows; ++row) {

@@ -16,7 +16,9 @@ struct Preview {
   std::string wanted;
 };
 
-// The first `count` examples of the run with this seed.
-std::vector<Preview> preview(const Dataset& data, std::int64_t count, std::uint64_t seed);
+// The first `count` examples of a run with this batch size and seed, in its order; fewer where an
+// epoch has fewer.
+std::vector<Preview> preview(const Dataset& data, std::int64_t count, std::int64_t batch,
+                             std::uint64_t seed);
 
 }  // namespace heddle::data

@@ -12,7 +12,7 @@ TEST(DataPreview, TokensAsTheyAre) {
   Sample sample = files.translate("word:1");
   sample.config.training.pairs = files.file("p.tsv", "one two\teins\n");
   sample.config.validation_share = 0;
-  const std::vector<Preview> pair = preview(*sample.open(), 5, 1);
+  const std::vector<Preview> pair = preview(*sample.open(), 5, 8, 1);
   ASSERT_EQ(pair.size(), 1u);
   EXPECT_EQ(pair[0].read, "one two </s>");
   EXPECT_EQ(pair[0].wanted, "eins </s>");
@@ -20,7 +20,7 @@ TEST(DataPreview, TokensAsTheyAre) {
   sample = files.tag("char");
   sample.config.training.tags = files.file("t.tsv", "Hi\tX\nyou\tY\n");
   sample.config.validation_share = 0;
-  const std::vector<Preview> tagged = preview(*sample.open(), 1, 1);
+  const std::vector<Preview> tagged = preview(*sample.open(), 1, 1, 1);
   EXPECT_EQ(tagged.at(0).read, "H i y o u");
   EXPECT_EQ(tagged.at(0).wanted, "X · Y · ·");
 
@@ -28,7 +28,7 @@ TEST(DataPreview, TokensAsTheyAre) {
   sample.config.training.text = {files.file("t.txt", "a b")};
   sample.config.validation_share = 0;
   sample.config.context = 2;
-  const std::vector<Preview> text = preview(*sample.open(), 1, 1);
+  const std::vector<Preview> text = preview(*sample.open(), 1, 1, 1);
   EXPECT_EQ(text.at(0).read, "a ␣");
   EXPECT_EQ(text.at(0).wanted, "␣ b");
 }
@@ -43,7 +43,7 @@ TEST(DataPreview, ImagesAreDrawn) {
   sample.config.training.images =
       files.file("i.idx", idx({1, 2, 3}, std::string("\0\x80\xff\0\0\0", 6)));
   sample.config.training.labels = files.file("l.idx", idx({1}, std::string(1, '\0')));
-  const std::vector<Preview> image = preview(*sample.open(), 1, 1);
+  const std::vector<Preview> image = preview(*sample.open(), 1, 1, 1);
   EXPECT_EQ(image.at(0).read, " =@\n");
   EXPECT_EQ(image.at(0).wanted, "boot");
 }
@@ -53,8 +53,8 @@ TEST(DataPreview, EveryKindHasOne) {
   for (const Sample& sample : files.all()) {
     SCOPED_TRACE(sample.name);
     const auto data = sample.open();
-    const std::vector<Preview> previews = preview(*data, 3, 1);
-    EXPECT_EQ(previews.size(), 3u);
+    const std::vector<Preview> previews = preview(*data, 7, 3, 1);
+    EXPECT_EQ(previews.size(), 7u);
     for (const Preview& one : previews) EXPECT_FALSE(one.read.empty() || one.wanted.empty());
     EXPECT_NE(data->summary().find("training:   "), std::string::npos);
     EXPECT_NE(data->summary().find("validation: "), std::string::npos);
