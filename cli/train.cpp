@@ -12,6 +12,7 @@
 #include "command.h"
 #include "heddle/runtime.h"
 #include "progress.h"
+#include "report/training.h"
 #include "train/job.h"
 
 namespace heddle::cli {
@@ -139,9 +140,9 @@ void print(const Job& job, const Outcome& o) {
     fmt::print("stopped early: no better validation loss for {} evaluations\n", o.state.stale);
   if (o.state.best_step > 0)
     fmt::print("best validation loss {:.4f} at step {}\n", o.state.best_loss, o.state.best_step);
-  fmt::print("{} steps, {} tokens in {}: {}\n", o.state.step,
+  fmt::print("{} steps, {} tokens in {}\n{}\n{}\n", o.state.step,
              count(static_cast<double>(o.state.tokens)), duration(o.state.seconds),
-             job.paths().weights());
+             job.paths().weights(), job.paths().report());
 }
 
 Outcome run_job(Job& job, Display& display) {
@@ -160,6 +161,15 @@ Outcome run_job(Job& job, Display& display) {
   }
 }
 
+// The page is a help, not a condition: without it the run is no worse.
+void write_report(const Job& job) {
+  try {
+    report::write_training_report(job.paths().directory);
+  } catch (const Error& e) {
+    fmt::print(stderr, "no report: {}\n", e.what());
+  }
+}
+
 void run(const Arguments& a) {
   Recipe recipe = train::load_recipe(recipe_file(a), a.set);
   const std::string directory = run_directory(a);
@@ -169,6 +179,7 @@ void run(const Arguments& a) {
   Display display(job, !a.as_json);
   const Outcome outcome = run_job(job, display);
   display.line().finish();
+  write_report(job);
   if (a.as_json)
     std::cout << to_json(job, outcome).dump(2) << "\n";
   else if (outcome.ending != Ending::stopped)

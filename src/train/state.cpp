@@ -1,6 +1,6 @@
 #include "train/state.h"
 
-#include <cmath>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "io/json.h"
@@ -8,9 +8,13 @@
 namespace heddle::train {
 
 std::string to_json(const TrainState& s) {
-  nlohmann::json j = {
-      {"step", s.step},         {"tokens", s.tokens},           {"seconds", s.seconds},
-      {"loss_sum", s.loss_sum}, {"loss_weight", s.loss_weight}, {"log_bytes", s.log_bytes}};
+  nlohmann::json j = {{"step", s.step},
+                      {"tokens", s.tokens},
+                      {"seconds", s.seconds},
+                      {"loss_sum", s.loss_sum},
+                      {"loss_weight", s.loss_weight},
+                      {"log_bytes", s.log_bytes},
+                      {"data", std::to_string(s.data)}};
   if (s.best_step > 0) {
     j["best_loss"] = s.best_loss;
     j["best_step"] = s.best_step;
@@ -28,6 +32,10 @@ TrainState state_from_json(const std::string& json, const std::string& where) {
   s.loss_sum = j.at("loss_sum").number();
   s.loss_weight = j.at("loss_weight").number();
   s.log_bytes = static_cast<std::uint64_t>(j.at("log_bytes").integer(0));
+  const std::string data = j.at("data").string();
+  const auto parsed = std::from_chars(data.data(), data.data() + data.size(), s.data);
+  if (parsed.ec != std::errc() || parsed.ptr != data.data() + data.size())
+    j.at("data").refuse("a number");
   if (j.has("best_step")) {
     s.best_loss = j.at("best_loss").number();
     s.best_step = j.at("best_step").integer(1);

@@ -22,6 +22,7 @@ struct TrainState {
   double loss_weight = 0;  // of targets
 
   std::uint64_t log_bytes = 0;  // length of the log when this was saved
+  std::uint64_t data = 0;       // fingerprint() of the data
 };
 
 // One line of JSON and back, exact to the bit. `where` names the file for errors.

@@ -9,6 +9,7 @@
 #include "heddle/cost.h"
 #include "heddle/memory.h"
 #include "train/checkpoint.h"
+#include "train/fingerprint.h"
 #include "train/finite.h"
 #include "train/schedule.h"
 #include "train/split.h"
@@ -67,6 +68,9 @@ bool Trainer::resume() {
   if (state_.step != *newest)
     fail(ErrorCode::io, path, "is not the checkpoint that its name says", std::to_string(*newest),
          std::to_string(state_.step));
+  if (state_.data != fingerprint(data_, config_))
+    fail(ErrorCode::io, path, "belongs to a run on other data",
+         "the files of [data] as they were when the run began");
   saved_step_ = state_.step;
   return true;
 }
@@ -76,6 +80,7 @@ Outcome Trainer::run() {
     log_ = std::make_unique<io::AppendFile>(directory_->paths().log());
     log_->truncate(state_.log_bytes);  // what came after the checkpoint will be written again
   }
+  if (directory_ != nullptr) state_.data = fingerprint(data_, config_);
   Outcome outcome;
   while (state_.step < config_.steps && !out_of_patience() && outcome.ending != Ending::stopped) {
     const StepReport report = take_step();

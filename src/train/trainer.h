@@ -75,7 +75,7 @@ class Trainer {
           RunDirectory* directory = nullptr, Hooks hooks = {});
 
   // Goes to the newest checkpoint, if there is one: weights, optimiser, log. Error when it does not
-  // fit the model.
+  // fit the model, or was trained on other data.
   bool resume();
 
   // Trains to the end. A loss or a gradient that is not finite is an Error that names the step and

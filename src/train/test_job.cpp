@@ -1,0 +1,185 @@
+// Whole runs of every kind of model, from recipe to loaded weights, and fine-tuning between them.
+#include <filesystem>
+
+#include "data/test_support.h"
+#include "train/evaluate.h"
+#include "train/job.h"
+#include "train/run.h"
+#include "train/test_support.h"
+
+namespace heddle::train {
+namespace {
+
+using io::slurp;
+using io::TempDir;
+
+constexpr const char* kModel = "layers = 1\nwidth = 8\n";
+constexpr const char* kTrain =
+    "[train]\nsteps = 4\nbatch = 5\nlog_every = 1\neval_every = 2\nsave_every = 3\n"
+    "learning_rate = 0.01\n";
+
+class JobTest : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& model, const std::string& data,
+                    const std::string& train = kTrain) {
+    return dir_.file(name + ".toml", "[model]\n" + model + kModel + "[data]\n" + data + train);
+  }
+  std::string language(const std::string& name, const std::string& data) {
+    return write(name, "kind = \"decoder\"\nattention.position = \"learned\"\n", data);
+  }
+  std::string out(const std::string& name) const { return dir_.file("runs/" + name); }
+  Job train(const std::string& recipe, const std::string& name,
+            const std::vector<std::string>& set = {}) {
+    Job job = Job::begin(load_recipe(recipe, set), out(name));
+    outcome_ = job.run({});
+    return job;
+  }
+  std::string sample(const std::string& name) const { return "\"" + data_.file(name) + "\""; }
+
+  data::SampleData data_;
+  TempDir dir_;
+  Outcome outcome_;
+};
+
+// What is trained is what is loaded: evaluation of the loaded run gives the best loss of the log.
+TEST_F(JobTest, EveryKindIsTrainedAndLoaded) {
+  const std::string share = "validation_share = 0.2\n", word = "tokenizer = \"word\"\n";
+  const std::string text =
+      "text = " + sample("text.txt") + "\ncontext = 12\ntokenizer = \"char\"\n";
+  const std::string pairs = "pairs = " + sample("pairs.tsv") + "\n" + share + word;
+  const std::string tags = "tags = " + sample("tags.tsv") + "\n" + share + word;
+  const std::string labelled = "labelled = " + sample("labelled.tsv") + "\n" + share + word;
+  const std::string images =
+      "images = " + sample("images.idx") + "\nlabels = " + sample("labels.idx") + "\n" + share;
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"decoder", "kind = \"decoder\"\ndropout = 0.1\n", text},
+      {"moe", "kind = \"decoder\"\nffn = \"moe\"\nmoe.experts = 3\n", text},
+      {"masked", "kind = \"encoder\"\ntask = \"masked\"\n", text},
+      {"tagger", "kind = \"encoder\"\ntask = \"tag\"\n", tags},
+      {"classifier", "kind = \"encoder\"\ntask = \"classify\"\n", labelled},
+      {"translator", "kind = \"encoder-decoder\"\n", pairs},
+      {"vit", "kind = \"vit\"\npatch = 2\n", images},
+      {"rnn", "kind = \"rnn\"\n", text},
+      {"birnn", "kind = \"birnn\"\ntask = \"tag\"\n", tags},
+      {"rnn-seq2seq", "kind = \"rnn-seq2seq\"\n", pairs},
+  };
+  for (const auto& [name, model, data] : cases) {
+    SCOPED_TRACE(name);
+    const std::string recipe = write(name, model, data);
+    train(recipe, name, {"train.precision=bf16"});
+    ASSERT_TRUE(outcome_.last_evaluation);
+    const LoadedRun run = load_run(out(name));
+    const auto dataset = data::open_dataset(run.recipe.data, run.recipe.model.kind,
+                                            run.recipe.model.task, {.codec = run.codec});
+    EvaluateOptions options;
+    options.batch = 5;
+    options.precision = DType::bf16;
+    const Evaluation evaluation = evaluate(*run.model, *dataset, options);
+    EXPECT_EQ(evaluation.loss, outcome_.state.best_loss);
+    const bool labels =
+        run.recipe.model.task == model::Task::tag || run.recipe.model.task == model::Task::classify;
+    EXPECT_EQ(evaluation.accuracy.has_value(), labels);
+    EXPECT_GT(outcome_.state.tokens, 0);
+    options.batch = 3;  // does not matter
+    EXPECT_NEAR(evaluate(*run.model, *dataset, options).loss, evaluation.loss, 2e-2);
+  }
+}
+
+TEST_F(JobTest, RefusesAndLeavesNothingBehind) {
+  const std::string text = "text = " + sample("text.txt") + "\ntokenizer = \"char\"\n";
+  const std::string recipe = language("r", text + "context = 12\n");
+  expect_says([&] { train(recipe, "a", {"data.text=nowhere.txt"}); }, {"nowhere.txt"});
+  expect_says([&] { train(recipe, "a", {"model.attention.heads=3"}); }, {"heads"});
+  expect_says([&] { train(recipe, "a", {"data.validation_share=0", "train.patience=1"}); },
+              {"train.patience", "validation"});
+  expect_says([&] { train(recipe, "a", {"train.from=nowhere"}); }, {"nowhere", "recipe.toml"});
+  EXPECT_FALSE(std::filesystem::exists(out("a")));
+  expect_says([&] { Job::resume(load_recipe(recipe), out("a")); }, {out("a"), "is not there"});
+  expect_says([&] { load_run(out("a")); }, {out("a"), "is not there"});
+  train(recipe, "a");
+  expect_says([&] { train(recipe, "a"); }, {out("a"), "--resume"});
+  std::filesystem::remove(out("a") + "/model.safetensors");
+  expect_says([&] { load_run(out("a")); }, {"model.safetensors", "not saved any weights"});
+  std::filesystem::remove(out("a") + "/codec.json");
+  expect_says([&] { load_run(out("a")); }, {"codec.json"});
+  std::filesystem::remove(out("a") + "/recipe.toml");
+  expect_says([&] { load_run(out("a")); }, {out("a"), "recipe.toml"});
+}
+
+TEST_F(JobTest, OtherDataIsNotResumed) {
+  const std::string text = dir_.file("text.txt", slurp(data_.file("text.txt")));
+  const std::string recipe =
+      language("r", "text = \"" + text + "\"\ntokenizer = \"byte\"\ncontext = 12\n");
+  train(recipe, "a");
+  Job::resume(load_recipe(recipe), out("a")).run({});
+  std::string changed = slurp(text);
+  for (char& c : changed)
+    if (c == 'w') c = 'W';
+  dir_.file("text.txt", changed);
+  expect_says([&] { Job::resume(load_recipe(recipe), out("a")).run({}); },
+              {"step-4.safetensors", "data"});
+}
+
+TEST_F(JobTest, FineTuningKeepsWhatBothHave) {
+  // Vocabularies "abc…" that overlap in part, a longer context.
+  const auto text_of = [&](const std::string& letters) {
+    std::string text;
+    for (int i = 0; i < 300; ++i) text += letters[static_cast<std::size_t>(i * (i % 3 + 1)) % 5];
+    return "\"" + dir_.file(letters + ".txt", text) + "\"";
+  };
+  const auto recipe = [&](const std::string& letters, int context) {
+    return language(letters, "text = " + text_of(letters) + "\ntokenizer = \"char\"\ncontext = " +
+                                 std::to_string(context) + "\n");
+  };
+  const Job old_job = train(recipe("abcde", 8), "old");
+  const LoadedRun old_run = load_run(out("old"));
+
+  // Same data: the same weights, and nothing to say.
+  const std::string from = "train.from=" + out("old");
+  Job same = Job::begin(load_recipe(recipe("abcde", 8), {from}), out("same"));
+  EXPECT_TRUE(same.adopted().empty()) << same.adopted()[0];
+  EXPECT_EQ(weights_of(same.model()), weights_of(*old_run.model));
+
+  Job other = Job::begin(load_recipe(recipe("cdefg", 12), {from}), out("other"));
+  const auto& said = other.adopted();
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(said[0], "embed.weight: 3 of 5 tokens kept, 2 new");
+  EXPECT_EQ(said[1], "position.weight: 8 of 8 positions kept, 4 new");
+  EXPECT_EQ(said[2], "head.weight: 3 of 5 tokens kept, 2 new");
+  const auto row = [](const model::Model& m, const std::string& name, std::int64_t i) {
+    for (const nn::Parameter& p : m.parameters().all())
+      if (p.name == name) return views::slice(p.tensor, 0, i, i + 1).to_vector<float>();
+    return std::vector<float>();
+  };
+  const auto& old = *old_run.model;
+  // c is token 2 of abcde and token 0 of cdefg.
+  EXPECT_EQ(row(other.model(), "embed.weight", 0), row(old, "embed.weight", 2));
+  EXPECT_EQ(row(other.model(), "head.weight", 2), row(old, "head.weight", 4));
+  EXPECT_EQ(row(other.model(), "position.weight", 7), row(old, "position.weight", 7));
+  EXPECT_NE(row(other.model(), "embed.weight", 3), row(old, "embed.weight", 3));
+  other.run({});
+
+  expect_says([&] { train(recipe("abcde", 8), "x", {from, "model.width=16"}); },
+              {"embed.weight", "[5, 16]", "[5, 8]"});
+  expect_says([&] { train(recipe("abcde", 8), "x", {from, "model.layers=2"}); }, {"layers.1."});
+  expect_says([&] { train(recipe("abcde", 8), "x", {from, "model.bias=false"}); }, {"bias"});
+}
+
+TEST_F(JobTest, FineTuningToAnotherTaskHasANewHead) {
+  const std::string vocabulary = "tokenizer = \"word\"\nmin_count = 1\n";
+  const std::string text = "text = " + sample("text.txt") + "\ncontext = 12\n" + vocabulary;
+  train(write("masked", "kind = \"encoder\"\ntask = \"masked\"\n", text), "masked");
+  const std::string labelled = "labelled = " + sample("labelled.tsv") + "\nmax_length = 12\n" +
+                               vocabulary + "validation_share = 0.2\n";
+  const std::string classify =
+      write("classify", "kind = \"encoder\"\ntask = \"classify\"\n", labelled);
+  const Job job = train(classify, "classify", {"train.from=" + out("masked")});
+  std::string all;
+  for (const std::string& sentence : job.adopted()) all += sentence + "\n";
+  for (const char* part : {"head.weight: new, for the task classify", "head.bias: new",
+                           "class_token: new", "model.task was \"masked\" and is \"classify\""})
+    EXPECT_NE(all.find(part), std::string::npos) << all;
+}
+
+}  // namespace
+}  // namespace heddle::train
