@@ -30,15 +30,9 @@ struct Registers {
   static Vec multiply_add(Vec a, Vec b, Vec sum) { return sum + a * b; }
 };
 
-struct F32 : F32Elements<F32>, Registers<float> {
-  static constexpr auto transpose = transpose_by_scalars<F32>;
-};
-struct Bf16 : Bf16AsF32Elements<Bf16>, Registers<float> {
-  static constexpr auto transpose = transpose_by_scalars<Bf16>;
-};
-struct F64 : F64Elements<F64>, Registers<double> {
-  static constexpr auto transpose = transpose_by_scalars<F64>;
-};
+struct F32 : F32Elements<F32>, Registers<float> {};
+struct Bf16 : Bf16AsF32Elements<Bf16>, Registers<float> {};
+struct F64 : F64Elements<F64>, Registers<double> {};
 
 }  // namespace
 

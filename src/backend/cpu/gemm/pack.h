@@ -236,7 +236,8 @@ struct Packer {
   }
 };
 
-// Scalar transpose of a kSide × kSide block of units, for instruction sets without a better one:
+// Scalar transpose of a kSide × kSide block of units, for instruction sets without a better one
+// (panels narrower than kSide need none):
 // unit (i, u) of `from` goes to to[u * stride + i], for u < rows.
 template <class Ops>
 void transpose_by_scalars(const typename Ops::Element* from, typename Ops::Element* to,
