@@ -156,6 +156,22 @@ void Attention::add_positions(Inputs& in) const {
         alibi_bias(config_.heads, distances, ops::parameter_dtype(in.q), in.q.device());
 }
 
+// Keys and values of the earlier tokens and these. They count only when the call has succeeded.
+void Attention::use_cache(Inputs& in, const AttentionCall& call) const {
+  KvCache& cache = *call.cache;
+  ops::AttentionMask& mask = in.options.mask;
+  if (config_.cross && cache.empty()) return;  // holds them afterwards
+  const CachedRows rows = config_.cross ? cache.rows() : cache.stage(in.k, in.v, call.documents);
+  in.k = rows.keys;
+  in.v = rows.values;
+  mask.key_documents = rows.documents;
+  if (config_.cross) return;
+  in.options.first_row = rows.first_row;
+  mask.first_query = cache.next_position() - rows.first_position;
+  mask.key_lengths = from_position(mask.key_lengths, rows.first_position, in.k.size(1));
+  mask.prefix_lengths = from_position(mask.prefix_lengths, rows.first_position, in.k.size(1));
+}
+
 Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) const {
   check_call(x, call);
   KvCache* const cache = call.cache;
@@ -171,22 +187,7 @@ Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) 
   if (config_.score == Score::additive) in.q = per_head(in.q, p_.score_query);
 
   if (self || cache == nullptr || cache->empty()) project_keys(in, self ? x : call.memory, first);
-  if (cache != nullptr) {
-    if (self)
-      cache->append(in.k, in.v, call.documents);
-    else if (cache->empty())
-      cache->hold(in.k, in.v, call.memory_documents);
-    in.k = cache->keys();
-    in.v = cache->values();
-    ops::AttentionMask& mask = in.options.mask;
-    mask.key_documents = cache->documents();
-    if (self) {
-      mask.first_query = first - cache->first_position();
-      mask.key_lengths = from_position(mask.key_lengths, cache->first_position(), in.k.size(1));
-      mask.prefix_lengths =
-          from_position(mask.prefix_lengths, cache->first_position(), in.k.size(1));
-    }
-  }
+  if (cache != nullptr) use_cache(in, call);
   add_positions(in);
   return in;
 }
@@ -196,6 +197,10 @@ Tensor Attention::forward(const Tensor& x, const AttentionCall& call) const {
   const Tensor y = config_.score == Score::additive
                        ? ops::additive_attention(in.q, in.k, p_.score, in.v, in.options)
                        : ops::attention(in.q, in.k, in.v, in.options);  // [B, T, H, D]
+  if (call.cache != nullptr && !config_.cross)
+    call.cache->commit();
+  else if (call.cache != nullptr && call.cache->empty())
+    call.cache->hold(in.k, in.v, call.memory_documents);
   const Tensor joined = ops::reshape(y, {y.size(0), y.size(1), y.size(2) * y.size(3)});
   return ops::linear(joined, p_.out, p_.out_bias);
 }

@@ -62,6 +62,7 @@ class Attention {
   void make_parameters(const ParamScope& scope);
   Inputs inputs(const Tensor& x, const AttentionCall& call) const;
   void project_keys(Inputs& in, const Tensor& source, std::int64_t first) const;
+  void use_cache(Inputs& in, const AttentionCall& call) const;
   void check_call(const Tensor& x, const AttentionCall& call) const;
   ops::AttentionOptions options(const AttentionCall& call) const;
   void add_positions(Inputs& in) const;

@@ -1,11 +1,13 @@
 #include "nn/attention/cache.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "autograd/record.h"
 #include "nn/require.h"
 #include "nn/select_rows.h"
+#include "ops/concat/concat.h"
 #include "ops/copy/copy.h"
 #include "ops/support/check.h"
 
@@ -26,9 +28,15 @@ Tensor rows_of(const Tensor& buffer, std::int64_t begin, std::int64_t end) {
   return views::slice(buffer, 1, begin, end);
 }
 
-void write_rows(Tensor& buffer, std::int64_t begin, const Tensor& rows) {
-  Tensor place = rows_of(buffer, begin, begin + rows.size(1));
-  ops::copy_into(place, rows.detach());
+// Writes rows from `begin` on, around the end of the ring.
+void write_rows(Tensor& ring, std::int64_t begin, const Tensor& rows) {
+  const std::int64_t n = rows.size(1);
+  const std::int64_t before = std::min(n, ring.size(1) - begin);
+  Tensor place = rows_of(ring, begin, begin + before);
+  ops::copy_into(place, rows_of(rows.detach(), 0, before));
+  if (before == n) return;
+  Tensor rest = rows_of(ring, 0, n - before);
+  ops::copy_into(rest, rows_of(rows.detach(), before, n));
 }
 
 }  // namespace
@@ -40,7 +48,8 @@ KvCache::KvCache(const AttentionConfig& config, const CacheSize& size, DType dty
   require(size.positions > 0, kWhere, "positions", "1 or more",
           static_cast<double>(size.positions));
   require(size.block > 0, kWhere, "block", "1 or more", static_cast<double>(size.block));
-  if (config.cross) return;  // holds what it is given
+  cross_ = config.cross;
+  if (cross_) return;  // holds what it is given
   capacity_ = size.positions;
   if (config.look_back && *config.look_back < capacity_ - size.block) {
     look_back_ = *config.look_back;
@@ -55,7 +64,7 @@ void KvCache::check_block(const Tensor& k, const Tensor& v, const Tensor& docume
   if (autograd::tracked({&k, &v}))
     fail(ErrorCode::autograd, kWhere, "keys and values on a tape",
          "no gradients through a cache: use NoGrad, or no cache");
-  if (!k_.defined())
+  if (cross_)
     fail(ErrorCode::invalid_argument, kWhere, "a cache of cross-attention", "hold()", "append()");
   const std::int64_t n = k.size(1);
   ops::check_dtype({kWhere, "k", k}, k_.dtype());
@@ -74,48 +83,48 @@ void KvCache::check_block(const Tensor& k, const Tensor& v, const Tensor& docume
          "blocks of at most " + std::to_string(size_.block), std::to_string(n));
 }
 
-void KvCache::make_room(std::int64_t tokens) {
-  if (stored_ + tokens <= capacity_) return;
-  const std::int64_t kept = std::min(look_back_, stored_);
-  for (Tensor* buffer : {&k_, &v_, &documents_}) {
-    if (!buffer->defined()) continue;
-    // Source and destination may overlap.
-    const Tensor last = ops::clone(rows_of(*buffer, stored_ - kept, stored_));
-    write_rows(*buffer, 0, last);
+CachedRows KvCache::stage(const Tensor& k, const Tensor& v, const Tensor& documents) {
+  check_block(k, v, documents);
+  staged_ = k.size(1);
+  if (empty()) documents_ = {};
+  if (documents.defined() && !documents_.defined())
+    documents_ = Tensor::zeros({size_.batch, capacity_}, DType::i64, k_.device());
+  if (staged_ > 0) {
+    const std::int64_t row = next_ % capacity_;
+    write_rows(k_, row, k);
+    write_rows(v_, row, v);
+    if (documents.defined()) write_rows(documents_, row, documents);
   }
-  stored_ = kept;
+  return rows_until(next_ + staged_);
+}
+
+void KvCache::commit() {
+  next_ += staged_;
+  staged_ = 0;
 }
 
 void KvCache::append(const Tensor& k, const Tensor& v, const Tensor& documents) {
-  check_block(k, v, documents);
-  const std::int64_t n = k.size(1);
-  if (documents.defined() && !documents_.defined())
-    documents_ = Tensor::zeros({size_.batch, capacity_}, DType::i64, k_.device());
-  make_room(n);
-  write_rows(k_, stored_, k);
-  write_rows(v_, stored_, v);
-  if (documents.defined()) write_rows(documents_, stored_, documents);
-  stored_ += n;
-  next_ += n;
+  stage(k, v, documents);
+  commit();
 }
 
 void KvCache::hold(const Tensor& k, const Tensor& v, const Tensor& documents) {
   if (autograd::tracked({&k, &v}))
     fail(ErrorCode::autograd, kWhere, "keys and values on a tape",
          "no gradients through a cache: use NoGrad, or no cache");
-  if (capacity_ > 0)
+  if (!cross_)
     fail(ErrorCode::invalid_argument, kWhere, "a cache of self-attention", "append()", "hold()");
   ops::check_shape({kWhere, "k", k}, {size_.batch, k.size(1), k.size(2), k.size(3)});
   k_ = k.detach();
   v_ = v.detach();
   documents_ = documents.defined() ? documents.detach() : documents;
-  stored_ = next_ = k.size(1);
+  capacity_ = next_ = k.size(1);
 }
 
 void KvCache::clear() {
-  stored_ = next_ = 0;
+  next_ = staged_ = 0;
   documents_ = {};
-  if (capacity_ == 0) k_ = v_ = {};
+  if (cross_) k_ = v_ = {};
 }
 
 void KvCache::reorder(std::span<const std::int64_t> rows) {
@@ -132,10 +141,18 @@ std::int64_t KvCache::bytes() const {
   return sum;
 }
 
-Tensor KvCache::keys() const { return rows_of(k_, 0, stored_); }
-Tensor KvCache::values() const { return rows_of(v_, 0, stored_); }
-Tensor KvCache::documents() const {
-  return documents_.defined() ? rows_of(documents_, 0, stored_) : documents_;
+CachedRows KvCache::rows_until(std::int64_t end) const {
+  const std::int64_t rows = std::min(end, capacity_);
+  CachedRows out;
+  out.first_position = end - rows;
+  out.first_row = end > rows ? end % capacity_ : 0;
+  out.keys = rows_of(k_, 0, rows);
+  out.values = rows_of(v_, 0, rows);
+  if (!documents_.defined()) return out;
+  const std::array parts = {rows_of(documents_, out.first_row, rows),
+                            rows_of(documents_, 0, out.first_row)};
+  out.documents = out.first_row == 0 ? parts[0] : ops::concat(parts, 1);
+  return out;
 }
 
 }  // namespace heddle::nn

@@ -1,6 +1,7 @@
 // Keys and values of tokens that were already seen, for generation. No gradients.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -15,11 +16,19 @@ struct CacheSize {
   std::int64_t block = 1;      // tokens of one call, at most; matters with look_back only
 };
 
-// Self-attention: one row per token, in the order of the tokens. With look_back there is room for
-// look_back + block rows, and when it is used up the last look_back rows move to the front: memory
-// does not grow with the sequence, rows stay side by side, and with blocks of B tokens a token
-// costs look_back / B moved rows. Cross-attention: the keys and values of the memory, kept as they
-// are.
+// What a cache holds, for the fused op: token t, counted from first_position, lies in row
+// (first_row + t) mod rows of keys and values.
+struct CachedRows {
+  Tensor keys;       // [B, rows, G, ...]
+  Tensor values;     // [B, rows, G, ...]
+  Tensor documents;  // [B, rows] i64 in the order of the tokens, or undefined
+  std::int64_t first_row = 0;
+  std::int64_t first_position = 0;
+};
+
+// Self-attention: one row per token. With look_back the rows are a ring of look_back + block: a new
+// token takes the place of the oldest one, nothing moves, and memory does not grow with the
+// sequence. Cross-attention: the keys and values of the memory, kept as they are.
 class KvCache {
  public:
   // Throws Error when the configuration cannot use a cache.
@@ -29,6 +38,10 @@ class KvCache {
   // k, v: [B, n, G, ...] as the fused op takes them (rotated); documents: [B, n], or undefined in
   // every call.
   void append(const Tensor& k, const Tensor& v, const Tensor& documents = {});
+  // The same in two steps, for callers that may still fail: the rows are written and shown, but the
+  // tokens count only with commit(). Without it the cache is as before.
+  CachedRows stage(const Tensor& k, const Tensor& v, const Tensor& documents = {});
+  void commit();
   // For cross-attention: all keys and values at once.
   void hold(const Tensor& k, const Tensor& v, const Tensor& documents = {});
   void clear();
@@ -37,24 +50,23 @@ class KvCache {
   void reorder(std::span<const std::int64_t> rows);
 
   bool empty() const { return next_ == 0; }
-  std::int64_t next_position() const { return next_; }             // of the token to come
-  std::int64_t first_position() const { return next_ - stored_; }  // of the first row
+  std::int64_t next_position() const { return next_; }  // of the token to come
+  std::int64_t first_position() const { return next_ - std::min(next_, capacity_); }
   std::int64_t capacity() const { return capacity_; }
   std::int64_t bytes() const;
 
-  Tensor keys() const;       // [B, rows, G, ...]
-  Tensor values() const;     // [B, rows, G, ...]
-  Tensor documents() const;  // [B, rows] i64, or undefined
+  CachedRows rows() const { return rows_until(next_); }
 
  private:
-  void make_room(std::int64_t tokens);
+  CachedRows rows_until(std::int64_t end) const;
   void check_block(const Tensor& k, const Tensor& v, const Tensor& documents) const;
 
   CacheSize size_;
+  bool cross_ = false;
   std::int64_t look_back_ = -1;  // -1: all
-  std::int64_t capacity_ = 0;
-  std::int64_t stored_ = 0;  // rows in use
+  std::int64_t capacity_ = 0;    // rows of the ring; in cross-attention those of the memory
   std::int64_t next_ = 0;
+  std::int64_t staged_ = 0;  // tokens behind next_ that do not count yet
   Tensor k_, v_, documents_;
 };
 

@@ -234,6 +234,29 @@ TEST(KvCache, OfAWindowDoesNotGrow) {
   EXPECT_GE(cache.first_position(), 100 - 9);
 }
 
+// A call that is refused late, by the fused op, must leave the cache as it was.
+TEST(KvCache, IsNotAdvancedByACallThatFails) {
+  AttentionConfig c = small();
+  c.causal = true;
+  c.look_back = 3;
+  const Attention layer = make_attention(c, {.seed = 2});
+  const NoGrad no_grad;
+  KvCache disturbed(c, {1, 100, 2}), calm(c, {1, 100, 2});
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const Tensor x = normal({1, 1 + i % 2, 8}, 1, i, DType::f32);
+    const std::int64_t before = disturbed.next_position();
+    EXPECT_THROW(layer.forward(normal({1, 2, 8}, 2, i, DType::f32),
+                               {.key_lengths = integers({2}, {1, 1}), .cache = &disturbed}),
+                 Error);
+    EXPECT_EQ(disturbed.next_position(), before);
+    const Tensor a = layer.forward(x, {.cache = &disturbed});
+    const Tensor b = layer.forward(x, {.cache = &calm});
+    EXPECT_EQ(a.to_vector<float>(), b.to_vector<float>());
+  }
+  EXPECT_EQ(calm.next_position(), 30);
+  EXPECT_GT(calm.rows().first_position, 0);  // the ring went round
+}
+
 // Peak bytes of forward and backward, and arithmetic.
 struct Measured {
   std::int64_t peak = 0;

@@ -30,24 +30,6 @@ struct Call {
 
 DType compute_dtype(const Tensor& x) { return parameter_dtype(x); }
 
-void check_options(const char* op, const AttentionOptions& o, const Call& c) {
-  const auto number = [](double v) { return std::to_string(v); };
-  check_condition(std::isfinite(o.scale), op, "scale", "a finite number", number(o.scale));
-  check_condition(o.softcap >= 0 && std::isfinite(o.softcap), op, "softcap",
-                  "0 (none) or a positive number", number(o.softcap));
-  check_condition(o.dropout >= 0 && o.dropout < 1, op, "dropout", "0 or more and below 1",
-                  number(o.dropout));
-  const AttentionShape& s = c.shape;
-  if (o.relative_bias.defined())
-    check_parameter({op, "relative_bias", o.relative_bias}, c.q,
-                    {s.heads, std::max<std::int64_t>(s.queries + s.keys - 1, 0)});
-  if (o.sinks.defined()) {
-    check_parameter({op, "sinks", o.sinks}, c.q, {s.heads});
-    check_condition(o.normaliser == Normaliser::softmax, op, "sinks",
-                    "the softmax normaliser: a sink takes part in its sum", "relu");
-  }
-}
-
 AttentionShape checked_shape(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
   check_compute({op, "q", q});
   check_rank({op, "q", q}, 4);
@@ -99,11 +81,15 @@ class Buffers {
   Buffers(const Call& c, bool backward) : call_(c) {
     const AttentionShape& s = c.shape;
     const std::int64_t heads = s.batch * s.key_heads, keys = cpu::padded(s.keys, cpu::kPad);
-    if (c.additive)
+    if (!backward && cpu::few_queries(s))
+      partial =
+          workspace({s.batch, s.heads, cpu::partial_size(s)}, compute_dtype(c.q), c.q.device());
+    else if (c.additive)
       k = workspace({heads, keys * s.width}, compute_dtype(c.q), c.q.device());
     else
       k = packed(heads, cpu::packed_columns(keys, s.width), c.q);
-    if (!backward) v = packed(heads, cpu::packed_rows(keys, s.value_width), c.q);
+    if (!backward && !cpu::few_queries(s))
+      v = packed(heads, cpu::packed_rows(keys, s.value_width), c.q);
     scratch_bytes_ =
         cpu::attention_scratch_bytes(s, static_cast<std::int64_t>(size_of(compute_dtype(c.q))));
     scratch = workspace({cpu::thread_count(), scratch_bytes_}, DType::u8, c.q.device());
@@ -133,12 +119,14 @@ class Buffers {
     a.last_key = a.first_key + c.shape.batch * c.shape.queries;
     a.packed_k = pointer(k);
     a.packed_v = pointer(v);
+    a.partial = pointer(partial);
+    a.first_row = c.options.first_row;
     a.scratch = pointer(scratch);
     a.scratch_bytes = scratch_bytes_;
     return a;
   }
 
-  Tensor k, v, scratch;
+  Tensor k, v, partial, scratch;
 
  private:
   const Call& call_;
@@ -276,9 +264,7 @@ Tensor dense_or_none(const Tensor& t) { return t.defined() ? dense(t) : t; }
 
 Tensor attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w) {
   const AttentionOptions& o = c.options;
-  c.q = q;
-  check_options(c.op, o, c);
-  validate_mask(c.op, o.mask, sizes_of(c.shape), q.device());
+  check_options(c.op, o, q, sizes_of(c.shape));
   c.q = in_rows(q);
   c.k = in_rows(k);
   c.v = in_rows(v);

@@ -1,7 +1,7 @@
 // Attention tile by tile, forward and backward.
 #include "ops/attention/attention.kernels.h"
 #include "ops/attention/backward.cpu.h"
-#include "ops/attention/forward.cpu.h"
+#include "ops/attention/decode.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 

@@ -36,6 +36,9 @@ struct AttentionOptions {
   Tensor sinks;        // a logit per head that is always visible and has no value. [H]
   double dropout = 0;  // of the weights
   RandomKey key;       // of the dropout
+  // k and v may be rings, as a cache of a sliding window is: key j lies in row (first_row + j) mod
+  // Tk of both. Everything else (masks, biases, maps) counts keys, not rows.
+  std::int64_t first_row = 0;
 };
 
 // y[b, i, h] = Σ_j w(q[b, i, h] · k[b, j, g]) · v[b, j, g], g = h / (H / G)
@@ -43,7 +46,8 @@ struct AttentionOptions {
 // q: [B, Tq, H, D]; k: [B, Tk, G, D]; v: [B, Tk, G, E]; y: [B, Tq, H, E]. H is a multiple of G:
 // neighbouring query heads share a key head. bf16 is multiplied in bf16 and summed in f32; scores,
 // weights' sums and gradients' sums are f32. Saved for the backward pass: q, k, v, y and one number
-// per row.
+// per row. Rows of q, k and v are read where they lie, without a copy, when their elements lie side
+// by side.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 

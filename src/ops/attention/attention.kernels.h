@@ -7,20 +7,24 @@
 
 namespace heddle::cpu {
 
-// Queries that share a pass over the keys; keys whose scores against a group of rows are in the
-// cache at once, forward, and against a block of queries, backward. Multiples of every register
-// tile.
-inline constexpr std::int64_t kQueryBlock = 96;
+// Forward, a block of queries shares a pass over the keys, and the scores of a group of rows
+// against a block of keys are in the cache at once; backward, those of a block of queries against a
+// block of keys. Multiples of every register tile.
+inline constexpr std::int64_t kForwardQueries = 192;
 inline constexpr std::int64_t kForwardKeys = 384;
+inline constexpr std::int64_t kQueryBlock = 96;
 inline constexpr std::int64_t kKeyBlock = 192;
 // Keys and columns are padded to a multiple of every panel of B.
 inline constexpr std::int64_t kPad = 32;
 
 constexpr std::int64_t padded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-constexpr std::int64_t query_blocks(std::int64_t queries) {
-  return padded(queries, kQueryBlock) / kQueryBlock;
+constexpr std::int64_t blocks_of(std::int64_t n, std::int64_t block) {
+  return padded(n, block) / block;
 }
-constexpr std::int64_t key_blocks(std::int64_t keys) { return padded(keys, kKeyBlock) / kKeyBlock; }
+constexpr std::int64_t query_blocks(std::int64_t queries) {
+  return blocks_of(queries, kQueryBlock);
+}
+constexpr std::int64_t key_blocks(std::int64_t keys) { return blocks_of(keys, kKeyBlock); }
 
 struct AttentionShape {
   std::int64_t batch = 0;
@@ -28,6 +32,15 @@ struct AttentionShape {
   std::int64_t heads = 0, key_heads = 0;    // H, G
   std::int64_t width = 0, value_width = 0;  // D (or S of the additive score), E
 };
+
+// Generation asks with a few queries at a time. Packing all keys for them would cost more than the
+// attention: they read keys and values where they lie, and the work is cut into blocks of
+// kForwardKeys keys whose sums are put together at the end.
+constexpr bool few_queries(const AttentionShape& s) { return s.queries <= 8; }
+// Numbers in the partial sums of one head's queries: maximum, sum and weighted sum per block.
+constexpr std::int64_t partial_size(const AttentionShape& s) {
+  return blocks_of(s.keys, kForwardKeys) * s.queries * (padded(s.value_width, kPad) + 2);
+}
 
 // Of q, k and v in elements; the last dimension has stride 1.
 struct RowStrides {
@@ -65,6 +78,7 @@ struct AttentionArgs {
   // Packed for the products, per batch and key head, keys padded.
   void* packed_k = nullptr;  // Kᵀ; of the additive score in the compute type
   void* packed_v = nullptr;  // V
+  void* partial = nullptr;   // [B, H, partial_size]; few queries only, which pack nothing
   void* scratch = nullptr;   // scratch_bytes for each thread
   std::int64_t scratch_bytes = 0;
   void* y = nullptr;        // [B, Tq, H, E]
@@ -103,7 +117,8 @@ constexpr std::int64_t packed_columns(std::int64_t rows, std::int64_t width) {
 constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s,
                                                std::int64_t compute_bytes) {
   const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
-  const std::int64_t forward = 2 * 32 * kForwardKeys + kQueryBlock * (width + value + 2);
+  const std::int64_t forward =
+      2 * 32 * kForwardKeys + kForwardQueries * (width + value + 2) + kPad * (width + value);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
   return compute_bytes * (forward > backward ? forward : backward) + 1024;
 }

@@ -172,8 +172,7 @@ void backward_group(const BackwardProblem<S>& g, const PhiloxKeys& keys, const T
   if (!all.empty()) {
     const std::int64_t key = at.origin() + all.begin, count = all.end - all.begin;
     if (p.a.additive)
-      additive_scores(p, r, all, additive_keys(p, r.batch, head, at.origin()),
-                      {scores, kKeyBlock, false});
+      additive_scores(p, r, all, additive_keys(p, r.batch, head, key), {scores, kKeyBlock, false});
     else
       product<S, Broadcast<1, kTileRows>>(g.as_rows(g.b.packed_q, p.depth, r),
                                           p.key_columns(p.a.packed_k, p.depth, r.batch, head, key),

@@ -26,6 +26,26 @@ Tensor by_head(const Tensor& x, std::int64_t heads) {
   return ops::transpose(merged, 1, 2);
 }
 
+Tensor in_order(const Tensor& rows, std::int64_t first_row) {
+  if (first_row == 0) return rows;
+  const std::array<Tensor, 2> parts = {ops::slice(rows, 1, first_row, rows.size(1)),
+                                       ops::slice(rows, 1, 0, first_row)};
+  return ops::concat(parts, 1);
+}
+
+Tensor kept(const AttentionOptions& o, const Shape& shape, DType dtype) {
+  const std::int64_t keys = shape[3], blocks = (keys + 3) / 4;
+  const auto threshold = static_cast<std::uint32_t>(o.dropout * 4294967296.0);
+  std::vector<double> out;
+  for (std::int64_t row = 0; row < shape[0] * shape[1] * shape[2]; ++row)
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const auto block = static_cast<std::uint64_t>(row * blocks + j / 4);
+      const std::uint32_t word = philox(o.key, block)[static_cast<std::size_t>(j % 4)];
+      out.push_back(word < threshold ? 0 : 1 / (1 - o.dropout));
+    }
+  return ops::cast(Tensor::from<double>(shape, std::span<const double>(out)), dtype);
+}
+
 namespace {
 
 // 1 where query i of batch b sees key j, else 0. [B, 1, Tq, Tk]

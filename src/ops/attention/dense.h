@@ -9,9 +9,16 @@ namespace heddle::ops::dense_attention {
 // [B, T, G, X] -> [B, H, T, X], key heads repeated for the query heads that share them.
 Tensor by_head(const Tensor& x, std::int64_t heads);
 
+// Rows of a ring as keys: row first_row becomes key 0. [B, T, G, X]
+Tensor in_order(const Tensor& rows, std::int64_t first_row);
+
 // Without scale. [B, H, Tq, Tk]
 Tensor dot_scores(const Tensor& q, const Tensor& k);
 Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& w);
+
+// What dropout multiplies weights with: 0 or 1 / (1 - p), by the same random words as the kernels.
+// [B, H, Tq, Tk]
+Tensor kept(const AttentionOptions& options, const Shape& shape, DType dtype);
 
 // Of scores without scale; dropout does not count. [B, H, Tq, Tk]
 Tensor weights(const Tensor& products, const AttentionOptions& options, double scale);

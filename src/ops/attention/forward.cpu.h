@@ -21,19 +21,20 @@ template <class S>
 struct ForwardState {
   using C = Compute<S>;
 
-  explicit ForwardState(const Problem<S>& p) : value_stride(padded(p.s.value_width, kPad)) {
-    Scratch scratch(p.a);
+  explicit ForwardState(const Problem<S>& p)
+      : scratch(p.a), value_stride(padded(p.s.value_width, kPad)) {
     tile = scratch.take<C>(kTileRows * kForwardKeys);
     if constexpr (kPairs<S>)
       weights = scratch.take<bf16>(kTileRows * kForwardKeys);
     else
       weights = tile;
-    q = scratch.take<Unit<S>>(p.a.additive ? 0 : kQueryBlock * p.depth);
-    m = scratch.take<C>(kQueryBlock);
-    l = scratch.take<C>(kQueryBlock);
-    o = scratch.take<C>(kQueryBlock * value_stride);
+    q = scratch.take<Unit<S>>(p.a.additive ? 0 : kForwardQueries * p.depth);
+    m = scratch.take<C>(kForwardQueries);
+    l = scratch.take<C>(kForwardQueries);
+    o = scratch.take<C>(kForwardQueries * value_stride);
   }
 
+  Scratch scratch;
   std::int64_t value_stride;
   C* tile;             // scores of a row group
   Weight<S>* weights;  // of a row group
@@ -108,55 +109,64 @@ void fill_outside(T* row, const Range& all, const Range& keep, T value) {
   for (std::int64_t j = larger(begin, keep.end); j < all.end; ++j) row[j] = value;
 }
 
-// The weights of a group of rows for the columns `all` (whole panels) of the tile at key `origin`.
-template <class S>
-void weigh_group(const Problem<S>& p, const PhiloxKeys& keys, const Rows& r, std::int64_t first,
-                 std::int64_t origin, const Range& all, ForwardState<S>& f) {
+// A group of rows against the keys from `origin` on: the first row's number in the state, and the
+// columns that are computed (whole panels).
+struct Group {
+  std::int64_t first, count, origin;
+  Range all;
+};
+
+// From scores to weights. row_at(i) is row i of the group alone.
+template <class S, class RowAt>
+void weigh_group(const Problem<S>& p, const PhiloxKeys& keys, const Group& g, ForwardState<S>& f,
+                 RowAt row_at) {
   using C = Compute<S>;
   const Tag<S> d;
+  const Range all = g.all;
   const bool plain = plain_scores(p.a);
-  for (std::int64_t i = 0; i < r.count; ++i) {
+  for (std::int64_t i = 0; i < g.count; ++i) {
+    const Rows r = row_at(i);
     C* row = f.tile + i * kForwardKeys;
     Weight<S>* out = f.weights + i * kForwardKeys;
-    const Range seen = columns(p.visible(r, i), origin, all.end);
+    const Range seen = columns(p.visible(r, 0), g.origin, all.end);
     if (!plain && !seen.empty()) {
-      const C* bias = p.bias_row(r, i);
-      finish_scores(d, p.a, row, bias == nullptr ? nullptr : bias + origin,
+      const C* bias = p.bias_row(r, 0);
+      finish_scores(d, p.a, row, bias == nullptr ? nullptr : bias + g.origin,
                     static_cast<C*>(nullptr), seen);
     }
     fill_outside(row, all, seen, static_cast<C>(-hn::GetLane(hn::Inf(d))));
     const std::int64_t n = all.end - all.begin;
     if (p.a.dropout == 0) {
-      weigh_row(p, f, first + i, row + all.begin, out + all.begin, n);
+      weigh_row(p, f, g.first + i, row + all.begin, out + all.begin, n);
       continue;
     }
-    weigh_row(p, f, first + i, row + all.begin, row + all.begin, n);
-    drop(p.a, keys, p.row_number(r) + i, origin, row,
-         {all.begin, smaller(all.end, p.s.keys - origin)});
+    weigh_row(p, f, g.first + i, row + all.begin, row + all.begin, n);
+    drop(p.a, keys, p.row_number(r), g.origin, row,
+         {all.begin, smaller(all.end, p.s.keys - g.origin)});
     if constexpr (kPairs<S>)
       map(row + all.begin, out + all.begin, n, [](auto, auto v) { return v; });
   }
 }
 
-// A group of rows against a block of keys.
+// A group of rows of one head against a block of keys.
 template <class S>
 void forward_group(const Problem<S>& p, const PhiloxKeys& keys, const Rows& r, std::int64_t first,
                    std::int64_t origin, ForwardState<S>& f) {
   const std::int64_t head = p.key_head(r.head);
   const Range all = whole_panels<S>(columns(p.span(r), origin, kForwardKeys));
   if (all.empty()) return;
-  const Sums<Compute<S>> scores{f.tile, kForwardKeys, false};
+  const std::int64_t key = origin + all.begin;
   if (p.a.additive)
-    additive_scores(p, r, all, additive_keys(p, r.batch, head, origin), scores);
+    additive_scores(p, r, all, additive_keys(p, r.batch, head, key), {f.tile, kForwardKeys, false});
   else
     product<S, Broadcast<1, kTileRows>>(
-        f.q + first * p.depth,
-        p.key_columns(p.a.packed_k, p.depth, r.batch, head, origin + all.begin), p.depth,
+        f.q + first * p.depth, p.key_columns(p.a.packed_k, p.depth, r.batch, head, key), p.depth,
         all.end - all.begin, {f.tile + all.begin, kForwardKeys, false});
-  weigh_group(p, keys, r, first, origin, all, f);
+  weigh_group(p, keys, {first, r.count, origin, all}, f,
+              [&](std::int64_t i) { return r.part(i, 1); });
   product<S, Broadcast<kForwardKeys / kPair<S>, 1>>(
       reinterpret_cast<const Unit<S>*>(f.weights + all.begin),
-      p.key_rows(p.a.packed_v, p.s.value_width, r.batch, head, origin + all.begin),
+      p.key_rows(p.a.packed_v, p.s.value_width, r.batch, head, key),
       (all.end - all.begin) / kPair<S>, p.s.value_width,
       {f.o + first * f.value_stride, f.value_stride, true});
 }
@@ -216,17 +226,15 @@ void forward_block(const Problem<S>& p, const Rows& r) {
   finish_rows(p, r, f);
 }
 
-inline void forward(const AttentionArgs& args) noexcept {
-  for_storage(args.dtype, [&](auto s) {
-    const Problem<decltype(s)> p(args);
-    pack_keys(p, {args.packed_k, nullptr, nullptr, args.packed_v});
-    const std::int64_t blocks = query_blocks(p.s.queries);
-    parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
-      // Late blocks of a causal mask see the most keys: they go first.
-      const std::int64_t block = blocks - 1 - chunk / (p.s.batch * p.s.heads);
-      const std::int64_t unit = chunk % (p.s.batch * p.s.heads);
-      forward_block(p, p.rows(unit / p.s.heads, unit % p.s.heads, block));
-    });
+template <class S>
+void forward_all(const Problem<S>& p) {
+  pack_keys(p, {p.a.packed_k, nullptr, nullptr, p.a.packed_v});
+  const std::int64_t blocks = blocks_of(p.s.queries, kForwardQueries);
+  parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
+    // Late blocks of a causal mask see the most keys: they go first.
+    const std::int64_t block = blocks - 1 - chunk / (p.s.batch * p.s.heads);
+    const std::int64_t unit = chunk % (p.s.batch * p.s.heads);
+    forward_block(p, p.rows(unit / p.s.heads, unit % p.s.heads, block, kForwardQueries));
   });
 }
 

@@ -1,6 +1,7 @@
 #include "ops/attention/mask.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,28 @@ void validate_mask(const char* op, const AttentionMask& m, const AttentionSizes&
   check_range(op, "prefix_lengths", m.prefix_lengths, s.keys);
   check_range(op, "key_lengths", m.key_lengths, s.keys);
   if (m.key_documents.defined()) check_ascending(op, "key_documents", m.key_documents);
+}
+
+void check_options(const char* op, const AttentionOptions& o, const Tensor& q,
+                   const AttentionSizes& s) {
+  const auto number = [](double v) { return std::to_string(v); };
+  check_condition(std::isfinite(o.scale), op, "scale", "a finite number", number(o.scale));
+  check_condition(o.softcap >= 0 && std::isfinite(o.softcap), op, "softcap",
+                  "0 (none) or a positive number", number(o.softcap));
+  check_condition(o.dropout >= 0 && o.dropout < 1, op, "dropout", "0 or more and below 1",
+                  number(o.dropout));
+  check_condition(o.first_row >= 0 && o.first_row < std::max<std::int64_t>(s.keys, 1), op,
+                  "first_row", "a row of the " + std::to_string(s.keys) + " keys",
+                  std::to_string(o.first_row));
+  if (o.relative_bias.defined())
+    check_parameter({op, "relative_bias", o.relative_bias}, q,
+                    {q.size(2), std::max<std::int64_t>(s.queries + s.keys - 1, 0)});
+  if (o.sinks.defined()) {
+    check_parameter({op, "sinks", o.sinks}, q, {q.size(2)});
+    check_condition(o.normaliser == Normaliser::softmax, op, "sinks",
+                    "the softmax normaliser: a sink takes part in its sum", "relu");
+  }
+  validate_mask(op, o.mask, s, q.device());
 }
 
 Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& s, Device device) {

@@ -14,6 +14,10 @@ struct AttentionSizes {
 void validate_mask(const char* op, const AttentionMask& mask, const AttentionSizes& sizes,
                    Device device);
 
+// The same for all options of a call whose queries, of any head, are q.
+void check_options(const char* op, const AttentionOptions& options, const Tensor& q,
+                   const AttentionSizes& sizes);
+
 // [2, B, Tq] i32: first visible key, and one past the last, of every query; equal: none. On the
 // meta device the tensor is there and its values are not.
 Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& sizes, Device device);

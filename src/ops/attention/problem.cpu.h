@@ -66,9 +66,9 @@ class Problem {
 
   std::int64_t group() const { return s.heads / s.key_heads; }
   std::int64_t key_head(std::int64_t head) const { return head / group(); }
-  Rows rows(std::int64_t batch, std::int64_t head, std::int64_t block) const {
-    const std::int64_t first = block * kQueryBlock;
-    return {batch, head, first, smaller(kQueryBlock, s.queries - first)};
+  Rows rows(std::int64_t batch, std::int64_t head, std::int64_t block,
+            std::int64_t size = kQueryBlock) const {
+    return {batch, head, block * size, smaller(size, s.queries - block * size)};
   }
 
   // ---- where things lie ----

@@ -3,9 +3,9 @@
 
 #include "ops/attention/attention.h"
 #include "ops/attention/dense.h"
+#include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
 #include "ops/matmul/matmul.h"
-#include "ops/support/check.h"
 #include "ops/view/view.h"
 
 namespace heddle::ops::reference {
@@ -14,23 +14,27 @@ namespace {
 
 Tensor weigh_values(const Tensor& products, const Tensor& v, const AttentionOptions& o,
                     double scale) {
+  Tensor weights = dense_attention::weights(products, o, scale);
   if (o.dropout > 0)
-    fail(ErrorCode::unsupported, "attention", "the dense definition has no dropout", "dropout = 0");
-  const Tensor weights = dense_attention::weights(products, o, scale);
-  const Tensor mixed = ops::matmul(weights, dense_attention::by_head(v, products.size(1)));
+    weights = ops::mul(weights, dense_attention::kept(o, weights.shape(), weights.dtype()));
+  const Tensor values =
+      dense_attention::by_head(dense_attention::in_order(v, o.first_row), products.size(1));
+  const Tensor mixed = ops::matmul(weights, values);
   return ops::contiguous(ops::transpose(mixed, 1, 2));
 }
 
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  return weigh_values(dense_attention::dot_scores(q, k), v, o,
-                      o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(q.size(3))));
+  return weigh_values(dense_attention::dot_scores(q, dense_attention::in_order(k, o.first_row)), v,
+                      o, o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(q.size(3))));
 }
 
 Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
                           const AttentionOptions& o) {
-  return weigh_values(dense_attention::additive_scores(q, k, w), v, o, o.scale != 0 ? o.scale : 1);
+  const Tensor keys = dense_attention::in_order(k, o.first_row);
+  return weigh_values(dense_attention::additive_scores(q, keys, w), v, o,
+                      o.scale != 0 ? o.scale : 1);
 }
 
 }  // namespace heddle::ops::reference

@@ -16,7 +16,8 @@ const Compute<S>* additive_keys(const Problem<S>& p, std::int64_t batch, std::in
          from * p.s.width;
 }
 
-// tile[i, j] = Σ_x w[x] · tanh(q[i, x] + k[j, x]) for the columns of c; kt begins with column 0.
+// tile[i, j] = Σ_x w[x] · tanh(q[i, x] + k[j, x]) for the columns of c, with whose first panel kt
+// begins.
 template <class S>
 void additive_scores(const Problem<S>& p, const Rows& r, const Range& c, const Compute<S>* kt,
                      const Sums<Compute<S>>& out) {
@@ -26,7 +27,7 @@ void additive_scores(const Problem<S>& p, const Rows& r, const Range& c, const C
   for (std::int64_t i = 0; i < r.count; ++i) {
     const S* q = p.q(r, i);
     for (std::int64_t j = c.begin; j < c.end; j += kPanel<S>) {
-      const C* k = kt + j * p.s.width;
+      const C* k = kt + (j - c.begin) * p.s.width;
       auto sum0 = hn::Zero(d);
       auto sum1 = hn::Zero(d);
       for (std::int64_t x = 0; x < p.s.width; ++x) {

@@ -127,8 +127,64 @@ const bool registered = [] {
   additive.options.mask.causal = true;
   additive.bias = additive.additive = true;
   add(additive);
+  Spec ring{.name = "ring, few queries", .s = {2, 2, 50, 4, 2, 6, 5}};
+  ring.options.first_row = 37;
+  ring.options.mask.causal = true;
+  ring.options.mask.first_query = 48;
+  ring.options.mask.look_back = 41;
+  add(ring);
+  Spec turned = tiles;
+  turned.name = "ring, several tiles, softcap";
+  turned.options.first_row = 101;
+  turned.options.softcap = 2;
+  add(turned);
+  Spec long_cache{.name = "one query, several blocks of keys", .s = {1, 1, 900, 4, 1, 8, 40}};
+  long_cache.sinks = true;
+  add(long_cache);
+  Spec many_rows{.name = "few queries, many heads, several blocks", .s = {1, 7, 800, 6, 2, 20, 7}};
+  many_rows.options.mask.causal = true;
+  many_rows.options.mask.first_query = 790;
+  many_rows.bias = true;
+  add(many_rows);
+  Spec relu_cache{.name = "relu, few queries, several blocks", .s = {1, 3, 600, 2, 1, 4, 4}};
+  relu_cache.options.normaliser = Normaliser::relu;
+  add(relu_cache);
+  Spec additive_cache{.name = "additive, few queries, several blocks",
+                      .s = {1, 2, 500, 4, 2, 3, 5}};
+  additive_cache.additive = true;
+  additive_cache.options.first_row = 77;
+  add(additive_cache);
+  Spec dropped{.name = "dropout, few queries", .s = {2, 5, 11, 4, 2, 6, 5}};
+  dropped.options.dropout = 0.3;
+  dropped.options.key = {5, 6, 7};
+  add(dropped);
+  Spec dropped_tiles = tiles;
+  dropped_tiles.name = "dropout, several tiles, bias, sinks";
+  dropped_tiles.options.dropout = 0.5;
+  dropped_tiles.options.key = {8, 9, 10};
+  dropped_tiles.bias = dropped_tiles.sinks = true;
+  add(dropped_tiles);
+  Spec blocks{.name = "several blocks of queries and keys", .s = {1, 230, 420, 2, 1, 12, 20}};
+  blocks.options.mask.look_back = 150;
+  blocks.options.mask.look_ahead = 130;
+  blocks.options.mask.first_query = 100;
+  add(blocks);
 
   using K = cpu::AttentionKernels;
+  add_kernel_mutant<K>("attention", "the ring is taken for a row", [](K& k) {
+    k.forward = [](const cpu::AttentionArgs& a) noexcept {
+      cpu::AttentionArgs b = a;
+      b.first_row = 0;
+      sound<K>().forward(b);
+    };
+  });
+  add_kernel_mutant<K>("attention", "other weights are dropped backward", [](K& k) {
+    k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
+      cpu::AttentionBackwardArgs b = a;
+      b.forward.key.op += 1;
+      sound<K>().backward(b);
+    };
+  });
   add_kernel_mutant<K>("attention", "the first key of a window is forgotten", [](K& k) {
     k.forward = [](const cpu::AttentionArgs& a) noexcept {
       cpu::AttentionArgs b = a;

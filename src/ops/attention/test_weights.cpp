@@ -19,11 +19,12 @@ Tensor integers(const Shape& shape, std::initializer_list<std::int64_t> values) 
   return Tensor::from<std::int64_t>(shape, values);
 }
 
-// Values that are rows of the identity make attention's output its own map.
-Tensor identity_values(const Sizes& s, DType dtype) {
+// Values that are rows of the identity make attention's output its own map. In a ring, row
+// first_row is key 0's.
+Tensor identity_values(const Sizes& s, DType dtype, std::int64_t first_row) {
   std::vector<double> eye;
   for (std::int64_t i = 0; i < s.keys; ++i)
-    for (std::int64_t j = 0; j < s.keys; ++j) eye.push_back(i == j ? 1 : 0);
+    for (std::int64_t j = 0; j < s.keys; ++j) eye.push_back(i == (j + first_row) % s.keys ? 1 : 0);
   const Tensor one = cast(Tensor::from<double>({1, s.keys, 1, s.keys}, eye), dtype);
   return contiguous(broadcast_to(one, {s.batch, s.keys, s.groups, s.keys}));
 }
@@ -39,7 +40,7 @@ double difference(const Tensor& a, const Tensor& b) {
 }
 
 std::vector<AttentionOptions> variants(const Sizes& s) {
-  std::vector<AttentionOptions> all(7);
+  std::vector<AttentionOptions> all(8);
   all[1].mask.causal = true;
   all[1].mask.look_back = 2;
   all[2].normaliser = Normaliser::relu;
@@ -54,6 +55,8 @@ std::vector<AttentionOptions> variants(const Sizes& s) {
       integers({2, 9}, {0, 0, 0, 1, 1, 1, 1, 2, 2, 0, 1, 1, 1, 1, 1, 1, 2, 2});
   all[6].mask.causal = true;
   all[6].mask.prefix_lengths = integers({2}, {4, 0});
+  all[7].first_row = 4;
+  all[7].mask.causal = true;
   return all;
 }
 
@@ -73,9 +76,9 @@ class Weights : public testing::TestWithParam<DType> {
     const Tensor q = normal({s.batch, s.queries, s.heads, s.width}, 1, dtype);
     const Tensor k = normal({s.batch, s.keys, s.groups, s.width}, 2, dtype);
     const Tensor w = normal({s.heads, s.width}, 3, parameter);
-    const Tensor eye = identity_values(s, dtype);
     for (const AttentionOptions& given : variants(s)) {
       const AttentionOptions o = in_type(given, parameter);
+      const Tensor eye = identity_values(s, dtype, o.first_row);
       const Tensor dot = dot_maps(q, k, eye, o);  // [B, Tq, H, Tk]
       const Tensor additive = additive_maps(q, k, w, eye, o);
       for (std::int64_t head = 0; head < s.heads; ++head)
@@ -121,6 +124,13 @@ TEST(WeightsErrors, NameTheArgument) {
   };
   EXPECT_NE(message({2, 0, 1}).find("argument head"), std::string::npos);
   EXPECT_NE(message({0, 2, 2}).find("queries 0 to 3"), std::string::npos);
+  AttentionOptions bad;  // what attention itself refuses
+  bad.softcap = -1;
+  EXPECT_THROW(attention_weights(q, k, bad, {0, 0, 1}), Error);
+  bad = {};
+  bad.sinks = Tensor::zeros({2});
+  bad.normaliser = Normaliser::relu;
+  EXPECT_THROW(attention_weights(q, k, bad, {0, 0, 1}), Error);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 //      they are part of the instructions
 //   C  row-major, in the type of sums
 //
-// The register tile is kTileRows × 2 vectors of sums. Rows are always whole groups of kTileRows:
-// operands are padded instead.
+// The register tile is `Height` rows × 2 vectors of sums: kTileRows, or kFewRows where there are no
+// more. Rows are always whole groups: operands are padded instead.
 #pragma once
 
 #include <utility>
@@ -40,10 +40,12 @@ inline constexpr std::int64_t kPanel = 2 * static_cast<std::int64_t>(hn::MaxLane
 inline constexpr std::int64_t kTileRows = HWY_TARGET == HWY_AVX3   ? 12
                                           : HWY_TARGET == HWY_AVX2 ? 6
                                                                    : 4;
+inline constexpr std::int64_t kFewRows = 4;
 
 static_assert(kPad % kPanel<float> == 0 && kPad % kPanel<double> == 0);
 static_assert(kQueryBlock % kTileRows == 0 && kTileRows % 2 == 0);
 static_assert(kKeyBlock % kTileRows == 0 && kKeyBlock % kPad == 0 && kForwardKeys % kPad == 0);
+static_assert(kForwardQueries % kTileRows == 0);
 
 // How A is read.
 template <std::int64_t Row, std::int64_t Step>
@@ -59,7 +61,7 @@ struct Sums {
   bool add;             // to what is there
 };
 
-template <class S, class A, int Vectors>
+template <class S, class A, std::int64_t Height, int Vectors>
 struct RegisterTile {
   using D = Tag<S>;
   using V = Vec<D>;
@@ -83,7 +85,7 @@ struct RegisterTile {
   // Rows as template arguments: a loop over an array of vectors is in registers only once it is
   // fully unrolled.
   template <int... R>
-  static HWY_INLINE void step(const U* a, const U* b, V (&c)[kTileRows][Vectors],
+  static HWY_INLINE void step(const U* a, const U* b, V (&c)[Height][Vectors],
                               std::integer_sequence<int, R...>) {
     const Factors f;
     const auto b0 = hn::LoadU(f, b);
@@ -97,11 +99,11 @@ struct RegisterTile {
   }
 
   template <int... I>
-  static HWY_INLINE void clear(V (&c)[kTileRows][Vectors], std::integer_sequence<int, I...>) {
+  static HWY_INLINE void clear(V (&c)[Height][Vectors], std::integer_sequence<int, I...>) {
     ((c[I / Vectors][I % Vectors] = hn::Zero(D())), ...);
   }
   template <int... I>
-  static HWY_INLINE void store(Sums<Compute<S>> out, V (&c)[kTileRows][Vectors],
+  static HWY_INLINE void store(Sums<Compute<S>> out, V (&c)[Height][Vectors],
                                std::integer_sequence<int, I...>) {
     const D d;
     const auto place = [&](int i) {
@@ -114,9 +116,9 @@ struct RegisterTile {
   }
 
   static void run(const U* a, const U* b, std::int64_t steps, Sums<Compute<S>> out) {
-    const std::make_integer_sequence<int, kTileRows> rows;
-    const std::make_integer_sequence<int, kTileRows * Vectors> all;
-    V c[kTileRows][Vectors];
+    const std::make_integer_sequence<int, Height> rows;
+    const std::make_integer_sequence<int, Height * Vectors> all;
+    V c[Height][Vectors];
     clear(c, all);
     for (std::int64_t i = 0; i < steps; ++i) {
       step(a, b, c, rows);
@@ -134,16 +136,16 @@ struct Panels {
   std::int64_t stride;  // from a panel to the next, in units
 };
 
-// kTileRows rows of A times `columns` columns of B.
-template <class S, class A>
+// `Height` rows of A times `columns` columns of B.
+template <class S, class A, std::int64_t Height = kTileRows>
 void product(const Unit<S>* a, const Panels<S>& b, std::int64_t steps, std::int64_t columns,
              Sums<Compute<S>> out) {
   const Unit<S>* panel = b.data;
   for (std::int64_t c = 0; c < columns; c += kPanel<S>) {
     if (columns - c > kPanel<S> / 2)
-      RegisterTile<S, A, 2>::run(a, panel, steps, out);
+      RegisterTile<S, A, Height, 2>::run(a, panel, steps, out);
     else
-      RegisterTile<S, A, 1>::run(a, panel, steps, out);
+      RegisterTile<S, A, Height, 1>::run(a, panel, steps, out);
     panel += b.stride;
     out.data += kPanel<S>;
   }

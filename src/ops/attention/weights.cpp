@@ -32,11 +32,7 @@ void check(const char* op, const Tensor& q, const Tensor& k, const AttentionOpti
   check_condition(rows.first >= 0 && rows.count >= 0 && rows.first <= q.size(1) - rows.count, op,
                   "rows", "queries 0 to " + std::to_string(q.size(1)),
                   std::to_string(rows.first) + " to " + std::to_string(rows.first + rows.count));
-  validate_mask(op, o.mask, {q.size(0), q.size(1), k.size(1)}, q.device());
-  if (o.relative_bias.defined())
-    check_parameter({op, "relative_bias", o.relative_bias}, q,
-                    {heads, std::max<std::int64_t>(q.size(1) + k.size(1) - 1, 0)});
-  if (o.sinks.defined()) check_parameter({op, "sinks", o.sinks}, q, {heads});
+  check_options(op, o, q, {q.size(0), q.size(1), k.size(1)});
 }
 
 Tensor head_of(const Tensor& x, std::int64_t head) { return slice(x, 2, head, head + 1); }
@@ -65,11 +61,11 @@ struct Sides {
   Tensor q, k;  // [B, count, 1, D], [B, Tk, 1, D], in the type sums are made in
 };
 
-Sides sides(const Tensor& q, const Tensor& k, const MapRows& rows) {
+Sides sides(const Tensor& q, const Tensor& k, std::int64_t first_row, const MapRows& rows) {
   const DType type = parameter_dtype(q);
   const std::int64_t group = q.size(2) / k.size(2);
   return {cast(slice(head_of(q.detach(), rows.head), 1, rows.first, rows.first + rows.count), type),
-          cast(head_of(k.detach(), rows.head / group), type)};
+          cast(dense_attention::in_order(head_of(k.detach(), rows.head / group), first_row), type)};
 }
 
 Tensor without_head(const Tensor& weights) {  // [B, 1, count, Tk]
@@ -84,7 +80,7 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOption
   const NoGrad no_grad;
   if (q.device() == Device::meta)
     return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
-  const Sides s = sides(q, k, rows);
+  const Sides s = sides(q, k, o.first_row, rows);
   const auto width = static_cast<double>(std::max<std::int64_t>(q.size(3), 1));
   const double scale = o.scale != 0 ? o.scale : 1 / std::sqrt(width);
   return without_head(dense_attention::weights(dense_attention::dot_scores(s.q, s.k),
@@ -99,7 +95,7 @@ Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor
   const NoGrad no_grad;
   if (q.device() == Device::meta)
     return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
-  const Sides s = sides(q, k, rows);
+  const Sides s = sides(q, k, o.first_row, rows);
   const Tensor weight = slice(w.detach(), 0, rows.head, rows.head + 1);
   return without_head(dense_attention::weights(dense_attention::additive_scores(s.q, s.k, weight),
                                                narrowed(o, rows, q.size(1), k.size(1)),
