@@ -11,10 +11,16 @@ struct ExitStatus {
 };
 
 void add_bench(CLI::App& app);
+void add_classify(CLI::App& app);
 void add_data(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
+void add_logits(CLI::App& app);
+void add_tag(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_train(CLI::App& app);
+void add_translate(CLI::App& app);
 
 }  // namespace heddle::cli

@@ -12,11 +12,17 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
   app.require_subcommand(1);
   heddle::cli::add_bench(app);
+  heddle::cli::add_classify(app);
   heddle::cli::add_data(app);
+  heddle::cli::add_eval(app);
+  heddle::cli::add_generate(app);
   heddle::cli::add_info(app);
+  heddle::cli::add_logits(app);
+  heddle::cli::add_tag(app);
   heddle::cli::add_tokenize(app);
   heddle::cli::add_tokenizer(app);
   heddle::cli::add_train(app);
+  heddle::cli::add_translate(app);
   try {
     app.parse(argc, argv);
     return 0;

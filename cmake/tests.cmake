@@ -73,6 +73,12 @@ if(NOT HEDDLE_SANITIZE)
 endif()
 
 find_package(Python3 COMPONENTS Interpreter)
+# Tiny models, trained and used through the program.
+if(Python3_FOUND AND TARGET heddle_cli)
+  heddle_test(e2e.use_models slow 120 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/use_models.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/use_models)
+endif()
 if(Python3_FOUND AND NOT HEDDLE_SANITIZE)
   heddle_test(layers quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
   heddle_test(checks quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/test_checks.py)

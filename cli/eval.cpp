@@ -1,0 +1,156 @@
+// heddle eval: how good a model is on data that it was not trained on.
+#include <fmt/core.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "data/dataset.h"
+#include "generate/translate.h"
+#include "heddle/error.h"
+#include "progress.h"
+#include "train/evaluate.h"
+#include "train/run_directory.h"
+#include "with_model.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using nlohmann::json;
+
+struct Arguments {
+  ModelArguments model;
+  std::string data;
+  std::vector<std::string> set;
+  data::Split split = data::Split::validation;
+  std::int64_t batch = 16;
+  generate::BeamOptions beam;
+  bool no_bleu = false;
+};
+
+// The file takes the place of the split's own.
+data::Files files_of(const std::string& file, const model::ModelConfig& config) {
+  data::Files files;
+  switch (config.task) {
+    case model::Task::language:
+    case model::Task::masked: files.text = {file}; break;
+    case model::Task::translate: files.pairs = file; break;
+    case model::Task::tag: files.tags = file; break;
+    case model::Task::classify:
+      (config.kind == model::Kind::vit ? files.image_folder : files.labelled) = file;
+      break;
+  }
+  return files;
+}
+
+// The recipe's data with what --set says. Other tables made the model what it is.
+data::DataConfig data_config(const Arguments& a, const train::LoadedRun& run) {
+  for (const std::string& set : a.set)
+    if (!set.starts_with("data."))
+      fail(ErrorCode::invalid_argument, "--set", "key", "one of [data], such as data.test", set);
+  if (a.set.empty()) return run.recipe.data;
+  return train::load_recipe(train::RunPaths{run.directory}.recipe(), a.set).data;
+}
+
+std::unique_ptr<data::Dataset> open_data(const Arguments& a, const train::LoadedRun& run) {
+  data::DataConfig config = data_config(a, run);
+  const model::ModelConfig& model = run.model->config();
+  const bool test = a.split == data::Split::test;
+  if (!a.data.empty()) {
+    (test ? config.test : config.validation) = files_of(a.data, model);
+    config.validation_share = {};
+  }
+  data::OpenOptions options;
+  options.codec = run.codec;
+  options.training = false;
+  options.validation = !test;
+  options.test = test;
+  return data::open_dataset(config, model.kind, model.task, options);
+}
+
+void print(const train::Evaluation& e, const std::optional<text::Bleu>& bleu) {
+  fmt::print("loss        {:.4f}\nperplexity  {:.4f}\ntokens      {}\n", e.loss, e.perplexity,
+             e.tokens);
+  if (e.accuracy) fmt::print("accuracy    {:.4f}\n", *e.accuracy);
+  if (bleu)
+    fmt::print("bleu        {:.2f}  ({:.1f}/{:.1f}/{:.1f}/{:.1f}, brevity {:.3f}, {} words)\n",
+               bleu->score, bleu->precisions[0], bleu->precisions[1], bleu->precisions[2],
+               bleu->precisions[3], bleu->brevity_penalty, bleu->words);
+}
+
+void print_json(const train::Evaluation& e, const std::optional<text::Bleu>& bleu) {
+  json document = {{"loss", e.loss}, {"perplexity", e.perplexity}, {"tokens", e.tokens}};
+  if (e.accuracy) document["accuracy"] = *e.accuracy;
+  if (bleu) {
+    document["bleu"] = bleu->score;
+    document["bleu_precisions"] = bleu->precisions;
+    document["brevity_penalty"] = bleu->brevity_penalty;
+  }
+  std::cout << document.dump(2) << "\n";
+}
+
+void run(const Arguments& a) {
+  const train::LoadedRun run = open_model(a.model);
+  const auto data = open_data(a, run);
+  ProgressLine progress;
+  train::EvaluateOptions options;
+  options.split = a.split;
+  options.batch = a.batch;
+  options.precision = precision_of(a.model);
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    progress.show(fmt::format("batch {} of {}", done, all));
+  };
+  const train::Evaluation result = train::evaluate(*run.model, *data, options);
+  std::optional<text::Bleu> bleu;
+  if (run.model->config().task == model::Task::translate && !a.no_bleu) {
+    generate::TranslateOptions translate;
+    translate.beam = a.beam;
+    translate.precision = options.precision;
+    translate.progress = [&](std::size_t done, std::size_t all) {
+      progress.show(fmt::format("translated {} of {} lines", done, all));
+    };
+    bleu = generate::translation_bleu(*run.model, *data, a.split, translate);
+  }
+  progress.finish();
+  if (a.model.as_json)
+    print_json(result, bleu);
+  else
+    print(result, bleu);
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "eval", "loss and perplexity on held-out data; accuracy and BLEU where they apply");
+  command->footer("Example: heddle eval runs/transformer-translate --split test --beam 5 --json");
+  auto a = std::make_shared<Arguments>();
+  declare_model(*command, a->model);
+  command
+      ->add_option_function<std::string>(
+          "--split",
+          [a](const std::string& name) {
+            a->split = name == "test" ? data::Split::test : data::Split::validation;
+          },
+          "validation or test")
+      ->check(CLI::IsMember({"validation", "test"}))
+      ->default_str("validation");
+  command->add_option("--data", a->data,
+                      "a file in place of the recipe's: a text, source<TAB>target pairs, "
+                      "word<TAB>tag lines, label<TAB>text lines, or a folder of images per class");
+  command
+      ->add_option("--set", a->set,
+                   "a key of the recipe's [data], such as data.test=FILE; may be given several "
+                   "times")
+      ->allow_extra_args(false);
+  command->add_option("--batch", a->batch, "sequences at a time; does not change the result")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  declare_beam(*command, a->beam);
+  command->add_flag("--no-bleu", a->no_bleu, "loss only, without translating");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,211 @@
+// heddle generate: text by a language model.
+#include "generate/generate.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "command.h"
+#include "generate/context.h"
+#include "generate/text_stream.h"
+#include "heddle/error.h"
+#include "with_model.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using generate::Generation;
+using generate::Hypothesis;
+using nlohmann::json;
+
+struct Arguments {
+  ModelArguments model;
+  std::optional<std::string> prompt;
+  generate::GenerateOptions options;
+  generate::BeamOptions beam;
+  bool no_cache = false;
+};
+
+// The prompt as text and as what the model reads.
+struct Prompt {
+  std::string text;
+  std::vector<std::int32_t> tokens;
+};
+
+// A line's end that a shell put behind standard input is no part of the prompt.
+std::string prompt_text(const Arguments& a) {
+  if (a.prompt) return *a.prompt;
+  if (isatty(STDIN_FILENO) != 0) std::cerr << "the prompt, then Ctrl-D:\n";
+  std::string text = read_standard_input();
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+Prompt read_prompt(const Arguments& a, const data::Codec& codec) {
+  Prompt prompt{prompt_text(a), {}};
+  try {
+    prompt.tokens = codec.encode_source(prompt.text);
+  } catch (const Error& e) {
+    fail(e.code(), "--prompt", e.problem(), e.expected(), e.got());
+  }
+  if (!prompt.tokens.empty()) return prompt;
+  // Nothing to go on from: the token that texts begin with, or the one between texts.
+  const text::Tokenizer& t = codec.source();
+  const auto first = t.begin() ? t.begin() : t.end();
+  if (!first)
+    fail(ErrorCode::invalid_argument, "--prompt", "the prompt is empty",
+         "a text: the tokenizer has no token that texts begin with");
+  prompt.tokens = {*first};
+  return prompt;
+}
+
+json to_json(const generate::Sample& sample) {
+  return {{"tokens", sample.tokens},
+          {"text", sample.text},
+          {"finish", generate::to_string(sample.finish)}};
+}
+
+void print_json(const Generation& g) {
+  json document = to_json(g.samples.front());
+  document["prompt_tokens"] = g.prompt_tokens;
+  document["seconds"] = g.prompt_seconds + g.decode_seconds;
+  document["prompt_seconds"] = g.prompt_seconds;
+  if (g.samples.size() > 1) {
+    document["samples"] = json::array();
+    for (const generate::Sample& s : g.samples) document["samples"].push_back(to_json(s));
+  }
+  std::cout << document.dump(2) << "\n";
+}
+
+// One text is shown as it comes, several one after the other when all are there.
+void run_sampling(const Arguments& a, const train::LoadedRun& run, const Prompt& prompt) {
+  generate::GenerateOptions options = a.options;
+  options.cache = !a.no_cache;
+  options.precision = precision_of(a.model);
+  options.end = run.codec->source().end();
+  const bool live = !a.model.as_json && options.samples == 1;
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  generate::TextSink sink;
+  if (live)
+    sink = [&, begun = false](std::int64_t, std::string_view piece) mutable {
+      if (!begun) std::cout << prompt.text;
+      begun = true;
+      std::cout << piece;
+      if (terminal) std::cout.flush();
+    };
+  const Generation g =
+      generate::generate(*run.model, prompt.tokens, options, &run.codec->source(), sink);
+  if (a.model.as_json) return print_json(g);
+  if (live) {
+    std::cout << (g.samples[0].text.empty() ? prompt.text : "") << "\n";
+    return;
+  }
+  for (std::size_t i = 0; i < g.samples.size(); ++i)
+    std::cout << "--- " << i + 1 << "\n" << prompt.text << g.samples[i].text << "\n";
+}
+
+json to_json(const Hypothesis& h, const std::string& text) {
+  return {{"tokens", h.tokens},
+          {"text", text},
+          {"score", h.score},
+          {"log_probability", h.log_probability},
+          {"finish", h.finished ? "end" : "length"}};
+}
+
+void run_beam(const Arguments& a, const train::LoadedRun& run, const Prompt& prompt) {
+  generate::BeamOptions beam = a.beam;
+  beam.end = run.codec->source().end();
+  nn::Pass pass;
+  pass.precision = precision_of(a.model);
+  const auto length = static_cast<std::int64_t>(prompt.tokens.size());
+  const std::int64_t tokens = a.options.tokens.value_or(
+      generate::tokens_that_fit(run.model->config(), length, generate::kDefaultTokens));
+  const auto start = std::chrono::steady_clock::now();
+  const auto found = generate::beam_continue(*run.model, prompt.tokens, tokens, beam, pass);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::vector<std::string> texts;
+  for (const Hypothesis& h : found)
+    texts.push_back(generate::text_of(run.codec->source(), h.tokens, prompt.tokens));
+  if (a.model.as_json) {
+    json document = to_json(found[0], texts[0]);
+    document["prompt_tokens"] = length;
+    document["seconds"] = seconds.count();
+    for (std::size_t i = 0; beam.best > 1 && i < found.size(); ++i)
+      document["best"].push_back(to_json(found[i], texts[i]));
+    std::cout << document.dump(2) << "\n";
+    return;
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (beam.best > 1) fmt::print("{:.4f}\t{}\n", found[i].score, one_line(prompt.text + texts[i]));
+    if (beam.best == 1) fmt::print("{}{}\n", prompt.text, texts[i]);
+  }
+}
+
+void run(const Arguments& a) {
+  const train::LoadedRun run = open_model(a.model, {model::Task::language});
+  const Prompt prompt = read_prompt(a, *run.codec);
+  if (a.beam.beam > 0)
+    run_beam(a, run, prompt);
+  else
+    run_sampling(a, run, prompt);
+}
+
+void declare_sampling(CLI::App& command, generate::GenerateOptions& o) {
+  generate::SamplerOptions& s = o.sampler;
+  command.add_option("--temperature", s.temperature, "below 1 bolder, above 1 wilder; 0: greedy")
+      ->capture_default_str();
+  command.add_option("--top-k", s.top_k, "draw from the k most probable tokens; 0: from all")
+      ->capture_default_str();
+  command.add_option("--top-p", s.top_p, "draw from the most probable tokens that make up p")
+      ->capture_default_str();
+  command
+      .add_option("--min-p", s.min_p, "draw from tokens at least p times as probable as the best")
+      ->capture_default_str();
+  command
+      .add_option("--repetition-penalty", s.repetition_penalty,
+                  "above 1: tokens that were there become less probable")
+      ->capture_default_str();
+  command.add_option("--seed", s.seed, "the same seed gives the same text")->capture_default_str();
+  command.add_option("--samples", o.samples, "so many texts")->capture_default_str();
+  command.add_option("--stop", o.stop, "end before this text; may be given several times")
+      ->allow_extra_args(false);
+  command.add_flag("--slide", o.slide,
+                   "when the context is full, go on from its last half; needed for more tokens "
+                   "than a model with learned positions has");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("generate", "text by a language model");
+  command->footer(
+      "Example: heddle generate runs/llama-style --prompt \"And God said\" --temperature 0.8");
+  auto a = std::make_shared<Arguments>();
+  a->beam.beam = 0;
+  declare_model(*command, a->model);
+  command->add_option("--prompt", a->prompt, "what the text goes on from; absent: standard input");
+  command->add_option("--tokens", a->options.tokens,
+                      "at most so many more; absent: 256, or what fits the context");
+  declare_sampling(*command, a->options);
+  command->add_flag("--no-cache", a->no_cache,
+                    "compute all earlier tokens again for each new one: what the cache saves");
+  declare_beam(*command, a->beam);
+  declare_best(*command, a->beam);
+  // Beam search looks for the most probable text: nothing is drawn, and nothing is shown early.
+  CLI::Option* beam = command->get_option("--beam");
+  beam->default_str("none: draw");
+  for (const char* name : {"--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty",
+                           "--seed", "--samples", "--stop", "--slide", "--no-cache"})
+    beam->excludes(command->get_option(name));
+  for (const char* name : {"--best", "--length-penalty", "--norm"})
+    command->get_option(name)->needs(beam);
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,141 @@
+// heddle logits: a model's raw numbers, for comparing with other systems.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "command.h"
+#include "generate/context.h"
+#include "heddle/error.h"
+#include "heddle/tape.h"
+#include "io/npy.h"
+#include "ops/copy/copy.h"
+#include "with_model.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using nlohmann::json;
+
+struct Arguments {
+  ModelArguments model;
+  std::string tokens, prompt, target, npy;
+};
+
+void check_tokens(const std::vector<std::int32_t>& tokens, std::int64_t vocabulary,
+                  const std::optional<std::int64_t>& limit, std::string_view option) {
+  for (const std::int32_t token : tokens)
+    if (token >= vocabulary)
+      fail(ErrorCode::out_of_range, option, "token", "0 to " + std::to_string(vocabulary - 1),
+           std::to_string(token));
+  if (limit && static_cast<std::int64_t>(tokens.size()) > *limit)
+    fail(ErrorCode::out_of_range, option, "tokens",
+         "at most " + std::to_string(*limit) + ", the positions the model has learned",
+         std::to_string(tokens.size()));
+}
+
+Tensor row(const std::vector<std::int32_t>& tokens) {
+  return Tensor::from<std::int32_t>({1, static_cast<std::int64_t>(tokens.size())}, tokens);
+}
+
+model::Batch batch_of(const Arguments& a, const train::LoadedRun& run) {
+  const model::ModelConfig& config = run.model->config();
+  const auto limit = generate::position_limit(config);
+  const auto tokens =
+      a.tokens.empty() ? run.codec->encode_source(a.prompt) : parse_tokens(a.tokens, "--tokens");
+  if (tokens.empty())
+    fail(ErrorCode::invalid_argument, "--prompt", "tokens", "one or more", "none");
+  check_tokens(tokens, config.sizes.vocabulary, limit, "--tokens");
+  model::Batch batch;
+  batch.tokens = row(tokens);
+  if (config.task != model::Task::translate) {
+    if (!a.target.empty())
+      fail(ErrorCode::invalid_argument, "--target", "model", "one that translates",
+           model::to_string(config.task));
+    return batch;
+  }
+  std::vector<std::int32_t> target = {run.codec->begin()};
+  if (!a.target.empty()) target = parse_tokens(a.target, "--target");
+  check_tokens(target, run.codec->target().vocabulary(), limit, "--target");
+  batch.target_tokens = row(target);
+  return batch;
+}
+
+// [tokens, vocabulary] f32; one row for a label of the whole.
+Tensor logits_of(const Arguments& a, const train::LoadedRun& run) {
+  if (run.model->config().kind == model::Kind::vit)
+    fail(ErrorCode::invalid_argument, a.model.model, "is a model of images: use heddle classify",
+         "a model that reads tokens", "vit");
+  const NoGrad no_grad;
+  nn::Pass pass;
+  pass.precision = precision_of(a.model);
+  const Tensor all =
+      ops::contiguous(ops::cast(run.model->logits(batch_of(a, run), pass), DType::f32));
+  return views::reshape(all, {-1, all.size(-1)});
+}
+
+void print_json(const Tensor& logits) {
+  const float* values = logits.data<float>();
+  json rows = json::array();
+  for (std::int64_t i = 0; i < logits.size(0); ++i)
+    rows.push_back(
+        std::vector<float>(values + i * logits.size(1), values + (i + 1) * logits.size(1)));
+  std::cout << json{{"shape", {logits.size(0), logits.size(1)}}, {"logits", rows}}.dump() << "\n";
+}
+
+// For people: the best five of each row.
+void print(const Tensor& logits, const train::LoadedRun& run) {
+  const bool labels = !run.codec->labels().empty();
+  const auto name = [&](std::int32_t id) {
+    return labels ? run.codec->label(id) : run.codec->target().token(id);
+  };
+  const auto columns = static_cast<std::size_t>(logits.size(1));
+  for (std::int64_t i = 0; i < logits.size(0); ++i) {
+    const float* values = logits.data<float>() + i * logits.size(1);
+    std::vector<std::int32_t> order(columns);
+    std::iota(order.begin(), order.end(), 0);
+    const std::size_t best = std::min<std::size_t>(5, columns);
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(best), order.end(),
+        [&](auto x, auto y) { return values[x] != values[y] ? values[x] > values[y] : x < y; });
+    fmt::print("{:5}", i);
+    for (std::size_t k = 0; k < best; ++k)
+      fmt::print("  {}:{} {:.4f}", order[k], name(order[k]), values[order[k]]);
+    fmt::print("\n");
+  }
+}
+
+void run(const Arguments& a) {
+  const train::LoadedRun run = open_model(a.model);
+  const Tensor logits = logits_of(a, run);
+  if (!a.npy.empty()) io::write_npy(a.npy, logits);
+  if (!a.npy.empty() && !a.model.as_json) return;
+  if (a.npy.empty() && !a.model.as_json) return print(logits, run);
+  if (a.npy.empty()) return print_json(logits);
+  // The numbers are in the file.
+  std::cout << json{{"shape", {logits.size(0), logits.size(1)}}, {"npy", a.npy}}.dump() << "\n";
+}
+
+}  // namespace
+
+void add_logits(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("logits", "raw scores of a model, row by row");
+  command->footer("Example: heddle logits runs/llama-style --tokens 1,2,3 --json");
+  auto a = std::make_shared<Arguments>();
+  declare_model(*command, a->model);
+  auto* what = command->add_option_group("input", "what the model reads");
+  what->add_option("--tokens", a->tokens, "ids, separated by commas");
+  what->add_option("--prompt", a->prompt, "a text");
+  what->require_option(1);
+  command->add_option("--target", a->target,
+                      "of a model that translates: ids that its decoder reads, begin token "
+                      "included; absent: the begin token");
+  command->add_option("--npy", a->npy, "write float32 [rows, scores] to this file instead");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,119 @@
+#include "with_model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <iterator>
+
+#include "heddle/error.h"
+
+namespace heddle::cli {
+
+namespace {
+
+std::string_view command_for(model::Task task) {
+  switch (task) {
+    case model::Task::language: return "heddle generate";
+    case model::Task::tag: return "heddle tag";
+    case model::Task::classify: return "heddle classify";
+    case model::Task::translate: return "heddle translate";
+    case model::Task::masked: return "heddle eval or heddle logits";
+  }
+  return "another command";
+}
+
+std::string names(std::initializer_list<model::Task> tasks) {
+  std::string all;
+  for (const model::Task task : tasks)
+    all += (all.empty() ? "" : " or ") + std::string(model::to_string(task));
+  return all;
+}
+
+}  // namespace
+
+void declare_model(CLI::App& command, ModelArguments& arguments) {
+  command.add_option("MODEL", arguments.model, "the directory of a run")->required();
+  command
+      .add_option("--precision", arguments.precision, "of the computation: fp32 or bf16 (faster)")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
+  command.add_flag("--json", arguments.as_json, "one JSON document on standard output");
+}
+
+DType precision_of(const ModelArguments& arguments) {
+  return arguments.precision == "bf16" ? DType::bf16 : DType::f32;
+}
+
+train::LoadedRun open_model(const ModelArguments& arguments) {
+  return train::load_run(arguments.model);
+}
+
+train::LoadedRun open_model(const ModelArguments& arguments,
+                            std::initializer_list<model::Task> tasks) {
+  train::LoadedRun run = open_model(arguments);
+  const model::Task task = run.model->config().task;
+  if (std::find(tasks.begin(), tasks.end(), task) == tasks.end())
+    fail(ErrorCode::invalid_argument, arguments.model,
+         "is a model for " + std::string(model::to_string(task)) + ": use " +
+             std::string(command_for(task)),
+         "a model for " + names(tasks), model::to_string(task));
+  return run;
+}
+
+void declare_beam(CLI::App& command, generate::BeamOptions& options) {
+  command.add_option("--beam", options.beam, "hypotheses that are kept side by side; 1 is greedy")
+      ->check(CLI::Range(std::int64_t{1}, generate::kMostBeams))
+      ->capture_default_str();
+  command
+      .add_option("--length-penalty", options.length_penalty,
+                  "0 favours short texts, more favours longer ones; 1 compares means")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--norm",
+          [&options](const std::string& name) {
+            options.norm = name == "gnmt" ? generate::LengthNorm::gnmt : generate::LengthNorm::mean;
+          },
+          "what log-probabilities are divided by: length^penalty (mean), or "
+          "((5 + length) / 6)^penalty (gnmt)")
+      ->check(CLI::IsMember({"mean", "gnmt"}))
+      ->default_str("mean");
+}
+
+void declare_best(CLI::App& command, generate::BeamOptions& options) {
+  command
+      .add_option("--best", options.best,
+                  "so many of the beam's texts, the best first, as score<TAB>text")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+std::string read_standard_input() {
+  std::ios::sync_with_stdio(false);
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+io::TextLines read_standard_lines() { return {read_standard_input(), "standard input"}; }
+
+std::vector<std::int32_t> parse_tokens(const std::string& list, std::string_view option) {
+  std::vector<std::int32_t> tokens;
+  const char* at = list.data();
+  const char* end = list.data() + list.size();
+  while (true) {
+    std::int32_t token = 0;
+    const auto [next, error] = std::from_chars(at, end, token);
+    if (error != std::errc() || token < 0 || (next != end && *next != ','))
+      fail(ErrorCode::invalid_argument, option, "list of tokens", "ids such as 1,2,3", list);
+    tokens.push_back(token);
+    if (next == end) return tokens;
+    at = next + 1;
+  }
+}
+
+std::string one_line(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+}  // namespace heddle::cli

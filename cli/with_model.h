@@ -1,0 +1,47 @@
+// What the commands that use a trained model share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "generate/beam.h"
+#include "heddle/dtype.h"
+#include "io/lines.h"
+#include "train/run.h"
+
+namespace heddle::cli {
+
+struct ModelArguments {
+  std::string model;
+  std::string precision = "fp32";
+  bool as_json = false;
+};
+
+// MODEL, --precision and --json.
+void declare_model(CLI::App& command, ModelArguments& arguments);
+DType precision_of(const ModelArguments& arguments);
+
+// Loads the model. One of another task is an Error that names the command for it.
+train::LoadedRun open_model(const ModelArguments& arguments,
+                            std::initializer_list<model::Task> tasks);
+train::LoadedRun open_model(const ModelArguments& arguments);  // of any task
+
+// --beam, --length-penalty, --norm; --best says what is done with several.
+void declare_beam(CLI::App& command, generate::BeamOptions& options);
+void declare_best(CLI::App& command, generate::BeamOptions& options);
+
+// All of standard input: as text, or as lines, which must be UTF-8.
+std::string read_standard_input();
+io::TextLines read_standard_lines();
+
+// "1,2,3" as tokens; an Error names the option.
+std::vector<std::int32_t> parse_tokens(const std::string& list, std::string_view option);
+
+// Without line breaks, which would make two lines of one.
+std::string one_line(std::string text);
+
+}  // namespace heddle::cli

@@ -1,0 +1,34 @@
+#include "generate/read_images.h"
+
+#include "heddle/error.h"
+#include "io/file.h"
+#include "io/idx.h"
+#include "io/image.h"
+
+namespace heddle::generate {
+
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
+
+bool is_picture(std::string_view bytes) {
+  return bytes.starts_with("\x89PNG") || bytes.starts_with("\xFF\xD8\xFF");
+}
+
+}  // namespace
+
+std::vector<NamedImage> read_images(const std::string& path) {
+  {
+    const std::string bytes = io::read_file(path, kMaxBytes);
+    if (is_picture(bytes)) return {{path, io::decode_image(bytes, path)}};
+  }
+  const Tensor all = io::read_idx(path, kMaxBytes);
+  if (all.rank() != 3)
+    fail(ErrorCode::io, path, "sizes of the IDX file", "images, height, width", all.describe());
+  std::vector<NamedImage> images;
+  for (std::int64_t i = 0; i < all.size(0); ++i)
+    images.push_back({path + "[" + std::to_string(i) + "]", views::slice(all, 0, i, i + 1)});
+  return images;
+}
+
+}  // namespace heddle::generate

@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+"""Trains four tiny models through the program and uses every command on them.
+
+    use_models.py HEDDLE WORK
+
+HEDDLE is the program, WORK a directory for what it makes. The tasks are so easy that the models
+learn them in seconds: an endless sentence, sequences to reverse, words whose ending is their tag,
+images whose bright half is their class. Exits with 1 when something is not as it should be.
+"""
+
+import json
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+HEDDLE = Path(sys.argv[1]).resolve()
+WORK = Path(sys.argv[2]).resolve()
+FAILURES = []
+
+
+def heddle(*arguments, text="", status=0):
+    """Runs the program; what it wrote to standard output, which is bytes of UTF-8."""
+    done = subprocess.run([str(HEDDLE), *map(str, arguments)], input=text.encode(), cwd=WORK,
+                          capture_output=True, timeout=300)
+    shown = " ".join(map(str, arguments))
+    if done.returncode != status:
+        FAILURES.append(f"heddle {shown}: exit {done.returncode}, expected {status}\n"
+                        + done.stderr.decode(errors="replace"))
+    if status != 0 and (not done.stderr or done.stdout):
+        FAILURES.append(f"heddle {shown}: an error belongs on standard error, alone")
+    return done.stdout.decode()
+
+
+def refused(*arguments, saying, text=""):
+    """The program must end with 2 and a message that has all of `saying`."""
+    done = subprocess.run([str(HEDDLE), *map(str, arguments)], input=text.encode(), cwd=WORK,
+                          capture_output=True, timeout=60)
+    message = done.stderr.decode()
+    for part in saying:
+        if part not in message:
+            FAILURES.append(f"heddle {' '.join(map(str, arguments))}: {part!r} is not in {message!r}")
+    if done.returncode != 2:
+        FAILURES.append(f"heddle {' '.join(map(str, arguments))}: exit {done.returncode}, expected 2")
+
+
+def check(ok, what, *seen):
+    if not ok:
+        FAILURES.append(f"{what}: {' '.join(map(repr, seen))}")
+
+
+def train(name, recipe):
+    (WORK / f"{name}.toml").write_text(recipe)
+    heddle("train", f"{name}.toml", "--out", name)
+
+
+def png(path, rows):
+    """A grey image, 8 bits."""
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data
+                + struct.pack(">I", zlib.crc32(kind + data)))
+    raw = b"".join(b"\0" + bytes(row) for row in rows)
+    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
+                     + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b""))
+
+
+SENTENCE = "the quick brown fox jumps over the lazy dog. "
+
+
+def language_model():
+    (WORK / "text.txt").write_text(SENTENCE * 200)
+    train("language", """
+        [model]
+        kind = "decoder"
+        layers = 1
+        width = 32
+        [model.attention]
+        heads = 2
+        position = "learned"
+        [data]
+        text = "text.txt"
+        tokenizer = "char"
+        context = 32
+        [train]
+        steps = 250
+        batch = 8
+        learning_rate = 1e-2
+        """)
+
+
+def use_language_model():
+    ask = ("generate", "language", "--prompt", "the quick ")
+    text = heddle(*ask, "--temperature", 0, "--tokens", 20)
+    check(text == SENTENCE[:30] + "\n", "generate", text)
+    check(heddle(*ask[:2], "--temperature", 0, "--tokens", 20, text="the quick \n") == text,
+          "generate from standard input")
+    check(heddle(*ask, "--temperature", 0, "--tokens", 20, "--no-cache") == text,
+          "generate without a cache")
+    check(heddle(*ask, "--beam", 3, "--tokens", 20) == text, "generate with a beam")
+    best = heddle(*ask, "--beam", 3, "--best", 2, "--tokens", 20).splitlines()
+    check(len(best) == 2 and best[0].endswith("\t" + text[:-1]), "generate n-best", best)
+    slid = heddle(*ask, "--temperature", 0, "--tokens", 100, "--slide")
+    check(slid == (SENTENCE * 3)[:110] + "\n", "generate beyond the context", slid)
+    check(heddle(*ask, "--temperature", 0, "--stop", "jump") == "the quick brown fox \n",
+          "generate until a stop string")
+
+    document = json.loads(heddle(*ask, "--seed", 5, "--samples", 3, "--tokens", 12, "--json"))
+    again = json.loads(heddle(*ask, "--seed", 5, "--samples", 3, "--tokens", 12, "--json"))
+    check(document["prompt_tokens"] == 10 and len(document["tokens"]) == 12
+          and len(document["samples"]) == 3 and document["seconds"] > 0
+          and document["text"] == document["samples"][0]["text"], "generate --json", document)
+    check(document["samples"] == again["samples"], "the same seed gives the same text")
+
+    refused(*ask, "--tokens", 100, saying=["32 positions", "--slide"])
+    refused(*ask, "--temperature", -1, saying=["temperature"])
+    refused(*ask, "--beam", 3, "--top-k", 5, saying=["--beam", "--top-k"])
+    refused("generate", "language", "--prompt", "", saying=["prompt is empty"])
+    refused("generate", "language", "--prompt", "the €", saying=["--prompt", "€"])
+    refused("generate", "nowhere", "--prompt", "a", saying=["nowhere"])
+    refused("translate", "language", text="a\n", saying=["use heddle generate"])
+    refused("tag", "language", text="a\n", saying=["use heddle generate"])
+
+    scores = json.loads(heddle("eval", "language", "--json"))
+    check(scores["perplexity"] < 1.5 and scores["tokens"] > 100 and "bleu" not in scores
+          and "accuracy" not in scores, "eval of a language model", scores)
+    other = json.loads(heddle("eval", "language", "--data", "text.txt", "--json"))
+    check(other["tokens"] > scores["tokens"], "eval of another file", other)
+    refused("eval", "language", "--split", "test", saying=["test"])
+    refused("eval", "language", "--set", "model.layers=2", saying=["[data]"])
+
+    logits = json.loads(heddle("logits", "language", "--tokens", "1,2,3", "--json"))
+    check(logits["shape"][0] == 3 and len(logits["logits"]) == 3
+          and len(logits["logits"][2]) == logits["shape"][1], "logits", logits["shape"])
+    heddle("logits", "language", "--tokens", "1,2,3", "--npy", "logits.npy")
+    array = (WORK / "logits.npy").read_bytes()
+    values = struct.unpack(f"<{3 * logits['shape'][1]}f", array[128:])
+    flat = [x for row in logits["logits"] for x in row]
+    check(all(abs(x - y) < 1e-6 for x, y in zip(values, flat)), "logits --npy")
+    people = heddle("logits", "language", "--prompt", "the").splitlines()
+    check(len(people) == 3 and all(len(line.split()) > 10 for line in people), "logits", people)
+    refused("logits", "language", "--tokens", "1,x", saying=["--tokens"])
+    refused("logits", "language", "--tokens", "9999", saying=["9999"])
+    refused("logits", "language", saying=["--tokens"])
+
+
+WORDS = "ant bee cat dog elk fox".split()
+
+
+def translation_model():
+    rng = random.Random(1)
+
+    def pair():
+        words = [rng.choice(WORDS) for _ in range(rng.randint(1, 4))]
+        return " ".join(words) + "\t" + " ".join(reversed(words))
+    (WORK / "pairs.tsv").write_text("\n".join(pair() for _ in range(1500)) + "\n")
+    (WORK / "test.tsv").write_text("\n".join(pair() for _ in range(60)) + "\n")
+    train("reverse", """
+        [model]
+        kind = "encoder-decoder"
+        layers = 1
+        width = 48
+        [model.attention]
+        heads = 4
+        position = "sinusoidal"
+        [data]
+        pairs = "pairs.tsv"
+        test_pairs = "test.tsv"
+        tokenizer = "word"
+        [train]
+        steps = 500
+        batch = 32
+        learning_rate = 5e-3
+        """)
+
+
+def use_translation_model():
+    lines = ["ant bee cat", "", "dog", "fox elk", "  ", "cat cat bee ant"]
+    expected = ["cat bee ant", "", "dog", "elk fox", "", "ant bee cat cat"]
+    for options in [[], ["--beam", 1], ["--norm", "gnmt", "--batch", 2]]:
+        out = heddle("translate", "reverse", *options, text="\n".join(lines) + "\n").split("\n")
+        check(out == expected + [""], f"translate {options}", out)
+    document = json.loads(heddle("translate", "reverse", "--json", "--best", 2, text="ant bee\n\n"))
+    first = document["translations"][0]
+    check(len(document["translations"]) == 2 and first["text"] == "bee ant"
+          and first["source_tokens"] == 3 and first["finished"] and len(first["best"]) == 2
+          and first["best"][0]["score"] >= first["best"][1]["score"], "translate --json", document)
+    scores = json.loads(heddle("eval", "reverse", "--split", "test", "--beam", 2, "--json"))
+    check(scores["bleu"] > 60 and scores["perplexity"] < 2 and scores["tokens"] > 60,
+          "eval of a translation model", scores)
+    logits = json.loads(heddle("logits", "reverse", "--prompt", "ant bee", "--json"))
+    check(logits["shape"][0] == 1, "logits behind the begin token", logits["shape"])
+    refused("generate", "reverse", "--prompt", "ant", saying=["use heddle translate"])
+    refused("translate", "reverse", "--beam", 2, "--best", 3, text="ant\n", saying=["best"])
+
+
+def tagger():
+    rng = random.Random(2)
+
+    def word():
+        stem = "".join(rng.choice("bcdfg") for _ in range(3))
+        ending, tag = rng.choice([("o", "NOUN"), ("a", "VERB"), ("i", "ADJ")])
+        return stem + ending + "\t" + tag
+    sentences = ["\n".join(word() for _ in range(rng.randint(1, 6))) for _ in range(400)]
+    (WORK / "tags.tsv").write_text("\n\n".join(sentences[:350]) + "\n")
+    (WORK / "dev.tsv").write_text("\n\n".join(sentences[350:]) + "\n")
+    train("tagger", """
+        [model]
+        kind = "encoder"
+        task = "tag"
+        layers = 1
+        width = 32
+        [model.attention]
+        heads = 2
+        position = "sinusoidal"
+        [data]
+        tags = "tags.tsv"
+        validation_tags = "dev.tsv"
+        tokenizer = "word"
+        [train]
+        steps = 120
+        batch = 16
+        learning_rate = 1e-2
+        """)
+
+
+def use_tagger():
+    expected = "bcdo\tNOUN\nfgga\tVERB\n\n\nccci\tADJ\n\n"
+    out = heddle("tag", "tagger", text="bcdo  fgga\n\nccci\n")
+    check(out == expected, "tag", out)
+    column = heddle("tag", "tagger", "--input", "words", text="bcdo\tX\nfgga\tX\n\n\nccci\tX\n")
+    check(column == expected.replace("\n\n\n", "\n\n"), "tag one word a line", column)
+    document = json.loads(heddle("tag", "tagger", "--json", text="bcdo fgga\n"))
+    check([w["tag"] for w in document["sentences"][0]] == ["NOUN", "VERB"]
+          and document["sentences"][0][0]["word"] == "bcdo"
+          and document["sentences"][0][0]["probability"] > 0.5, "tag --json", document)
+    scores = json.loads(heddle("eval", "tagger", "--json"))
+    check(scores["accuracy"] > 0.9, "eval of a tagger", scores)
+    refused("classify", "tagger", text="a\n", saying=["use heddle tag"])
+
+
+def image_model():
+    rng = random.Random(3)
+
+    def image(left):
+        return [[rng.randint(150, 255) if (x < 4) == left else rng.randint(0, 100)
+                 for x in range(8)] for _ in range(8)]
+    examples = [(i % 2 == 0, image(i % 2 == 0)) for i in range(120)]
+    pixels = b"".join(bytes(row) for _, rows in examples for row in rows)
+    (WORK / "images.idx").write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, 120, 8, 8) + pixels)
+    (WORK / "labels.idx").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, 120)
+                                      + bytes(0 if left else 1 for left, _ in examples))
+    png(WORK / "left.png", image(True))
+    png(WORK / "right.png", image(False))
+    png(WORK / "small.png", [[0, 0], [0, 0]])
+    train("halves", """
+        [model]
+        kind = "vit"
+        layers = 1
+        width = 16
+        patch = 4
+        [model.attention]
+        heads = 2
+        position = "learned"
+        [data]
+        images = "images.idx"
+        labels = "labels.idx"
+        label_names = ["left", "right"]
+        validation_share = 0.2
+        [train]
+        steps = 60
+        batch = 16
+        learning_rate = 1e-2
+        """)
+
+
+def use_image_model():
+    out = heddle("classify", "halves", "left.png", "right.png").splitlines()
+    check([line.split("\t")[:2] for line in out] == [["left.png", "left"], ["right.png", "right"]],
+          "classify images", out)
+    check(all(float(line.split("\t")[2]) > 0.5 for line in out), "probabilities of images", out)
+    many = json.loads(heddle("classify", "halves", "images.idx", "--json"))["predictions"]
+    check(len(many) == 120 and many[3]["name"] == "images.idx[3]" and many[3]["label"] == "right"
+          and abs(sum(many[3]["probabilities"].values()) - 1) < 1e-4, "classify IDX", many[3])
+    scores = json.loads(heddle("eval", "halves", "--json"))
+    check(scores["accuracy"] > 0.9 and scores["tokens"] == 24, "eval of images", scores)
+    refused("classify", "halves", saying=["as arguments"])
+    refused("classify", "halves", "small.png", saying=["8"])
+    refused("classify", "halves", "pairs.tsv", saying=["pairs.tsv"])
+    refused("logits", "halves", "--tokens", "1", saying=["use heddle classify"])
+
+
+def text_classifier():
+    rng = random.Random(4)
+
+    def line():
+        good = rng.random() < 0.5
+        words = [rng.choice(WORDS) for _ in range(3)] + ["nice" if good else "bad"]
+        rng.shuffle(words)
+        return ("yes" if good else "no") + "\t" + " ".join(words)
+    (WORK / "labelled.tsv").write_text("\n".join(line() for _ in range(400)) + "\n")
+    train("mood", """
+        [model]
+        kind = "encoder"
+        task = "classify"
+        layers = 1
+        width = 16
+        [model.attention]
+        heads = 2
+        [data]
+        labelled = "labelled.tsv"
+        max_length = 8
+        tokenizer = "word"
+        validation_share = 0.1
+        [train]
+        steps = 80
+        batch = 16
+        learning_rate = 1e-2
+        """)
+
+
+def use_text_classifier():
+    out = heddle("classify", "mood", text="ant nice cat\n\nbad dog\n").split("\n")
+    check([line.split("\t")[0] for line in out] == ["yes", "", "no", ""], "classify lines", out)
+    refused("classify", "mood", "left.png", saying=["standard input"])
+    check(json.loads(heddle("eval", "mood", "--json"))["accuracy"] > 0.9, "eval of a classifier")
+
+
+def helps():
+    """Every command has help with an example, and the example's options exist."""
+    for command in ["generate", "translate", "classify", "tag", "eval", "logits"]:
+        text = heddle(command, "--help")
+        check("Example" in text and f"heddle {command}" in text, f"help of {command}")
+    refused("generate", saying=["MODEL"])
+
+
+def main():
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    for step in [language_model, use_language_model, translation_model, use_translation_model,
+                 tagger, use_tagger, image_model, use_image_model, text_classifier,
+                 use_text_classifier, helps]:
+        before = len(FAILURES)
+        step()
+        print(f"{step.__name__}: {'fine' if len(FAILURES) == before else 'WRONG'}", flush=True)
+    for failure in FAILURES:
+        print(failure)
+    return 1 if FAILURES else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
