@@ -19,7 +19,6 @@ target_link_libraries(heddle_cli PRIVATE heddle CLI11::CLI11 fmt::fmt-header-onl
   nlohmann_json::nlohmann_json)
 # CLI11 lives in headers: optimising it in every file would take longer than everything else here.
 target_compile_options(heddle_cli PRIVATE -O1)
-heddle_precompile(heddle_cli <CLI/CLI.hpp> <fmt/core.h> <nlohmann/json.hpp>)
 if(NOT HEDDLE_SANITIZE)
   target_link_options(heddle_cli PRIVATE -static-libstdc++ -static-libgcc)
 endif()

@@ -6,18 +6,8 @@
 find_program(HEDDLE_CCACHE ccache)
 if(PROJECT_IS_TOP_LEVEL AND HEDDLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros ${HEDDLE_CCACHE})
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${HEDDLE_CCACHE})
 endif()
-
-# Large headers that every file of a target includes are read once. Not for clang: clang-tidy uses
-# its build, and would need the very same compiler's precompiled files.
-function(heddle_precompile target)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_precompile_headers(${target} PRIVATE ${ARGN})
-    target_compile_options(${target} PRIVATE -fpch-preprocess)  # so that ccache sees through it
-  endif()
-endfunction()
 
 # For editors, clang-tidy and the symbol check.
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)

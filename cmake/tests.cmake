@@ -16,7 +16,6 @@ function(heddle_test_executable name)
   heddle_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE heddle GTest::gtest)
-  heddle_precompile(${name} <gtest/gtest.h>)
 endfunction()
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
