@@ -44,6 +44,7 @@ RowMap map_rows(const std::vector<Key>& before, const std::vector<Key>& now) {
 // What makes two tokens the same: their text, and whether they are special.
 std::vector<std::pair<bool, std::string>> tokens_of(const text::Tokenizer& tokenizer) {
   std::vector<std::pair<bool, std::string>> all;
+  all.reserve(static_cast<std::size_t>(tokenizer.vocabulary()));
   for (std::int32_t id = 0; id < tokenizer.vocabulary(); ++id)
     all.emplace_back(tokenizer.is_special(id), tokenizer.decode(std::span(&id, 1)));
   return all;

@@ -54,6 +54,7 @@ void parse_schedule(const io::TomlTable& t, TrainConfig& c) {
   const std::array kinds = {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::inverse_sqrt,
                             ScheduleKind::constant};
   std::vector<std::string> names;
+  names.reserve(kinds.size());
   for (const ScheduleKind kind : kinds) names.emplace_back(to_string(kind));
   const std::string name = t.choice_or("schedule", "cosine", names);
   for (const ScheduleKind kind : kinds)

@@ -48,7 +48,8 @@ TEST(ParseTrain, ReadsWhatItWrites) {
     EXPECT_EQ(c.patience, 4);
     EXPECT_EQ(c.from, "runs/a \"b\"");
     std::string again;
-    for (const auto& [key, value] : toml_keys(c)) again += key + " = " + value + "\n";
+    for (const auto& [key, value] : toml_keys(c))
+      again.append(key).append(" = ").append(value) += '\n';
     EXPECT_EQ(parsed(again), c) << again;
   }
 }

@@ -84,7 +84,7 @@ struct Remains {
   std::string file;
   std::vector<json> log;
 
-  Remains(const Session& s)
+  explicit Remains(const Session& s)
       : weights(weights_of(*s.model)),
         file(slurp(s.directory.paths().weights())),
         log(timeless(s.directory.paths().log())) {}
