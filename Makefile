@@ -32,9 +32,9 @@ build/data/kjv.txt: | setup
 	@bible -l100000 ge1:1-re22:21 | sed -nE 's/^ +[0-9]+ //p' > $@.part
 	@test -s $@.part && mv $@.part $@
 
-run: setup build/data/kjv.txt ## build Heddle and train a small decoder on real text (ARGS="..." to vary)
-	$(call cmake-build,release)
-	@build/release/example_byte_decoder build/data/kjv.txt $(ARGS)
+run: setup build/data/kjv.txt ## build Heddle, train a small model on real text and let it write (ARGS="--set ...")
+	$(call cmake-build,release,heddle_cli)
+	@scripts/first_run.sh $(ARGS)
 
 test: build ## build and run all tests
 	@ctest --preset release

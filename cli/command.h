@@ -17,6 +17,7 @@ void add_eval(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
 void add_logits(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_tag(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_tokenizer(CLI::App& app);

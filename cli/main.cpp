@@ -7,8 +7,10 @@
 #include "heddle/error.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Heddle: a Transformer engine. Today it has its engine; training recipes are next.",
-               "heddle");
+  CLI::App app(
+      "Heddle: a Transformer engine. A recipe says what a model is; the commands train it and use "
+      "it.",
+      "heddle");
   app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
   app.require_subcommand(1);
   heddle::cli::add_bench(app);
@@ -21,6 +23,7 @@ int main(int argc, char** argv) {
   heddle::cli::add_tag(app);
   heddle::cli::add_tokenize(app);
   heddle::cli::add_tokenizer(app);
+  heddle::cli::add_plan(app);
   heddle::cli::add_train(app);
   heddle::cli::add_translate(app);
   try {

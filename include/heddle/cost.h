@@ -5,6 +5,8 @@
 //   meter.cost().flops
 #pragma once
 
+#include <functional>
+
 namespace heddle {
 
 struct Cost {
@@ -21,7 +23,10 @@ struct Cost {
 // Adds up the cost of all ops this thread runs while the meter lives, on any device. Meters nest.
 class CostMeter {
  public:
+  using Observer = std::function<void(const Cost&)>;
+
   CostMeter() noexcept;
+  explicit CostMeter(Observer each);  // told the cost of each op besides; must not throw
   ~CostMeter();
   CostMeter(const CostMeter&) = delete;
   CostMeter& operator=(const CostMeter&) = delete;
@@ -31,6 +36,7 @@ class CostMeter {
 
  private:
   Cost cost_;
+  Observer each_;
   CostMeter* outer_;
 };
 

@@ -1,6 +1,5 @@
 #include "bench/train.h"
 
-#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -100,17 +99,8 @@ class Training {
 
 // The peak of the units that the matrix products of this precision run on.
 double peak_beside(DType precision) {
-  const auto available = available_instruction_sets();
-  const auto has = [&](const char* name) {
-    return std::find(available.begin(), available.end(), name) != available.end();
-  };
-  const double seconds = 0.02;
-  using cpu::ProbeKind;
-  if (precision == DType::bf16 && has("amx")) return peak_flops(ProbeKind::amx_bf16, seconds);
-  if (precision == DType::bf16 && has("avx512_bf16"))
-    return peak_flops(ProbeKind::avx512_bf16, seconds);
-  if (has("avx512")) return peak_flops(ProbeKind::avx512_f32, seconds);
-  return has("avx2") ? peak_flops(ProbeKind::avx2_f32, seconds) : 0;
+  const auto probe = cpu::fastest_probe(precision);
+  return probe ? cpu::peak_flops(*probe, 0.02) : 0;
 }
 
 // PyTorch's fastest way, each tried in a process of its own so that memory is its own too.

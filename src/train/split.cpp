@@ -11,7 +11,9 @@ Tensor rows_of(const Tensor& x, std::int64_t begin, std::int64_t end) {
   return x.defined() ? views::slice(x, 0, begin, end) : x;
 }
 
+// The meta device knows no targets: all count.
 std::int64_t count_targets(const Tensor& targets) {
+  if (targets.device() == Device::meta) return targets.elements();
   const auto values = targets.to_vector<std::int32_t>();
   return static_cast<std::int64_t>(values.size()) - std::ranges::count(values, model::kIgnore);
 }

@@ -1,0 +1,117 @@
+#include "train/plan.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "heddle/cost.h"
+#include "model/model.h"
+#include "nn/attention/cache.h"
+#include "train/optimizer.h"
+#include "train/step.h"
+
+namespace heddle::train {
+
+namespace {
+
+// What an op costs besides its work: dispatch, tape, threads that wake up. Microseconds, seen with
+// bench_dispatch and on small models.
+constexpr double kOpSeconds = 6e-6;
+
+constexpr std::int64_t kMostBatch = 1 << 20;
+
+std::int64_t kv_bytes(const model::Model& model, DType precision) {
+  const model::ModelConfig& c = model.config();
+  if (c.kind != model::Kind::decoder && c.kind != model::Kind::encoder_decoder) return 0;
+  const nn::AttentionConfig a = model::self_attention(c, true);
+  const std::int64_t layers = c.layers_of_decoder();
+  // Keys and values as the cache holds them: two for a token, one behind the other.
+  const auto bytes_at = [&](std::int64_t positions) {
+    return nn::KvCache(a, {1, positions, 1}, precision, Device::meta).bytes();
+  };
+  return layers * (bytes_at(2) - bytes_at(1));
+}
+
+}  // namespace
+
+model::Batch meta_batch(const model::ModelConfig& c, const BatchShape& shape) {
+  const std::int64_t n = shape.sequences;
+  const auto tensor = [](const Shape& s, DType type) {
+    return Tensor::empty(s, type, Device::meta);
+  };
+  model::Batch b;
+  if (c.kind == model::Kind::vit)
+    b.images = tensor({n, c.sizes.channels, c.sizes.height, c.sizes.width}, DType::f32);
+  else
+    b.tokens = tensor({n, shape.tokens}, DType::i32);
+  if (c.task == model::Task::translate) {
+    b.lengths = tensor({n}, DType::i64);
+    b.target_lengths = tensor({n}, DType::i64);
+    b.target_tokens = tensor({n, shape.target_tokens}, DType::i32);
+    b.targets = tensor({n, shape.target_tokens}, DType::i32);
+  } else if (c.task == model::Task::classify) {
+    if (c.kind != model::Kind::vit) b.lengths = tensor({n}, DType::i64);
+    b.targets = tensor({n}, DType::i32);
+  } else {
+    if (c.task == model::Task::tag) b.lengths = tensor({n}, DType::i64);
+    b.targets = tensor({n, shape.tokens}, DType::i32);
+  }
+  b.counted = b.targets.elements();
+  return b;
+}
+
+Plan plan_training(const model::ModelConfig& config, const TrainConfig& train,
+                   const BatchShape& shape, const MachineSpeed& machine) {
+  Plan plan;
+  const MemoryUse before = memory_use(Device::meta);
+  const std::unique_ptr<model::Model> model =
+      model::build_model(config, {.seed = train.seed, .device = Device::meta});
+  Optimizer optimizer(train, model->parameters());
+  const model::Batch batch = meta_batch(config, shape);
+  reset_peak_memory(Device::meta);
+  // An op takes as long as its arithmetic or its traffic, whichever is longer.
+  CostMeter meter([&plan, &machine](const Cost& cost) {
+    ++plan.ops;
+    if (machine.flops_per_s <= 0 || machine.bytes_per_s <= 0) return;
+    plan.step_seconds +=
+        kOpSeconds + std::max(cost.flops / machine.flops_per_s, cost.bytes / machine.bytes_per_s);
+  });
+  add_gradients(*model, batch, train, 1);
+  optimizer.step(1, train.learning_rate, 1);
+  plan.flops_per_step = meter.cost().flops;
+  plan.parameters = model->parameters().count();
+  plan.memory = memory_use(Device::meta);
+  // What others hold on the meta device is not ours.
+  plan.memory.live -= before.live;
+  plan.memory.peak -= before.live;
+  for (std::size_t i = 0; i < plan.memory.at_peak.size(); ++i) {
+    plan.memory.at_peak[i] -= before.live_by_purpose[i];
+    plan.memory.peak_by_purpose[i] -= before.live_by_purpose[i];
+  }
+  plan.kv_bytes_per_token = kv_bytes(*model, train.precision);
+  return plan;
+}
+
+std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,
+                                          const TrainConfig& config, BatchShape shape,
+                                          std::int64_t bytes) {
+  const auto fits = [&](std::int64_t batch) {
+    shape.sequences = batch;
+    TrainConfig own = config;
+    own.batch = batch;
+    own.accumulate = std::min(own.accumulate, batch);
+    return plan_training(model, own, shape).memory.peak <= bytes;
+  };
+  if (!fits(1)) return std::nullopt;
+  std::int64_t low = 1, high = 2;  // low fits
+  while (high <= kMostBatch && fits(high)) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,53 @@
+// What training will need, before it begins: one step on the meta device, which runs the same code
+// on shapes only. So memory and arithmetic are exact; only the time is an estimate.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "heddle/memory.h"
+#include "model/batch.h"
+#include "model/config.h"
+#include "train/config.h"
+
+namespace heddle::train {
+
+// The machine, as far as a plan needs it: measured, or assumed.
+struct MachineSpeed {
+  double flops_per_s = 0;  // of matrix products in the run's precision
+  double bytes_per_s = 0;  // to and from memory
+};
+
+// Share of the peak that the matrix products of training reach, all shapes together.
+inline constexpr double kProductShare = 0.8;
+
+struct Plan {
+  std::int64_t parameters = 0;
+  double flops_per_step = 0;
+  MemoryUse memory = {};    // of a step, by purpose
+  double step_seconds = 0;  // 0 without a machine
+  std::int64_t ops = 0;     // launched in a step
+  // What generation keeps for each token of each sequence; 0 for models that keep none.
+  std::int64_t kv_bytes_per_token = 0;
+};
+
+// Shapes of a step's batch.
+struct BatchShape {
+  std::int64_t sequences = 0;
+  std::int64_t tokens = 0;         // of each sequence read; unused for images
+  std::int64_t target_tokens = 0;  // translate: of each sequence written
+};
+
+// A batch of the shape on the meta device, with all targets counted.
+model::Batch meta_batch(const model::ModelConfig& config, const BatchShape& shape);
+
+// Throws Error where the model or the configuration is refused. `model.sizes` must be known.
+Plan plan_training(const model::ModelConfig& model, const TrainConfig& config,
+                   const BatchShape& shape, const MachineSpeed& machine = {});
+
+// The largest batch whose step stays within `bytes`, or nothing when a batch of one does not.
+std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,
+                                          const TrainConfig& config, BatchShape shape,
+                                          std::int64_t bytes);
+
+}  // namespace heddle::train

@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include "heddle/cost.h"
+#include "heddle/ops.h"
+#include "model/model.h"
+#include "train/optimizer.h"
+#include "train/plan.h"
+#include "train/step.h"
+
+namespace heddle::train {
+namespace {
+
+model::ModelConfig small_decoder() {
+  model::ModelConfig c;
+  c.layers = 2;
+  c.width = 32;
+  c.attention.heads = 4;
+  c.attention.kv_heads = 2;
+  c.attention.position = nn::RopePosition{};
+  c.sizes.vocabulary = 100;
+  c.sizes.context = 24;
+  return c;
+}
+
+TrainConfig config_for(std::int64_t batch) {
+  TrainConfig c;
+  c.steps = 10;
+  c.batch = batch;
+  return c;
+}
+
+struct Measured {
+  std::int64_t peak = 0;
+  double flops = 0;
+};
+
+// The same step for real.
+Measured measure(const model::ModelConfig& config, const TrainConfig& train, BatchShape shape) {
+  trim_memory();
+  const std::int64_t before = memory_use(Device::cpu).live;
+  const auto model = model::build_model(config, {.seed = train.seed});
+  Optimizer optimizer(train, model->parameters());
+  const model::Batch shapes = meta_batch(config, shape);
+  model::Batch batch;
+  const auto zeros = [](const Tensor& like) {
+    return like.defined() ? Tensor::zeros(like.shape(), like.dtype()) : Tensor();
+  };
+  batch.tokens = zeros(shapes.tokens);
+  batch.targets = zeros(shapes.targets);
+  batch.images = zeros(shapes.images);
+  batch.counted = batch.targets.elements();
+  reset_peak_memory(Device::cpu);
+  const CostMeter meter;
+  add_gradients(*model, batch, train, 1);
+  optimizer.step(1, 1e-3, 1);
+  return {memory_use(Device::cpu).peak - before, meter.cost().flops};
+}
+
+TEST(Plan, MemoryAndArithmeticAreThoseOfTheStep) {
+  for (const bool bf16 : {false, true})
+    for (const bool recompute : {false, true})
+      for (const std::int64_t accumulate : {1, 3}) {
+        TrainConfig train = config_for(6);
+        train.precision = bf16 ? DType::bf16 : DType::f32;
+        train.recompute = recompute;
+        train.accumulate = accumulate;
+        const BatchShape shape{6, 24, 0};
+        const Plan plan = plan_training(small_decoder(), train, shape);
+        const Measured real = measure(small_decoder(), train, shape);
+        EXPECT_EQ(plan.flops_per_step, real.flops);
+        EXPECT_NEAR(static_cast<double>(plan.memory.peak), static_cast<double>(real.peak),
+                    0.02 * static_cast<double>(real.peak));
+      }
+}
+
+TEST(Plan, ImagesToo) {
+  model::ModelConfig c;
+  c.kind = model::Kind::vit;
+  c.task = model::Task::classify;
+  c.layers = 1;
+  c.width = 16;
+  c.patch = 4;
+  c.sizes = {.classes = 3, .channels = 1, .height = 8, .width = 8};
+  const Plan plan = plan_training(c, config_for(5), {5, 0, 0});
+  const Measured real = measure(c, config_for(5), {5, 0, 0});
+  EXPECT_EQ(plan.flops_per_step, real.flops);
+  EXPECT_EQ(plan.kv_bytes_per_token, 0);
+}
+
+TEST(Plan, CacheBytesFollowTheKeyHeads) {
+  model::ModelConfig c = small_decoder();
+  // Two layers, keys and values, 2 key heads of width 8, 4 bytes.
+  EXPECT_EQ(plan_training(c, config_for(1), {1, 24, 0}).kv_bytes_per_token, 2 * 2 * 2 * 8 * 4);
+  c.attention.kv_heads = 4;
+  EXPECT_EQ(plan_training(c, config_for(1), {1, 24, 0}).kv_bytes_per_token, 2 * 2 * 4 * 8 * 4);
+}
+
+TEST(Plan, LargestBatchIsTheLastThatFits) {
+  const model::ModelConfig c = small_decoder();
+  const auto peak = [&](std::int64_t n) {
+    return plan_training(c, config_for(n), {n, 24, 0}).memory.peak;
+  };
+  const std::int64_t limit = peak(7);
+  EXPECT_EQ(largest_batch(c, config_for(1), {1, 24, 0}, limit), 7);
+  EXPECT_EQ(largest_batch(c, config_for(1), {1, 24, 0}, limit - 1), 6);
+  EXPECT_EQ(largest_batch(c, config_for(1), {1, 24, 0}, 1000), std::nullopt);
+}
+
+TEST(Plan, SevenBillionParametersTakeNoTime) {
+  model::ModelConfig c;
+  c.layers = 32;
+  c.width = 4096;
+  c.ffn = nn::FfnKind::swiglu;
+  c.ffn_width = 11008;
+  c.norm = nn::NormKind::rms;
+  c.bias = false;
+  c.attention.heads = 32;
+  c.attention.position = nn::RopePosition{};
+  c.sizes.vocabulary = 32000;
+  c.sizes.context = 4096;
+  const Plan plan = plan_training(c, config_for(1), {1, 4096, 0}, {1e12, 1e10});
+  EXPECT_EQ(plan.parameters, 6738415616);  // as Llama 2 has
+  EXPECT_GT(plan.step_seconds, 0);
+  // Weights, gradients and two moments.
+  EXPECT_GT(plan.memory.peak, 4 * 4 * plan.parameters);
+}
+
+}  // namespace
+}  // namespace heddle::train
