@@ -49,9 +49,7 @@ Labelled label_lines(const Arguments& a, const train::LoadedRun& run) {
     fail(ErrorCode::invalid_argument, "classify", "files",
          "lines on standard input: the model classifies texts", a.files.front());
   const io::TextLines lines = read_standard_lines();
-  std::vector<std::string_view> texts;
-  for (std::size_t i = 0; i < lines.size(); ++i) texts.push_back(lines[i]);
-  return {{}, generate::classify_texts(*run.model, *run.codec, texts, a.options)};
+  return {{}, generate::classify_texts(*run.model, *run.codec, all_of(lines), a.options)};
 }
 
 void print(const Labelled& all, const data::Codec& codec) {

@@ -130,6 +130,7 @@ void run_beam(const Arguments& a, const train::LoadedRun& run, const Prompt& pro
   const auto found = generate::beam_continue(*run.model, prompt.tokens, tokens, beam, pass);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   std::vector<std::string> texts;
+  texts.reserve(found.size());
   for (const Hypothesis& h : found)
     texts.push_back(generate::text_of(run.codec->source(), h.tokens, prompt.tokens));
   if (a.model.as_json) {

@@ -50,15 +50,13 @@ void print(const std::vector<Translation>& all, bool scores) {
 void run(Arguments& a) {
   const train::LoadedRun run = open_model(a.model, {model::Task::translate});
   const io::TextLines lines = read_standard_lines();
-  std::vector<std::string_view> texts;
-  for (std::size_t i = 0; i < lines.size(); ++i) texts.push_back(lines[i]);
   ProgressLine progress;
   a.options.precision = precision_of(a.model);
   a.options.progress = [&](std::size_t done, std::size_t count) {
     progress.show(fmt::format("translated {} of {} lines", done, count));
   };
   const auto start = std::chrono::steady_clock::now();
-  const auto all = generate::translate(*run.model, *run.codec, texts, a.options);
+  const auto all = generate::translate(*run.model, *run.codec, all_of(lines), a.options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   progress.finish();
   if (!a.model.as_json) return print(all, a.options.beam.best > 1);

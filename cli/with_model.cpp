@@ -96,6 +96,13 @@ std::string read_standard_input() {
 
 io::TextLines read_standard_lines() { return {read_standard_input(), "standard input"}; }
 
+std::vector<std::string_view> all_of(const io::TextLines& lines) {
+  std::vector<std::string_view> all;
+  all.reserve(lines.size());
+  for (std::size_t i = 0; i < lines.size(); ++i) all.push_back(lines[i]);
+  return all;
+}
+
 std::vector<std::int32_t> parse_tokens(const std::string& list, std::string_view option) {
   std::vector<std::int32_t> tokens;
   const char* at = list.data();

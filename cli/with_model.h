@@ -37,6 +37,7 @@ void declare_best(CLI::App& command, generate::BeamOptions& options);
 // All of standard input: as text, or as lines, which must be UTF-8.
 std::string read_standard_input();
 io::TextLines read_standard_lines();
+std::vector<std::string_view> all_of(const io::TextLines& lines);  // as long as the lines live
 
 // "1,2,3" as tokens; an Error names the option.
 std::vector<std::int32_t> parse_tokens(const std::string& list, std::string_view option);

@@ -80,6 +80,7 @@ std::vector<Prediction> classify_texts(const model::Model& model, const data::Co
   const auto labels = static_cast<std::size_t>(model.config().sizes.classes);
   for (const auto& bucket : buckets(encoded.lengths(), {options.batch})) {
     std::vector<std::vector<std::int32_t>> sequences;
+    sequences.reserve(bucket.size());
     for (const std::size_t i : bucket) sequences.push_back(std::move(encoded.tokens[i]));
     const auto p = probabilities(model, codec.batch_of(sequences), pass_of(options));
     for (std::size_t i = 0; i < bucket.size(); ++i) {
@@ -131,6 +132,7 @@ std::vector<std::vector<Prediction>> tag_sentences(const model::Model& model,
   std::vector<std::vector<Prediction>> all(sentences.size());
   for (const auto& bucket : buckets(lengths, {options.batch})) {
     std::vector<std::vector<std::int32_t>> sequences;
+    sequences.reserve(bucket.size());
     for (const std::size_t i : bucket) sequences.push_back(std::move(encoded[i].tokens));
     const model::Batch batch = codec.batch_of(sequences);
     const auto p = probabilities(model, batch, pass_of(options));  // [B, T, labels]

@@ -26,6 +26,7 @@ std::vector<NamedImage> read_images(const std::string& path) {
   if (all.rank() != 3)
     fail(ErrorCode::io, path, "sizes of the IDX file", "images, height, width", all.describe());
   std::vector<NamedImage> images;
+  images.reserve(static_cast<std::size_t>(all.size(0)));
   for (std::int64_t i = 0; i < all.size(0); ++i)
     images.push_back({path + "[" + std::to_string(i) + "]", views::slice(all, 0, i, i + 1)});
   return images;

@@ -32,6 +32,13 @@ double score_of(const BeamOptions& o, double log_probability, std::size_t length
   return log_probability / std::pow(o.norm == LengthNorm::gnmt ? (5 + n) / 6 : n, o.length_penalty);
 }
 
+// By insertion: std::stable_sort uses what C++20 calls deprecated, and clang says so.
+template <class Better>
+void sort_stably(std::vector<Hypothesis>& all, const Better& better) {
+  for (auto at = all.begin(); at != all.end(); ++at)
+    std::rotate(std::upper_bound(all.begin(), at, *at, better), at, at + 1);
+}
+
 // Every text of at most `longest` tokens that ends with the end token.
 void enumerate(const TreeModel& model, const BeamOptions& o, std::size_t longest, Tokens& text,
                double sum, std::vector<Hypothesis>& all) {
@@ -67,16 +74,15 @@ std::vector<Hypothesis> plain_search(const TreeModel& model, const BeamOptions& 
         all.push_back(next);
       }
     }
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-      return a.log_probability > b.log_probability;
-    });
+    sort_stably(all,
+                [](const auto& a, const auto& b) { return a.log_probability > b.log_probability; });
     all.resize(std::min(all.size(), static_cast<std::size_t>(o.beam) - done.size()));
     live.clear();
     for (const Hypothesis& h : all) (h.finished ? done : live).push_back(h);
   }
   const auto by_score = [](const auto& a, const auto& b) { return a.score > b.score; };
-  std::stable_sort(done.begin(), done.end(), by_score);
-  std::stable_sort(live.begin(), live.end(), by_score);
+  sort_stably(done, by_score);
+  sort_stably(live, by_score);
   done.insert(done.end(), live.begin(), live.end());
   done.resize(std::min(done.size(), static_cast<std::size_t>(o.best)));
   return done;
@@ -113,8 +119,7 @@ TEST(Beam, WideEnoughItFindsTheBestOfAllTexts) {
       std::vector<Hypothesis> all;
       Tokens text;
       enumerate(model, o, kLongest, text, 0, all);
-      std::stable_sort(all.begin(), all.end(),
-                       [](const auto& a, const auto& b) { return a.score > b.score; });
+      sort_stably(all, [](const auto& a, const auto& b) { return a.score > b.score; });
       o.beam = 300;  // more than there are texts
       o.best = 4;
       all.resize(4);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -128,8 +129,9 @@ TEST(Sampler, TopPFindsALargeNucleus) {
   // By brute force: sorted by probability, then id, until the half is reached.
   std::vector<std::int32_t> order(flat.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
-    return flat[static_cast<std::size_t>(a)] > flat[static_cast<std::size_t>(b)];
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    const float x = flat[static_cast<std::size_t>(a)], y = flat[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
   });
   const auto p = softmax_of(flat, order);
   double sum = 0;

@@ -73,6 +73,7 @@ std::vector<Translation> translate(const model::Model& model, const data::Codec&
   const BucketLimits limits{options.batch, std::max<std::int64_t>(1, 40960 / beam.beam)};
   for (const auto& bucket : buckets(encoded.lengths(), limits)) {
     std::vector<std::vector<std::int32_t>> sources;
+    sources.reserve(bucket.size());
     for (const std::size_t i : bucket) sources.push_back(std::move(encoded.tokens[i]));
     auto found = beam_search(model, start(model, codec, sources, options, pass), beam, pass);
     for (std::size_t i = 0; i < bucket.size(); ++i) {
