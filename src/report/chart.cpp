@@ -13,6 +13,7 @@ namespace {
 constexpr double kWidth = 1000, kHeight = 420;
 constexpr double kLeft = 70, kRight = 20, kTop = 28, kBottom = 48;
 constexpr std::size_t kMostPoints = 500;
+constexpr std::size_t kMostDots = 40;  // series with so few points show them
 constexpr std::size_t kColours = 8;
 
 // One axis: values to units of the drawing.
@@ -114,14 +115,19 @@ struct Drawing {
   }
 
   void line(const Series& s, std::size_t colour) {
-    std::string points, numbers;
-    for (const Point& p : thinned(s.points, x, y)) {
+    std::string points, numbers, dots;
+    const std::vector<Point> drawn = thinned(s.points, x, y);
+    for (const Point& p : drawn) {
+      if (drawn.size() <= kMostDots && !s.thin)
+        dots += fmt::format("<circle r=\"3\" cx=\"{:.1f}\" cy=\"{:.1f}\"/>", x.at(p.x), y.at(p.y));
       points += fmt::format("{:.1f},{:.1f} ", x.at(p.x), y.at(p.y));
       numbers +=
           fmt::format("{}[{:.6g},{:.6g},{:.1f}]", numbers.empty() ? "" : ",", p.x, p.y, x.at(p.x));
     }
     svg += fmt::format("<polyline class=\"line\" style=\"stroke:var(--s{}){}\" points=\"{}\"/>\n",
                        colour % kColours, s.thin ? ";opacity:.45;stroke-width:1" : "", points);
+    if (!dots.empty())
+      svg += fmt::format("<g style=\"fill:var(--s{})\">{}</g>\n", colour % kColours, dots);
     data += fmt::format("{}{{\"name\":\"{}\",\"points\":[{}]}}", data.empty() ? "" : ",",
                         json_text(s.name), numbers);
   }

@@ -16,7 +16,8 @@ namespace heddle::report {
 namespace {
 
 constexpr std::size_t kMostLog = std::size_t{1} << 30;
-constexpr double kSmoothing = 0.9;  // share of the past in a smoothed curve
+constexpr double kPointsPerMean =
+    50;  // a fiftieth of a long log is averaged, nothing of a short one
 
 template <class Get>
 Series series_of(const TrainingLog& log, std::string name, Get get) {
@@ -29,10 +30,11 @@ Series series_of(const TrainingLog& log, std::string name, Get get) {
 Series smoothed(const Series& noisy) {
   Series s;
   s.name = "training, smoothed";
+  const double share = 1 / (1 + static_cast<double>(noisy.points.size()) / kPointsPerMean);
   double mean = 0, weight = 0;
   for (const Point& p : noisy.points) {
-    mean = kSmoothing * mean + (1 - kSmoothing) * p.y;
-    weight = kSmoothing * weight + (1 - kSmoothing);
+    mean += share * (p.y - mean);
+    weight += share * (1 - weight);
     s.points.push_back({p.x, mean / weight});
   }
   return s;
