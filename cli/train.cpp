@@ -155,8 +155,14 @@ Outcome run_job(Job& job, Display& display) {
   } catch (const Error& e) {
     // It ran and failed: whatever went wrong now is no fault of the command line.
     display.line().finish();
-    fmt::print(stderr, "heddle: {}\nthe run is as of its last checkpoint; to go on: {}\n", e.what(),
-               how_to_resume(job));
+    fmt::print(stderr, "heddle: {}\n", e.what());
+    if (e.code() == ErrorCode::failed)
+      fmt::print(stderr,
+                 "the same recipe would come to the same step: change it and use another --out "
+                 "(train.from={} begins with the weights in it)\n",
+                 job.paths().directory);
+    else
+      fmt::print(stderr, "what was saved is whole; to go on: {}\n", how_to_resume(job));
     throw ExitStatus{1};
   }
 }
