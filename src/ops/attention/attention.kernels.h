@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "backend/cpu/gemm/amx/small.h"
 #include "heddle/dtype.h"
 #include "heddle/random.h"
 
@@ -35,11 +36,12 @@ struct AttentionShape {
 
 // Generation asks with a few queries at a time. Packing all keys for them would cost more than the
 // attention: they read keys and values where they lie, and the work is cut into blocks of
-// kForwardKeys keys whose sums are put together at the end.
+// kDecodeKeys keys whose sums are put together at the end.
+inline constexpr std::int64_t kDecodeKeys = 128;
 constexpr bool few_queries(const AttentionShape& s) { return s.queries <= 8; }
 // Numbers in the partial sums of one head's queries: maximum, sum and weighted sum per block.
 constexpr std::int64_t partial_size(const AttentionShape& s) {
-  return blocks_of(s.keys, kForwardKeys) * s.queries * (padded(s.value_width, kPad) + 2);
+  return blocks_of(s.keys, kDecodeKeys) * s.queries * (padded(s.value_width, kPad) + 2);
 }
 
 // Of q, k and v in elements; the last dimension has stride 1.
@@ -79,7 +81,8 @@ struct AttentionArgs {
   void* packed_k = nullptr;  // Kᵀ; of the additive score in the compute type
   void* packed_v = nullptr;  // V
   void* partial = nullptr;   // [B, H, partial_size]; few queries only, which pack nothing
-  void* scratch = nullptr;   // scratch_bytes for each thread
+  SmallProductFunction small_product = nullptr;  // of bf16, where the CPU has tiles for it
+  void* scratch = nullptr;                       // scratch_bytes for each thread
   std::int64_t scratch_bytes = 0;
   void* y = nullptr;        // [B, Tq, H, E]
   void* row_sum = nullptr;  // [B, H, Tq]: log2 Σ 2^(s · log2 e), or the relu sum; compute type
@@ -117,10 +120,14 @@ constexpr std::int64_t packed_columns(std::int64_t rows, std::int64_t width) {
 constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s,
                                                std::int64_t compute_bytes) {
   const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
-  const std::int64_t forward =
-      2 * 32 * kForwardKeys + kForwardQueries * (width + value + 2) + kPad * (width + value);
+  const std::int64_t forward = 2 * 16 * kForwardKeys + kForwardQueries * (width + value + 2);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
-  return compute_bytes * (forward > backward ? forward : backward) + 1024;
+  const std::int64_t rows =
+      few_queries(s) ? s.key_heads * padded(s.heads / s.key_heads * s.queries, 12) : 0;
+  const std::int64_t decode =
+      rows * (2 * kDecodeKeys + width + value + 2) + kPad * (width + value) + 64;
+  const std::int64_t most = forward > backward ? forward : backward;
+  return padded(compute_bytes * (most > decode ? most : decode) + 1024, 64);
 }
 
 struct AttentionKernels {

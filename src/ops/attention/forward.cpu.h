@@ -20,9 +20,10 @@ using Weight = std::conditional_t<kPairs<S>, bf16, Compute<S>>;
 template <class S>
 struct ForwardState {
   using C = Compute<S>;
+  static constexpr std::int64_t kStride = kForwardKeys;  // of rows of the tile
 
-  explicit ForwardState(const Problem<S>& p)
-      : scratch(p.a), value_stride(padded(p.s.value_width, kPad)) {
+  explicit ForwardState(const Problem<S>& p) : value_stride(padded(p.s.value_width, kPad)) {
+    Scratch scratch(p.a);
     tile = scratch.take<C>(kTileRows * kForwardKeys);
     if constexpr (kPairs<S>)
       weights = scratch.take<bf16>(kTileRows * kForwardKeys);
@@ -34,7 +35,6 @@ struct ForwardState {
     o = scratch.take<C>(kForwardQueries * value_stride);
   }
 
-  Scratch scratch;
   std::int64_t value_stride;
   C* tile;             // scores of a row group
   Weight<S>* weights;  // of a row group
@@ -71,9 +71,9 @@ HWY_INLINE hn::TFromD<D> weigh(D d, const hn::TFromD<D>* from, To* to, std::int6
 
 // Turns whole panels of a row's scores into weights and brings its running sums up to date. Scores
 // times `factor` are powers of two. Hidden ones are minus infinity.
-template <class S, class To>
-void weigh_row(const Problem<S>& p, ForwardState<S>& f, std::int64_t row, const Compute<S>* scores,
-               To* to, std::int64_t n) {
+template <class S, class State, class To>
+void weigh_row(const Problem<S>& p, State& f, std::int64_t row, const Compute<S>* scores, To* to,
+               std::int64_t n) {
   using C = Compute<S>;
   const Tag<S> d;
   if (p.a.relu) {
@@ -109,16 +109,16 @@ void fill_outside(T* row, const Range& all, const Range& keep, T value) {
   for (std::int64_t j = larger(begin, keep.end); j < all.end; ++j) row[j] = value;
 }
 
-// A group of rows against the keys from `origin` on: the first row's number in the state, and the
-// columns that are computed (whole panels).
+// A group of rows against the keys from `origin` on: the first row's number in the state and in the
+// tile, and the columns that are computed (whole panels).
 struct Group {
-  std::int64_t first, count, origin;
+  std::int64_t first, tile_row, count, origin;
   Range all;
 };
 
 // From scores to weights. row_at(i) is row i of the group alone.
-template <class S, class RowAt>
-void weigh_group(const Problem<S>& p, const PhiloxKeys& keys, const Group& g, ForwardState<S>& f,
+template <class S, class State, class RowAt>
+void weigh_group(const Problem<S>& p, const PhiloxKeys& keys, const Group& g, State& f,
                  RowAt row_at) {
   using C = Compute<S>;
   const Tag<S> d;
@@ -126,8 +126,8 @@ void weigh_group(const Problem<S>& p, const PhiloxKeys& keys, const Group& g, Fo
   const bool plain = plain_scores(p.a);
   for (std::int64_t i = 0; i < g.count; ++i) {
     const Rows r = row_at(i);
-    C* row = f.tile + i * kForwardKeys;
-    Weight<S>* out = f.weights + i * kForwardKeys;
+    C* row = f.tile + (g.tile_row + i) * State::kStride;
+    Weight<S>* out = f.weights + (g.tile_row + i) * State::kStride;
     const Range seen = columns(p.visible(r, 0), g.origin, all.end);
     if (!plain && !seen.empty()) {
       const C* bias = p.bias_row(r, 0);
@@ -162,7 +162,7 @@ void forward_group(const Problem<S>& p, const PhiloxKeys& keys, const Rows& r, s
     product<S, Broadcast<1, kTileRows>>(
         f.q + first * p.depth, p.key_columns(p.a.packed_k, p.depth, r.batch, head, key), p.depth,
         all.end - all.begin, {f.tile + all.begin, kForwardKeys, false});
-  weigh_group(p, keys, {first, r.count, origin, all}, f,
+  weigh_group(p, keys, {first, 0, r.count, origin, all}, f,
               [&](std::int64_t i) { return r.part(i, 1); });
   product<S, Broadcast<kForwardKeys / kPair<S>, 1>>(
       reinterpret_cast<const Unit<S>*>(f.weights + all.begin),
@@ -187,8 +187,8 @@ inline C log_of_sum(C m, C l) {
   return l > C{0} ? m + hn::GetLane(log(d, hn::Set(d, l))) * static_cast<C>(kLog2E) : C{0};
 }
 
-template <class S>
-void finish_rows(const Problem<S>& p, const Rows& r, const ForwardState<S>& f) {
+template <class S, class State>
+void finish_rows(const Problem<S>& p, const Rows& r, const State& f) {
   const Tag<S> d;
   for (std::int64_t i = 0; i < r.count; ++i) {
     const auto inverse = hn::Set(d, inverse_sum(f.l[i]));

@@ -47,7 +47,7 @@ struct BackwardProblem {
     const std::int64_t steps = rows / kPair<S>;
     return {static_cast<const U*>(base) + head_number(r) * steps * padded(columns, kPad) +
                 r.first / kPair<S> * kPanel<S>,
-            steps * kPanel<S>};
+            steps * kPanel<S>, p.a.small_product};
   }
   std::int64_t bias_length() const { return p.s.queries + p.s.keys - 1; }
   C* bias_sums(std::int64_t part, const Rows& r) const {

@@ -33,9 +33,12 @@ void transpose_lines(std::int64_t count, std::int64_t columns, std::int64_t byte
   HWY_ALIGN std::uint32_t turned[16][16];
   const std::int64_t units = (bytes + 3) / 4;
   for (std::int64_t j = 0; j < 16; ++j) {
-    if (j >= count || bytes < 64) zero(lines[j], 16);
-    if (j < count)
-      __builtin_memcpy(lines[j], row(j), bytes < 64 ? static_cast<std::size_t>(bytes) : 64);
+    if (j < count && bytes >= 64) {  // in one piece: what is read in one has to be written in one
+      _mm512_store_si512(lines[j], _mm512_loadu_si512(row(j)));
+      continue;
+    }
+    zero(lines[j], 16);
+    if (j < count) __builtin_memcpy(lines[j], row(j), static_cast<std::size_t>(bytes));
   }
   if (columns == 16) {
     transpose16<PackTag>(lines, out, Width, smaller(16, units));

@@ -106,7 +106,8 @@ class Problem {
   // Kᵀ or Vᵀ: panels of keys, from key `from` on (a multiple of the panel).
   Panels<S> key_columns(void* base, std::int64_t steps, std::int64_t batch, std::int64_t head,
                         std::int64_t from) const {
-    return {of_key_head<U>(base, keys * steps, batch, head) + from * steps, steps * kPanel<S>};
+    return {of_key_head<U>(base, keys * steps, batch, head) + from * steps, steps * kPanel<S>,
+            a.small_product};
   }
   // V or K: panels of columns, from key `from` on (whole pairs).
   Panels<S> key_rows(void* base, std::int64_t width, std::int64_t batch, std::int64_t head,
@@ -114,7 +115,7 @@ class Problem {
     const std::int64_t steps = keys / kPair<S>;
     return {of_key_head<U>(base, steps * padded(width, kPad), batch, head) +
                 from / kPair<S> * kPanel<S>,
-            steps * kPanel<S>};
+            steps * kPanel<S>, a.small_product};
   }
 
   // Entry of the bias for (query row `row` of the block, key 0).

@@ -133,13 +133,22 @@ struct RegisterTile {
 template <class S>
 struct Panels {
   const Unit<S>* data;
-  std::int64_t stride;  // from a panel to the next, in units
+  std::int64_t stride;                   // from a panel to the next, in units
+  SmallProductFunction small = nullptr;  // takes the product over, where it can
 };
 
 // `Height` rows of A times `columns` columns of B.
 template <class S, class A, std::int64_t Height = kTileRows>
 void product(const Unit<S>* a, const Panels<S>& b, std::int64_t steps, std::int64_t columns,
              Sums<Compute<S>> out) {
+  if constexpr (kPairs<S>) {
+    const SmallProduct whole{a,     A::kRow, A::kStep, b.data,     b.stride, Height,
+                             steps, columns, out.data, out.stride, out.add};
+    if (b.small != nullptr && fits_tiles(whole)) {
+      b.small(whole);
+      return;
+    }
+  }
   const Unit<S>* panel = b.data;
   for (std::int64_t c = 0; c < columns; c += kPanel<S>) {
     if (columns - c > kPanel<S> / 2)

@@ -18,8 +18,8 @@ struct EmulatedTiles {
 
   static void load_a0(const void* p, std::size_t row_bytes) noexcept { load(4, p, row_bytes); }
   static void load_a1(const void* p, std::size_t row_bytes) noexcept { load(5, p, row_bytes); }
-  static void load_b0(const void* p) noexcept { load(6, p, 64); }
-  static void load_b1(const void* p) noexcept { load(7, p, 64); }
+  static void load_b0(const void* p, std::size_t row_bytes = 64) noexcept { load(6, p, row_bytes); }
+  static void load_b1(const void* p, std::size_t row_bytes = 64) noexcept { load(7, p, row_bytes); }
 
   static void dot_00() noexcept { dot(0, 4, 6); }
   static void dot_01() noexcept { dot(1, 4, 7); }
@@ -34,6 +34,9 @@ struct EmulatedTiles {
   }
   static void store_c(float* p) noexcept {
     for (int t = 0; t < 4; ++t) store(t, p + 256 * t, 64);
+  }
+  static void store_upper_c(float* p) noexcept {
+    for (int t = 0; t < 2; ++t) store(t, p + 256 * t, 64);
   }
 
  private:

@@ -45,11 +45,13 @@ struct Tiles {
   [[gnu::always_inline]] static inline void load_a1(const void* p, std::size_t row_bytes) noexcept {
     _tile_stream_loadd(5, p, row_bytes);
   }
-  [[gnu::always_inline]] static inline void load_b0(const void* p) noexcept {
-    _tile_loadd(6, p, 64);
+  [[gnu::always_inline]] static inline void load_b0(const void* p,
+                                                    std::size_t row_bytes = 64) noexcept {
+    _tile_loadd(6, p, row_bytes);
   }
-  [[gnu::always_inline]] static inline void load_b1(const void* p) noexcept {
-    _tile_loadd(7, p, 64);
+  [[gnu::always_inline]] static inline void load_b1(const void* p,
+                                                    std::size_t row_bytes = 64) noexcept {
+    _tile_loadd(7, p, row_bytes);
   }
 
   [[gnu::always_inline]] static inline void dot_00() noexcept { _tile_dpbf16ps(0, 4, 6); }
@@ -76,6 +78,13 @@ struct Tiles {
     _tile_stored(1, p + 256, 64);
     _tile_stored(2, p + 512, 64);
     _tile_stored(3, p + 768, 64);
+    compiler_barrier();
+  }
+  // c00 and c01 only, 512 floats.
+  [[gnu::always_inline]] static inline void store_upper_c(float* p) noexcept {
+    compiler_barrier();
+    _tile_stored(0, p, 64);
+    _tile_stored(1, p + 256, 64);
     compiler_barrier();
   }
 };

@@ -1,0 +1,133 @@
+// Attention on emulated AMX tiles: what a machine with tiles runs, as far as this one can tell.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backend/cpu/gemm/amx/small.h"
+#include "backend/cpu/kernels.h"
+#include "heddle/ops.h"
+#include "heddle/tape.h"
+#include "ops/attention/attention.kernels.h"
+
+namespace heddle::ops {
+namespace {
+
+bool multiplies_bf16() {
+  for (const cpu::Isa isa : cpu::available_isas())
+    if (isa >= cpu::Isa::avx512_bf16) return true;
+  return false;
+}
+
+// How often the tiles took a product over.
+int taken = 0;
+
+void counted(const cpu::SmallProduct& p) noexcept {
+  ++taken;
+  cpu::amx_small_product_emulated(p);
+}
+
+// The kernels of the machine, given tiles.
+const cpu::AttentionKernels with_tiles{
+    [](const cpu::AttentionArgs& a) noexcept {
+      cpu::AttentionArgs b = a;
+      b.small_product = counted;
+      cpu::native_kernels<cpu::AttentionKernels>(cpu::Isa::avx512_bf16).forward(b);
+    },
+    [](const cpu::AttentionBackwardArgs& a) noexcept {
+      cpu::AttentionBackwardArgs b = a;
+      b.forward.small_product = counted;
+      cpu::native_kernels<cpu::AttentionKernels>(cpu::Isa::avx512_bf16).backward(b);
+    }};
+
+struct Given {
+  std::int64_t tokens, width;
+  bool causal;
+};
+
+std::vector<Tensor> run(const Given& g, DType dtype) {
+  const Shape shape{1, g.tokens, 2, g.width};
+  const auto random = [&](std::uint32_t stream) {
+    return cast(cast(random_normal(shape, 0, 1, {3, 0, stream}, DType::f64), DType::bf16), dtype);
+  };
+  std::vector<Tensor> x = {random(1), random(2), random(3)};
+  const Tensor dy = random(4);
+  for (Tensor& t : x) t.set_requires_grad(true);
+  Tape tape;
+  AttentionOptions options;
+  options.mask.causal = g.causal;
+  const Tensor y = attention(x[0], x[1], x[2], options);
+  tape.backward(std::span(&y, 1), std::span(&dy, 1));
+  return {y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
+}
+
+double relative_error(const Tensor& a, const Tensor& b) {
+  const auto x = cast(a, DType::f64).to_vector<double>(),
+             y = cast(b, DType::f64).to_vector<double>();
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    error += (x[i] - y[i]) * (x[i] - y[i]);
+    size += y[i] * y[i];
+  }
+  return std::sqrt(error / size);
+}
+
+TEST(AttentionOnTiles, IsAttention) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
+  for (const Given& g :
+       {Given{200, 64, true}, Given{400, 32, false}, Given{96, 128, true}, Given{100, 40, true}}) {
+    const std::vector<Tensor> want = run(g, DType::f64);
+    taken = 0;
+    cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+    const std::vector<Tensor> got = run(g, DType::bf16);
+    cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+    EXPECT_EQ(taken > 0, g.width % 32 == 0);  // other widths do not fill tiles
+    for (std::size_t i = 0; i < want.size(); ++i)
+      EXPECT_LT(relative_error(got[i], want[i]), 0.01) << g.tokens << ", tensor " << i;
+  }
+}
+
+TEST(SmallProduct, IsAProduct) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
+  constexpr std::int64_t kRows = 12, kSteps = 48, kColumns = 64;
+  const auto pair = [](std::int64_t i) {  // two small whole numbers: sums are exact
+    const auto number = [](std::int64_t n) { return bf16::from_float(static_cast<float>(n)).bits; };
+    return number(i % 7 - 3) | static_cast<std::uint32_t>(number(i % 5 - 2)) << 16;
+  };
+  const auto low = [](std::int64_t i) { return static_cast<float>(i % 7 - 3); };
+  const auto high = [](std::int64_t i) { return static_cast<float>(i % 5 - 2); };
+  for (const bool by_rows : {true, false})
+    for (const bool add : {true, false}) {
+      // Exactly as large as the product reads: a sanitizer would see more.
+      std::vector<std::uint32_t> a(kRows * kSteps), b(kSteps * kColumns);
+      for (std::int64_t r = 0; r < kRows; ++r)
+        for (std::int64_t s = 0; s < kSteps; ++s)
+          a[static_cast<std::size_t>(by_rows ? r * kSteps + s : s * kRows + r)] = pair(r * 11 + s);
+      for (std::int64_t s = 0; s < kSteps; ++s)
+        for (std::int64_t c = 0; c < kColumns; ++c)
+          b[static_cast<std::size_t>(c / 32 * kSteps * 32 + s * 32 + c % 32)] = pair(s * 13 + c);
+      std::vector<float> c(kRows * kColumns, 100.0f);
+      const cpu::SmallProduct p{a.data(),
+                                by_rows ? kSteps : 1,
+                                by_rows ? 1 : kRows,
+                                b.data(),
+                                kSteps * 32,
+                                kRows,
+                                kSteps,
+                                kColumns,
+                                c.data(),
+                                kColumns,
+                                add};
+      ASSERT_TRUE(cpu::fits_tiles(p));
+      cpu::amx_small_product_emulated(p);
+      for (std::int64_t r = 0; r < kRows; ++r)
+        for (std::int64_t n = 0; n < kColumns; ++n) {
+          float sum = add ? 100.0f : 0.0f;
+          for (std::int64_t s = 0; s < kSteps; ++s)
+            sum += low(r * 11 + s) * low(s * 13 + n) + high(r * 11 + s) * high(s * 13 + n);
+          ASSERT_EQ(c[static_cast<std::size_t>(r * kColumns + n)], sum);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace heddle::ops
