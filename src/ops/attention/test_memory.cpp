@@ -17,7 +17,8 @@ void attend(std::int64_t n, bool additive) {
   const auto random = [&](std::int64_t width, std::uint32_t stream) {
     return random_normal({1, n, 1, width}, 0, 1, {1, 0, stream}).set_requires_grad(true);
   };
-  const Tensor q = random(additive ? 2 : 32, 1), k = random(additive ? 2 : 32, 2), v = random(32, 3);
+  const Tensor q = random(additive ? 2 : 32, 1), k = random(additive ? 2 : 32, 2),
+               v = random(32, 3);
   const Tensor w = random_normal({1, 2}, 0, 1, {1, 0, 4});
   AttentionOptions options;
   options.mask.causal = true;

@@ -118,11 +118,20 @@ std::uint16_t round_to_bf16(float x) noexcept {
   return bits;
 }
 
+// Through f32 rounded to odd, so that the second rounding sees that something was cut off.
+std::uint16_t round_to_bf16(double x) noexcept {
+  const auto nearest = static_cast<float>(x);
+  const auto back = static_cast<double>(nearest);
+  if (back == x || x != x) return round_to_bf16(nearest);
+  auto bits = __builtin_bit_cast(std::uint32_t, nearest);
+  if (__builtin_fabs(back) > __builtin_fabs(x)) --bits;
+  return round_to_bf16(__builtin_bit_cast(float, bits | 1u));
+}
+
 std::uint16_t element(const MatrixRef& matrix, std::int64_t offset) noexcept {
   switch (matrix.dtype) {
     case DType::f32: return round_to_bf16(static_cast<const float*>(matrix.data)[offset]);
-    case DType::f64:
-      return round_to_bf16(static_cast<float>(static_cast<const double*>(matrix.data)[offset]));
+    case DType::f64: return round_to_bf16(static_cast<const double*>(matrix.data)[offset]);
     default: return static_cast<const std::uint16_t*>(matrix.data)[offset];
   }
 }

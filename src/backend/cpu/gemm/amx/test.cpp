@@ -408,5 +408,23 @@ TEST_F(AmxGemm, ActivationsAreAccurateEverywhere) {
   }
 }
 
+// f64 that would round twice on its way through f32.
+TEST_F(AmxGemm, RoundsFloat64Once) {
+  const GemmPath& path = amx_bf16_path_emulated();
+  const double b[2] = {1.0 + 0x1p-8, 1.0 + 0x1p-8 + 0x1p-40};
+  alignas(64) char packed[4096];
+  ASSERT_LE(path.packed_bytes(1, 2), sizeof packed);
+  path.pack_b(1, 2, {b, DType::f64, 2, 1}, packed);
+  const bf16 one = bf16::from_float(1);
+  float c[2] = {};
+  GemmJob job;
+  job.m = 1, job.n = 2, job.k = 1;
+  job.a = {&one, DType::bf16, 1, 1};
+  job.packed_b = packed, job.c = c, job.c_row_stride = 2;
+  path.run(job);
+  EXPECT_EQ(c[0], 1.0f);
+  EXPECT_EQ(c[1], 1.0f + 2 * 0x1p-8f);
+}
+
 }  // namespace
 }  // namespace heddle::cpu
