@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heddle/tape.h"
+#include "model/decoding.h"
 #include "model/head.h"
 #include "model/kinds.h"
 #include "model/recurrent.h"

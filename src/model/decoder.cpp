@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "heddle/tape.h"
+#include "model/decoding.h"
 #include "model/head.h"
 #include "model/kinds.h"
 #include "model/stack.h"
@@ -18,8 +19,12 @@ constexpr std::int64_t kPromptBlock = 256;
 
 struct DecoderState final : DecodeState {
   StackCache cache;
+  std::int64_t sequences = 0;
 
-  void reorder(std::span<const std::int64_t> rows) override { cache.reorder(rows); }
+  void reorder(std::span<const std::int64_t> rows) override {
+    cache.reorder(rows);
+    sequences = static_cast<std::int64_t>(rows.size());
+  }
   std::int64_t position() const override { return cache.position(); }
   std::int64_t bytes() const override { return cache.bytes(); }
 };
@@ -47,6 +52,7 @@ class Decoder final : public Model {
   std::unique_ptr<DecodeState> begin(const Batch&, std::int64_t sequences, std::int64_t positions,
                                      const nn::Pass& pass) const override {
     auto state = std::make_unique<DecoderState>();
+    state->sequences = sequences;
     const nn::CacheSize size{sequences, positions, std::min(positions, kPromptBlock)};
     state->cache = stack_.make_cache(size, pass.precision, parameters().options().device);
     return state;
@@ -54,7 +60,9 @@ class Decoder final : public Model {
 
   Tensor next(DecodeState& state, const Tensor& tokens, const nn::Pass& pass) const override {
     const NoGrad no_grad;
-    StackCache& cache = dynamic_cast<DecoderState&>(state).cache;
+    auto& own = own_state<DecoderState>(config(), state);
+    check_next_tokens(config(), tokens, own.sequences);
+    StackCache& cache = own.cache;
     Tensor x;
     for (std::int64_t done = 0; done < tokens.size(1); done += kPromptBlock) {
       const std::int64_t end = std::min(done + kPromptBlock, tokens.size(1));
@@ -62,8 +70,7 @@ class Decoder final : public Model {
       x = input_.forward(block, cache.position(), pass);
       x = stack_.forward_cached(x, {}, pass, cache);
     }
-    const std::int64_t last = x.size(1) - 1;
-    return head_.logits(ops::reshape(ops::slice(x, 1, last, last + 1), {x.size(0), x.size(2)}));
+    return head_.logits(last_token(x));
   }
 
  private:

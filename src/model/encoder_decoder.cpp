@@ -1,15 +1,14 @@
 // The encoder–decoder (Vaswani et al. 2017): one stack reads, the other writes and looks at what
 // was read through cross-attention. Trained with the right answer as the decoder's input.
-#include <string>
 #include <utility>
 
 #include "heddle/tape.h"
+#include "model/decoding.h"
 #include "model/head.h"
 #include "model/kinds.h"
 #include "model/stack.h"
 #include "model/tokens.h"
 #include "nn/select_rows.h"
-#include "ops/view/view.h"
 
 namespace heddle::model {
 
@@ -18,9 +17,11 @@ namespace {
 struct PairState final : DecodeState {
   StackCache cache;
   StackCall call;  // the memory, until the caches hold its keys and values, and its lengths
+  std::int64_t sequences = 0;
 
   void reorder(std::span<const std::int64_t> rows) override {
     cache.reorder(rows);
+    sequences = static_cast<std::int64_t>(rows.size());
     for (Tensor* t : {&call.memory, &call.memory_lengths})
       if (t->defined()) *t = nn::select_rows(*t, rows);
   }
@@ -57,13 +58,12 @@ class EncoderDecoder final : public Model {
 
   std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
                                      std::int64_t positions, const nn::Pass& pass) const override {
-    if (!source.tokens.defined() || source.tokens.size(0) != sequences)
-      fail(ErrorCode::invalid_argument, "encoder-decoder", "source",
-           std::to_string(sequences) + " sequences", source.tokens.describe());
+    check_source(config(), source, sequences);
     const NoGrad no_grad;
     auto state = std::make_unique<PairState>();
     std::vector<Tensor> balance;
     state->call = read(source, pass, balance);
+    state->sequences = sequences;
     state->cache = decoder_.make_cache({sequences, positions, positions}, pass.precision,
                                        parameters().options().device);
     return state;
@@ -71,12 +71,12 @@ class EncoderDecoder final : public Model {
 
   Tensor next(DecodeState& state, const Tensor& tokens, const nn::Pass& pass) const override {
     const NoGrad no_grad;
-    auto& own = dynamic_cast<PairState&>(state);
+    auto& own = own_state<PairState>(config(), state);
+    check_next_tokens(config(), tokens, own.sequences);
     Tensor x = target_.forward(tokens, own.cache.position(), writing(pass));
     x = decoder_.forward_cached(x, own.call, pass, own.cache);
     own.call.memory = {};
-    const std::int64_t last = x.size(1) - 1;
-    return head_.logits(ops::reshape(ops::slice(x, 1, last, last + 1), {x.size(0), x.size(2)}));
+    return head_.logits(last_token(x));
   }
 
  private:

@@ -1,7 +1,5 @@
 #include "model/recurrent.h"
 
-#include <string>
-
 #include "nn/select_rows.h"
 #include "ops/gather/gather.h"
 #include "ops/view/view.h"
@@ -40,19 +38,6 @@ Tensor at_positions(const Tensor& x, std::span<const std::int64_t> positions) {
       row[b] = b * tokens + positions[static_cast<std::size_t>(b)];
   }
   return ops::index_select(ops::reshape(x, {batch * tokens, width}), index);
-}
-
-Tensor last_token(const Tensor& x) {
-  const std::int64_t last = x.size(1) - 1;
-  return ops::reshape(ops::slice(x, 1, last, last + 1), {x.size(0), x.size(2)});
-}
-
-void check_next_tokens(const ModelConfig& config, const Tensor& tokens, std::int64_t sequences) {
-  const bool ok = tokens.defined() && tokens.rank() == 2 && tokens.size(0) == sequences &&
-                  tokens.size(1) > 0 && tokens.dtype() == DType::i32;
-  if (!ok)
-    fail(ErrorCode::shape_mismatch, to_string(config.kind), "argument tokens",
-         "i32 [" + std::to_string(sequences) + ", 1 or more]", tokens.describe());
 }
 
 }  // namespace heddle::model

@@ -7,7 +7,6 @@
 
 #include "heddle/tensor.h"
 #include "model/config.h"
-#include "model/model.h"
 #include "nn/rnn/stack.h"
 
 namespace heddle::model {
@@ -31,20 +30,5 @@ struct HiddenStates {
 
 // x[b, positions[b]]: [B, T, C] -> [B, C]. On the meta device positions do not matter.
 Tensor at_positions(const Tensor& x, std::span<const std::int64_t> positions);
-
-Tensor last_token(const Tensor& x);  // [B, T, C] -> [B, C]
-
-// Tokens handed to next(): [B, n] i32, at least one for each of the `sequences`.
-void check_next_tokens(const ModelConfig& config, const Tensor& tokens, std::int64_t sequences);
-
-// Error unless the state was made by this kind of model.
-template <class State>
-State& own_state(const ModelConfig& config, DecodeState& state) {
-  auto* own = dynamic_cast<State*>(&state);
-  if (own == nullptr)
-    fail(ErrorCode::invalid_argument, to_string(config.kind), "argument state",
-         "what begin() of this model gave", "that of another kind");
-  return *own;
-}
 
 }  // namespace heddle::model

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "heddle/tape.h"
+#include "model/decoding.h"
 #include "model/head.h"
 #include "model/kinds.h"
 #include "model/recurrent.h"

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "heddle/tape.h"
+#include "model/decoding.h"
 #include "model/head.h"
 #include "model/kinds.h"
 #include "model/recurrent.h"
@@ -87,9 +88,7 @@ class RnnSeq2Seq final : public Model {
 
   std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
                                      std::int64_t positions, const nn::Pass& pass) const override {
-    if (!source.tokens.defined() || source.tokens.size(0) != sequences)
-      fail(ErrorCode::invalid_argument, "rnn-seq2seq", "source",
-           std::to_string(sequences) + " sequences", source.tokens.describe());
+    check_source(config(), source, sequences);
     const NoGrad no_grad;
     Reading reading = read(source, pass);
     auto state = std::make_unique<Seq2SeqState>(

@@ -81,44 +81,14 @@ TEST(RecurrentModels, DropoutIsTheSameForTheSameKeyAndDifferentiable) {
   for (Variant v : variants()) {
     v.config.dropout = v.config.embedding_dropout = 0.3;
     if (v.config.kind == Kind::rnn_seq2seq) v.config.attention.dropout = 0.3;
-    const auto model = build_f64(v.config);
-    nn::Pass pass = pass_f64();
-    const Batch batch = random_batch(v.config);
-    const double certain = model->loss(batch, pass, 0).total.item();
-    pass.random = RandomKey{1, 7, 0};
-    const double first = model->loss(batch, pass, 0).total.item();
-    EXPECT_EQ(first, model->loss(batch, pass, 0).total.item()) << v.name;
-    EXPECT_NE(first, certain) << v.name;
-    pass.random->step = 8;
-    EXPECT_NE(first, model->loss(batch, pass, 0).total.item()) << v.name;
-    expect_gradient(*model, batch, pass, v.name + " with dropout");
+    expect_dropout(v.config, v.name);
   }
 }
 
 TEST(RecurrentModels, RecomputationChangesNothing) {
   for (Variant v : variants()) {
     v.config.dropout = 0.2;
-    const auto model = build_f64(v.config);
-    const Batch batch = random_batch(v.config);
-    std::vector<Doubles> gradients[2];
-    double losses[2] = {0, 0};
-    for (const bool again : {false, true}) {
-      nn::Pass pass = pass_f64();
-      pass.random = RandomKey{1, 7, 0};
-      pass.recompute = again;
-      for (nn::Parameter& p : model->parameters().all()) p.tensor.clear_grad();
-      Tape tape;
-      const Tensor loss = model->loss(batch, pass, 0).total;
-      losses[again] = loss.item();
-      tape.backward(loss);
-      for (nn::Parameter& p : model->parameters().all())
-        gradients[again].push_back(doubles(p.tensor.grad()));
-    }
-    EXPECT_EQ(losses[0], losses[1]) << v.name;
-    for (std::size_t i = 0; i < gradients[0].size(); ++i)
-      for (std::size_t j = 0; j < gradients[0][i].size(); ++j)
-        ASSERT_NEAR(gradients[0][i][j], gradients[1][i][j], 1e-13)
-            << v.name << " " << model->parameters().all()[i].name;
+    expect_recomputation(v.config, v.name, 1e-13);
   }
 }
 

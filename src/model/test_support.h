@@ -154,4 +154,48 @@ inline void expect_gradient(Model& model, const Batch& batch, const nn::Pass& pa
   EXPECT_NEAR(by_tape, by_difference, 1e-6 * std::max(1.0, std::abs(by_difference))) << name;
 }
 
+// The same key gives the same loss, another step another one; the gradient is that of the dropped
+// model.
+inline void expect_dropout(const ModelConfig& config, const std::string& name) {
+  const auto model = build_f64(config);
+  nn::Pass pass = pass_f64();
+  const Batch batch = random_batch(config);
+  const double certain = model->loss(batch, pass, 0).total.item();
+  pass.random = RandomKey{1, 7, 0};
+  const double first = model->loss(batch, pass, 0).total.item();
+  EXPECT_EQ(first, model->loss(batch, pass, 0).total.item()) << name;
+  EXPECT_NE(first, certain) << name;
+  pass.random->step = 8;
+  EXPECT_NE(first, model->loss(batch, pass, 0).total.item()) << name;
+  expect_gradient(*model, batch, pass, name + " with dropout");
+}
+
+// Recomputed activations give the same loss and the same gradients, up to `tolerance`: what several
+// layers look at gets its gradient in another order of summation.
+inline void expect_recomputation(const ModelConfig& config, const std::string& name,
+                                 double tolerance) {
+  const auto model = build_f64(config);
+  const Batch batch = random_batch(config);
+  std::vector<Doubles> gradients[2];
+  double losses[2] = {0, 0};
+  for (const bool again : {false, true}) {
+    nn::Pass pass = pass_f64();
+    pass.random = RandomKey{1, 7, 0};
+    pass.recompute = again;
+    for (nn::Parameter& p : model->parameters().all()) p.tensor.clear_grad();
+    Tape tape;
+    const Tensor loss = model->loss(batch, pass, 0).total;
+    losses[again] = loss.item();
+    tape.backward(loss);
+    for (nn::Parameter& p : model->parameters().all())
+      if (p.tensor.grad().defined()) gradients[again].push_back(doubles(p.tensor.grad()));
+  }
+  EXPECT_EQ(losses[0], losses[1]) << name;
+  ASSERT_EQ(gradients[0].size(), gradients[1].size()) << name;
+  for (std::size_t i = 0; i < gradients[0].size(); ++i)
+    for (std::size_t j = 0; j < gradients[0][i].size(); ++j)
+      ASSERT_NEAR(gradients[0][i][j], gradients[1][i][j], tolerance)
+          << name << " " << model->parameters().all()[i].name;
+}
+
 }  // namespace heddle::model
