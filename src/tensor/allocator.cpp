@@ -1,7 +1,5 @@
 #include "tensor/allocator.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -14,6 +12,7 @@
 
 #include "heddle/error.h"
 #include "heddle/memory.h"
+#include "tensor/page_runs.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HEDDLE_NO_BLOCK_CACHE 1
@@ -28,8 +27,7 @@ namespace heddle {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kLarge = std::size_t{1} << 20;  // from here on whole huge pages
+constexpr std::size_t kLarge = std::size_t{1} << 20;  // from here on runs of pages
 
 // Sanitizers can only see a use after free if freed blocks are really freed.
 #ifdef HEDDLE_NO_BLOCK_CACHE
@@ -38,22 +36,15 @@ constexpr bool kKeepBlocks = false;
 constexpr bool kKeepBlocks = true;
 #endif
 
-// Size classes: four steps to each power of two, so that at most a fifth is wasted; large blocks in
-// whole huge pages.
+// Size classes of small blocks: four steps to each power of two, so that at most a fifth is wasted.
 std::size_t class_size(std::size_t bytes) {
-  if (bytes >= kLarge) return (bytes + kHugePage - 1) / kHugePage * kHugePage;
   if (bytes <= 4 * kAlignment) return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t step = std::bit_floor(bytes - 1) / 4;
   return (bytes + step - 1) / step * step;
 }
 
 std::byte* system_allocate(std::size_t size) {
-  const std::size_t alignment = size >= kHugePage ? kHugePage : kAlignment;
-  void* block = std::aligned_alloc(alignment, size);
-  if (block == nullptr) return nullptr;
-  // Advice only: without huge pages everything works, with more misses in the page tables.
-  if (size >= kHugePage) (void)madvise(block, size, MADV_HUGEPAGE);
-  return static_cast<std::byte*>(block);
+  return static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
 }
 
 class BlockCache {
@@ -94,6 +85,13 @@ BlockCache& cache() {
   static auto* instance = new BlockCache;
   return *instance;
 }
+
+PageRuns& runs() {
+  static auto* instance = new PageRuns;
+  return *instance;
+}
+
+bool is_run(std::size_t bytes) { return kKeepBlocks && bytes >= kLarge; }
 
 constexpr std::size_t kGuardBytes = 256;
 constexpr unsigned char kCanary = 0xa5;
@@ -153,12 +151,18 @@ std::byte* allocate_block(std::size_t bytes) {
   std::byte* block = nullptr;
   if (guard_mode.load(std::memory_order_relaxed)) {
     block = allocate_guarded(bytes);
+  } else if (is_run(bytes)) {
+    block = runs().allocate(bytes);
+    if (block == nullptr) {
+      trim_memory();
+      block = runs().allocate(bytes);
+    }
   } else {
     const std::size_t size = class_size(bytes);
     if (kKeepBlocks) block = cache().take(size);
     if (block == nullptr) block = system_allocate(size);
     if (block == nullptr) {
-      cache().trim();
+      trim_memory();
       block = system_allocate(size);
     }
   }
@@ -170,10 +174,14 @@ std::byte* allocate_block(std::size_t bytes) {
 
 void release_block(std::byte* block, std::size_t bytes) noexcept {
   if (any_guarded.load(std::memory_order_relaxed) && release_guarded(block, bytes)) return;
+  if (is_run(bytes)) return runs().release(block, bytes);
   if (!kKeepBlocks || !cache().keep(block, class_size(bytes))) std::free(block);
 }
 
-void trim_memory() { cache().trim(); }
+void trim_memory() {
+  cache().trim();
+  runs().trim();
+}
 
 void set_guard_mode(bool on) {
   if (on) any_guarded = true;
