@@ -159,7 +159,7 @@ void run(const Arguments& a) {
 
 void declare_sampling(CLI::App& command, generate::GenerateOptions& o) {
   generate::SamplerOptions& s = o.sampler;
-  command.add_option("--temperature", s.temperature, "below 1 bolder, above 1 wilder; 0: greedy")
+  command.add_option("--temperature", s.temperature, "below 1 surer, above 1 wilder; 0: greedy")
       ->capture_default_str();
   command.add_option("--top-k", s.top_k, "draw from the k most probable tokens; 0: from all")
       ->capture_default_str();
