@@ -107,7 +107,7 @@ struct Drawing {
     for (const Range& r : s.band) {
       if (!x.takes(r.x) || !y.takes(r.low) || !y.takes(r.high)) continue;
       there += fmt::format("{:.1f},{:.1f} ", x.at(r.x), y.at(r.high));
-      back = fmt::format("{:.1f},{:.1f} ", x.at(r.x), y.at(r.low)) + back;
+      back.insert(0, fmt::format("{:.1f},{:.1f} ", x.at(r.x), y.at(r.low)));
     }
     if (!there.empty())
       svg += fmt::format("<polygon class=\"band\" style=\"fill:var(--s{})\" points=\"{}{}\"/>\n",

@@ -95,6 +95,7 @@ Tensor balance_loss(const Tensor& probabilities, const Integers& chosen, double 
 std::vector<FeedForward> make_experts(const FfnConfig& config, const ParamScope& scope,
                                       std::int64_t count) {
   std::vector<FeedForward> experts;
+  experts.reserve(static_cast<std::size_t>(count));
   for (std::int64_t e = 0; e < count; ++e) experts.emplace_back(config, scope / e);
   return experts;
 }
