@@ -4,7 +4,7 @@
 
 #include "heddle/tape.h"
 #include "model/decoding.h"
-#include "model/head.h"
+#include "model/headed.h"
 #include "model/kinds.h"
 #include "model/stack.h"
 #include "model/tokens.h"
@@ -29,25 +29,14 @@ struct DecoderState final : DecodeState {
   std::int64_t bytes() const override { return cache.bytes(); }
 };
 
-class Decoder final : public Model {
+class Decoder final : public HeadedModel {
  public:
   Decoder(const ModelConfig& config, Parameters parameters)
-      : Model(config, std::move(parameters)),
+      : HeadedModel(config, std::move(parameters)),
         input_(config, config.sizes.vocabulary, this->parameters().root()),
         stack_(config, {.layers = config.layers, .causal = true}, this->parameters().root()),
         head_(token_head(config, config.sizes.vocabulary, input_.table(),
                          this->parameters().root())) {}
-
-  Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const override {
-    std::vector<Tensor> balance;
-    const Tensor x = hidden(batch, pass, balance);
-    return head_.loss(x, batch.targets, label_smoothing, balance);
-  }
-
-  Tensor logits(const Batch& batch, const nn::Pass& pass) const override {
-    std::vector<Tensor> balance;
-    return head_.logits(hidden(batch, pass, balance));
-  }
 
   std::unique_ptr<DecodeState> begin(const Batch&, std::int64_t sequences, std::int64_t positions,
                                      const nn::Pass& pass) const override {
@@ -74,7 +63,10 @@ class Decoder final : public Model {
   }
 
  private:
-  Tensor hidden(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+  const Head& head() const override { return head_; }
+
+  Tensor hidden(const Batch& batch, const nn::Pass& pass,
+                std::vector<Tensor>& balance) const override {
     StackCall call;
     call.lengths = batch.lengths;
     return stack_.forward(input_.forward(batch.tokens, 0, pass), call, pass, balance);

@@ -1,7 +1,7 @@
 // The encoder: a Transformer that sees both sides. Tags, classes of whole texts, masked tokens.
 #include <utility>
 
-#include "model/head.h"
+#include "model/headed.h"
 #include "model/kinds.h"
 #include "model/pool.h"
 #include "model/stack.h"
@@ -16,30 +16,22 @@ Head make_head(const ModelConfig& config, const Tensor& table, const nn::ParamSc
   return {config.sizes.classes, config.width, config.bias, scope};
 }
 
-class Encoder final : public Model {
+class Encoder final : public HeadedModel {
  public:
   Encoder(const ModelConfig& config, Parameters parameters)
-      : Model(config, std::move(parameters)),
+      : HeadedModel(config, std::move(parameters)),
         input_(config, config.sizes.vocabulary, this->parameters().root()),
         stack_(config, {.layers = config.layers}, this->parameters().root()),
         head_(make_head(config, input_.table(), this->parameters().root())) {
     if (config.task == Task::classify) pool_.emplace(config, this->parameters().root());
   }
 
-  Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const override {
-    std::vector<Tensor> balance;
-    const Tensor x = hidden(batch, pass, balance);
-    return head_.loss(x, batch.targets, label_smoothing, balance);
-  }
-
-  Tensor logits(const Batch& batch, const nn::Pass& pass) const override {
-    std::vector<Tensor> balance;
-    return head_.logits(hidden(batch, pass, balance));
-  }
-
  private:
+  const Head& head() const override { return head_; }
+
   // [B, T, C], or [B, C] for classify.
-  Tensor hidden(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+  Tensor hidden(const Batch& batch, const nn::Pass& pass,
+                std::vector<Tensor>& balance) const override {
     StackCall call;
     call.lengths = batch.lengths;
     const std::int64_t first = config().has_class_token() ? 1 : 0;

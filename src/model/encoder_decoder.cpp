@@ -4,7 +4,7 @@
 
 #include "heddle/tape.h"
 #include "model/decoding.h"
-#include "model/head.h"
+#include "model/headed.h"
 #include "model/kinds.h"
 #include "model/stack.h"
 #include "model/tokens.h"
@@ -29,10 +29,10 @@ struct PairState final : DecodeState {
   std::int64_t bytes() const override { return cache.bytes(); }
 };
 
-class EncoderDecoder final : public Model {
+class EncoderDecoder final : public HeadedModel {
  public:
   EncoderDecoder(const ModelConfig& config, Parameters parameters)
-      : Model(config, std::move(parameters)),
+      : HeadedModel(config, std::move(parameters)),
         source_(config, config.sizes.vocabulary, scope("encoder")),
         encoder_(config, {.layers = config.layers}, scope("encoder")),
         target_(config, config.vocabulary_of_target(), scope("decoder"), shared_table(config)),
@@ -44,17 +44,6 @@ class EncoderDecoder final : public Model {
                  scope("decoder")),
         head_(token_head(config, config.vocabulary_of_target(), target_.table(),
                          this->parameters().root())) {}
-
-  Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const override {
-    std::vector<Tensor> balance;
-    const Tensor x = hidden(batch, pass, balance);
-    return head_.loss(x, batch.targets, label_smoothing, balance);
-  }
-
-  Tensor logits(const Batch& batch, const nn::Pass& pass) const override {
-    std::vector<Tensor> balance;
-    return head_.logits(hidden(batch, pass, balance));
-  }
 
   std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
                                      std::int64_t positions, const nn::Pass& pass) const override {
@@ -80,6 +69,8 @@ class EncoderDecoder final : public Model {
   }
 
  private:
+  const Head& head() const override { return head_; }
+
   nn::ParamScope scope(std::string_view name) { return parameters().root() / name; }
 
   // One table for both languages and the classifier where there is one vocabulary.
@@ -100,7 +91,8 @@ class EncoderDecoder final : public Model {
   }
 
   // [B, U, C]
-  Tensor hidden(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+  Tensor hidden(const Batch& batch, const nn::Pass& pass,
+                std::vector<Tensor>& balance) const override {
     StackCall call = read(batch, pass, balance);
     call.lengths = batch.target_lengths;
     const Tensor x = target_.forward(batch.target_tokens, 0, writing(pass));

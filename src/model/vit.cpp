@@ -1,7 +1,7 @@
 // The Vision Transformer (Dosovitskiy et al. 2020): an encoder over the patches of an image.
 #include <utility>
 
-#include "model/head.h"
+#include "model/headed.h"
 #include "model/kinds.h"
 #include "model/pool.h"
 #include "model/stack.h"
@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::uint32_t kEmbedding = 0;  // site of dropout
 
-class VisionTransformer final : public Model {
+class VisionTransformer final : public HeadedModel {
  public:
   VisionTransformer(const ModelConfig& config, Parameters parameters)
-      : Model(config, std::move(parameters)),
+      : HeadedModel(config, std::move(parameters)),
         positions_(config, positions_of(config), this->parameters().root()),
         pool_(config, this->parameters().root()),
         stack_(config, {.layers = config.layers}, this->parameters().root()),
@@ -31,20 +31,12 @@ class VisionTransformer final : public Model {
     if (config.bias) bias_ = patch.zeros("bias", {config.width});
   }
 
-  Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const override {
-    std::vector<Tensor> balance;
-    const Tensor x = hidden(batch, pass, balance);
-    return head_.loss(x, batch.targets, label_smoothing, balance);
-  }
-
-  Tensor logits(const Batch& batch, const nn::Pass& pass) const override {
-    std::vector<Tensor> balance;
-    return head_.logits(hidden(batch, pass, balance));
-  }
-
  private:
+  const Head& head() const override { return head_; }
+
   // [B, C]
-  Tensor hidden(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+  Tensor hidden(const Batch& batch, const nn::Pass& pass,
+                std::vector<Tensor>& balance) const override {
     const Tensor images = ops::cast(batch.images, pass.precision);
     Tensor x = pool_.extend(ops::patch_embed(images, weight_, bias_));  // [B, patches (+ 1), C]
     x = positions_.add(x, 0);
