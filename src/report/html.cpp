@@ -72,10 +72,11 @@ Page::Page(std::string title, std::string subtitle)
 void Page::add(const Html& part) { body_ += part.text; }
 
 std::string Page::html() const {
-  std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  std::string out = "<!doctype html>\n<html lang=\"" + escaped(language_) + "\">\n<head>\n";
+  out += "<meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   out += "<title>" + escaped(title_) + "</title>\n";
-  out += "<style>\n" + std::string(kStyle) + "</style>\n</head>\n<body>\n<main>\n";
+  out += "<style>\n" + std::string(kStyle) + style_ + "</style>\n</head>\n<body>\n<main>\n";
   out += "<header>\n<h1>" + escaped(title_) + "</h1>\n";
   if (!subtitle_.empty()) out += "<p class=\"subtitle\">" + escaped(subtitle_) + "</p>\n";
   out += "</header>\n" + body_ + "</main>\n<script>\n" + std::string(kScript);

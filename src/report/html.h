@@ -41,10 +41,12 @@ class Page {
   explicit Page(std::string title, std::string subtitle = {});
 
   void add(const Html& part);
+  void set_language(std::string tag) { language_ = std::move(tag); }  // "en", "zh-CN"
+  void add_style(std::string_view css) { style_ += css; }             // behind the common one
   std::string html() const;
 
  private:
-  std::string title_, subtitle_, body_;
+  std::string title_, subtitle_, body_, style_, language_ = "en";
 };
 
 }  // namespace heddle::report

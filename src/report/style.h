@@ -20,7 +20,8 @@ inline constexpr std::string_view kStyle = R"css(:root {
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "PingFang SC", "Microsoft YaHei",
+    "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", sans-serif; }
 main { max-width: 1060px; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.7rem; margin: 0; letter-spacing: -.01em; }
 h2 { font-size: 1.15rem; margin: 0 0 .8rem; }
@@ -41,6 +42,11 @@ svg.chart { width: 100%; height: auto; display: block; font-size: 12px; }
 .chart text { fill: var(--soft); }
 .chart .grid { stroke: var(--line); }
 .chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
+svg.map, svg.bars { width: 100%; height: auto; display: block; font-size: 12px; }
+.map text, .bars text { fill: var(--soft); }
+.map .cell { stroke: var(--line); stroke-width: .6; }
+.map .value, .bars .value { fill: var(--ink); font-variant-numeric: tabular-nums; }
+.bars .grid { stroke: var(--line); }
 .chart .band { opacity: .16; stroke: none; }
 .chart .pointer { stroke: var(--soft); stroke-dasharray: 3 3; visibility: hidden; }
 .chart .reading { fill: var(--ink); visibility: hidden; }

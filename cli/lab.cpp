@@ -1,0 +1,85 @@
+// heddle lab: the theory, run.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "io/file.h"
+#include "lab/experiments.h"
+#include "lab/present.h"
+#include "progress.h"
+
+namespace heddle::cli {
+
+namespace {
+
+struct Arguments {
+  std::vector<std::string> names;
+  bool slow = false, as_json = false;
+  std::string language = "en", page, markdown;
+};
+
+lab::Language language_of(const Arguments& a) {
+  return a.language == "zh" ? lab::Language::chinese : lab::Language::english;
+}
+
+void list(const Arguments& a) {
+  if (a.names.size() > 1 || !a.page.empty() || !a.markdown.empty())
+    throw CLI::ValidationError("lab list", "takes neither names nor --out nor --markdown");
+  const std::vector<std::string> all = {"all"};
+  const auto chosen = lab::choose(lab::experiments(), all, true);
+  std::cout << (a.as_json ? lab::list_json(chosen, language_of(a)) + "\n"
+                          : lab::list_text(chosen, language_of(a)));
+}
+
+void run(const Arguments& a) {
+  const lab::Language language = language_of(a);
+  const auto chosen = lab::choose(lab::experiments(), a.names, a.slow);
+  const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  ProgressLine progress;
+  lab::Watch watch;
+  watch.begins = [&](const lab::Experiment& e, std::size_t number, std::size_t of) {
+    progress.show_last(std::to_string(number) + "/" + std::to_string(of) + " " + e.name);
+  };
+  watch.ended = [&](const lab::Outcome& o) {
+    if (!a.as_json)
+      std::cout << lab::outcome_text(o, language, colour) << std::endl;  // as soon as it is there
+  };
+  const std::vector<lab::Outcome> outcomes = lab::run(chosen, language, watch);
+  if (!a.page.empty()) io::write_file_atomic(a.page, lab::outcomes_page(outcomes, language));
+  if (!a.markdown.empty())
+    io::write_file_atomic(a.markdown, lab::outcomes_markdown(outcomes, language));
+  std::cout << (a.as_json ? lab::outcomes_json(outcomes, language) + "\n"
+                          : lab::summary_text(outcomes, language));
+  throw ExitStatus{lab::exit_status(outcomes)};
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("lab", "the theory, run: each claim with its numbers and its verdict");
+  command->footer(
+      "list (or nothing) shows the experiments, all runs those that take seconds. The status is 1\n"
+      "when a measured verdict differs from the one that the experiment states.\n"
+      "Example: heddle lab all --out lab.html --lang zh");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("names", a->names, "list, all, or names of experiments");
+  command->add_flag("--slow", a->slow, "with all: the slow ones too");
+  command->add_option("--lang", a->language, "en or zh")->check(CLI::IsMember({"en", "zh"}));
+  command->add_option("--out", a->page, "write a page with figures")->type_name("FILE.html");
+  command->add_option("--markdown", a->markdown, "write what docs/lab.md is")->type_name("FILE.md");
+  command->add_flag("--json", a->as_json, "one JSON document on standard output");
+  command->callback([a] {
+    if (a->names.empty() || a->names.front() == "list")
+      list(*a);
+    else
+      run(*a);
+  });
+}
+
+}  // namespace heddle::cli

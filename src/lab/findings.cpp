@@ -1,0 +1,80 @@
+#include "lab/findings.h"
+
+#include <algorithm>
+
+#include "heddle/error.h"
+
+namespace heddle::lab {
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds: return "holds";
+    case Verdict::conditional: return "conditional";
+    case Verdict::refuted: return "refuted";
+  }
+  return "unknown";
+}
+
+const Text& words(Verdict verdict) {
+  static const Text holds = {"holds", "成立"}, conditional = {"holds if …", "有条件成立"},
+                    refuted = {"refuted", "不成立"};
+  switch (verdict) {
+    case Verdict::holds: return holds;
+    case Verdict::conditional: return conditional;
+    case Verdict::refuted: break;
+  }
+  return refuted;
+}
+
+bool is_true(double value, Relation relation, double bound) {
+  switch (relation) {
+    case Relation::less: return value < bound;
+    case Relation::at_most: return value <= bound;
+    case Relation::greater: return value > bound;
+    case Relation::at_least: return value >= bound;
+    case Relation::equal: return value == bound;
+  }
+  return false;
+}
+
+std::string_view symbol(Relation relation) {
+  switch (relation) {
+    case Relation::less: return "<";
+    case Relation::at_most: return "≤";
+    case Relation::greater: return ">";
+    case Relation::at_least: return "≥";
+    case Relation::equal: return "=";
+  }
+  return "?";
+}
+
+void Findings::number(const std::string& key, double value, const Text& label,
+                      const std::string& unit) {
+  if (std::any_of(numbers_.begin(), numbers_.end(), [&](const Number& n) { return n.key == key; }))
+    fail(ErrorCode::invalid_argument, "lab", "key of a number", "one that was not used", key);
+  numbers_.push_back({key, value, label, unit});
+}
+
+bool Findings::check(const Text& what, double value, Relation relation, double bound) {
+  checks_.push_back({what, value, relation, bound, is_true(value, relation, bound)});
+  return checks_.back().satisfied;
+}
+
+void Findings::verdict(Verdict verdict) {
+  if (verdict_) fail(ErrorCode::invalid_argument, "lab", "an experiment gave two verdicts");
+  verdict_ = verdict;
+}
+
+void Findings::figure(const report::LineChart& chart, const Text& caption) {
+  figures_.push_back({report::chart(chart), caption});
+}
+
+void Findings::figure(const report::HeatMap& map, const Text& caption) {
+  figures_.push_back({report::heat_map(map), caption});
+}
+
+void Findings::figure(const report::Bars& bars, const Text& caption) {
+  figures_.push_back({report::bars(bars), caption});
+}
+
+}  // namespace heddle::lab

@@ -1,0 +1,74 @@
+// What an experiment measured: numbers, the conditions that decide, pictures, and the verdict.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/experiment.h"
+#include "report/bars.h"
+#include "report/chart.h"
+#include "report/heatmap.h"
+
+namespace heddle::lab {
+
+enum class Relation : std::uint8_t { less, at_most, greater, at_least, equal };
+
+bool is_true(double value, Relation relation, double bound);  // false when one is NaN
+std::string_view symbol(Relation relation);                   // "<", "≤", …
+
+class Findings {
+ public:
+  struct Number {
+    std::string key;
+    double value = 0;
+    Text label;
+    std::string unit;  // "", "s", "bytes", …
+  };
+  struct Check {
+    Text what;
+    double value = 0;
+    Relation relation = Relation::less;
+    double bound = 0;
+    bool satisfied = false;
+  };
+  struct Figure {
+    report::Html drawing;
+    Text caption;
+  };
+
+  explicit Findings(Language language) : language_(language) {}
+
+  // A measured number; `key` names it in JSON and is used once: Error otherwise.
+  void number(const std::string& key, double value, const Text& label,
+              const std::string& unit = {});
+  // A condition on measured numbers from which the verdict follows. Returns whether it is true.
+  bool check(const Text& what, double value, Relation relation, double bound);
+  // What an experiment concludes from its checks. Must be called once: Error on a second time.
+  void verdict(Verdict verdict);
+  // A sentence with measured numbers in it.
+  void note(const Text& note) { notes_.push_back(note); }
+
+  // Pictures of the page. Their labels are in the language of the run: say() picks it.
+  void figure(const report::LineChart& chart, const Text& caption);
+  void figure(const report::HeatMap& map, const Text& caption);
+  void figure(const report::Bars& bars, const Text& caption);
+  const std::string& say(const Text& text) const { return text.in(language_); }
+
+  Language language() const { return language_; }
+  const std::vector<Number>& numbers() const { return numbers_; }
+  const std::vector<Check>& checks() const { return checks_; }
+  const std::vector<Text>& notes() const { return notes_; }
+  const std::vector<Figure>& figures() const { return figures_; }
+  const std::optional<Verdict>& measured_verdict() const { return verdict_; }
+
+ private:
+  Language language_;
+  std::vector<Number> numbers_;
+  std::vector<Check> checks_;
+  std::vector<Text> notes_;
+  std::vector<Figure> figures_;
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace heddle::lab

@@ -1,0 +1,112 @@
+// head-split: one wide projection cut into heads, or a projection of its own for each head?
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/tools.h"
+#include "lab/topics.h"
+#include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
+#include "ops/matmul/matmul.h"
+#include "ops/view/view.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kWidth = 24, kHeads = 4, kHeadWidth = kWidth / kHeads, kTokens = 11;
+
+// Rounding of a sum of some hundred products of numbers near 1 stays below 1e-13 in float64, and a
+// real difference is of the size of the outputs.
+constexpr double kSame = 1e-12;
+
+// Head h of the layer as a layer of its own: its rows of W_q, W_k and W_v, its columns of W_o.
+Tensor head_alone(const nn::Attention& all, std::int64_t head, const Tensor& x) {
+  nn::AttentionConfig config = all.config();
+  config.heads = 1;
+  config.head_width = kHeadWidth;
+  nn::Attention one = attention_layer(config, 0);
+  const std::int64_t from = head * kHeadWidth, to = from + kHeadWidth;
+  const nn::AttentionParameters& p = all.parameters();
+  one.for_each_parameter([&](std::string_view name, Tensor& t) {
+    const Tensor& whole = name == "q.weight"   ? p.q
+                          : name == "k.weight" ? p.k
+                          : name == "v.weight" ? p.v
+                                               : p.out;
+    t = ops::clone(views::slice(whole.detach(), name == "out.weight" ? 1 : 0, from, to));
+  });
+  return one.forward(x);
+}
+
+void run(Findings& f) {
+  const Tensor x = normal({2, kTokens, kWidth}, 1);
+  const nn::Attention all = attention_layer({.width = kWidth, .heads = kHeads}, 3);
+  const Tensor together = all.forward(x);
+
+  Tensor sum = Tensor::zeros(together.shape(), DType::f64);
+  for (std::int64_t h = 0; h < kHeads; ++h) sum = ops::add(sum, head_alone(all, h, x));
+  const double heads_apart = largest_difference(together, sum);
+
+  // Q·W₁ after Q = X·W_q is X·(W_q·W₁): a second projection of Q is one projection of X again.
+  const Tensor w_q = ops::transpose(all.parameters().q.detach(), 0, 1);  // [C, C]
+  const Tensor w_1 = normal({kWidth, kHeadWidth}, 2);
+  const Tensor twice = ops::matmul(ops::matmul(x, w_q), w_1);
+  const double projected_again = largest_difference(twice, ops::matmul(x, ops::matmul(w_q, w_1)));
+
+  f.number("output_size", largest(together),
+           {"largest number of the four-head output", "四头输出中的最大绝对值"});
+  f.number("heads_apart", heads_apart,
+           {"one layer of 4 heads − sum of 4 layers of one head", "四头一层 − 四个单头层之和"});
+  f.number("projected_again", projected_again,
+           {"(X·W_q)·W₁ − X·(W_q·W₁)", "(X·W_q)·W₁ − X·(W_q·W₁)"});
+
+  report::Bars bars;
+  bars.y_label = f.say({"largest absolute value", "最大绝对值"});
+  bars.log_y = true;
+  bars.groups = {f.say({"output", "输出"}), f.say({"cut − per head", "切分 − 逐头"}),
+                 f.say({"twice − once", "投影两次 − 一次"})};
+  bars.series = {{"", {largest(together), heads_apart, projected_again}}};
+  f.figure(bars, {"The differences are rounding: fifteen digits below the outputs.",
+                  "差异只是舍入误差，比输出小约十五个数量级。"});
+
+  const bool same = f.check({"cutting differs from projecting per head by", "切分与逐头投影之差"},
+                            heads_apart, Relation::less, kSame);
+  const bool folds =
+      f.check({"a second projection differs from one projection by", "二次投影与一次投影之差"},
+              projected_again, Relation::less, kSame);
+  f.verdict(same && folds ? Verdict::holds : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment head_split() {
+  return {
+      .name = "head-split",
+      .topic = topics::heads,
+      .title = {"Cutting Q, K and V into heads", "把 Q、K、V 切分成多个头"},
+      .claim =
+          {"Heads may be made by cutting the projected Q, K and V into pieces; that is the same "
+           "as giving each head a projection of its own.",
+           "多头可以直接由投影后的 Q、K、V 切分得到，这与为每个头单独做投影等价。"},
+      .source =
+          {"Document 004, multi-head attention: heads by a second matrix per head, with the "
+           "remark that cutting the global Q, K, V does it too.",
+           "文档 004「多头注意力」：用每头一个矩阵再次投影，并注明也可以直接切分全局的 Q、K、V。"},
+      .method =
+          {"A layer with 4 heads (it cuts) against 4 layers with one head each, made of the "
+           "rows of W_q, W_k, W_v and the columns of W_o that belong to the head, summed. And "
+           "a second projection of Q against one projection by the product of both matrices.",
+           "将一个四头层（内部切分）与四个单头层之和比较：每个单头层取 W_q、W_k、W_v 中属于该头的"
+           "行和 W_o 中对应的列。再比较「对 Q 再投影一次」与「用两矩阵之积投影一次」。"},
+      .threshold = {"1e-12: rounding in float64 stays below 1e-13 here, a real difference would be "
+                    "of the size of the outputs.",
+                    "1e-12：此处 float64 的舍入误差小于 1e-13，而真正的差异会与输出同量级。"},
+      .expected = Verdict::holds,
+      .because = {"A product with W_q computes its columns independently, so the piece of Q that "
+                  "belongs to a head is X times the piece of W_q. A further matrix behind Q adds "
+                  "nothing either: a product of two matrices is a matrix.",
+                  "与 W_q 相乘时各列互不相干，所以属于某个头的那一段 Q 就是 X 乘以 W_q 的那一段。"
+                  "在 Q 之后再乘一个矩阵也不增加什么：两个矩阵之积仍是一个矩阵。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab

@@ -1,0 +1,144 @@
+// The lab's page: what was found on top, then each experiment with its numbers and its picture.
+#include <fmt/format.h>
+
+#include "lab/present.h"
+#include "lab/words.h"
+#include "report/html.h"
+
+namespace heddle::lab {
+
+namespace {
+
+using report::escaped;
+using report::Html;
+
+constexpr std::string_view kStyle = R"css(
+:root { --holds: #2a8050; --conditional: #96650a; --refuted: #b3303c; }
+@media (prefers-color-scheme: dark) {
+  :root { --holds: #6cc794; --conditional: #dcb659; --refuted: #f2858e; }
+}
+.badge { display: inline-block; border: 1px solid currentColor; border-radius: 999px;
+  padding: 0 .6em; font-size: .8rem; font-weight: 600; white-space: nowrap; }
+.badge.holds { color: var(--holds); }
+.badge.conditional { color: var(--conditional); }
+.badge.refuted { color: var(--refuted); }
+.badge.wrong { background: var(--refuted); color: var(--card); border-color: var(--refuted); }
+.contents { columns: 2; column-gap: 2.2rem; }
+.contents div { break-inside: avoid; margin-bottom: .9rem; }
+.contents h3 { margin: 0 0 .25rem; font-size: .88rem; color: var(--soft); font-weight: 600; }
+.contents ul { list-style: none; margin: 0; padding: 0; }
+.contents li { display: flex; gap: .6rem; align-items: baseline; padding: .1rem 0; }
+.contents li .badge { flex: none; min-width: 6.2em; text-align: center; }
+.contents a { color: inherit; text-decoration-color: var(--line); text-underline-offset: .2em; }
+h2 .name { font-family: ui-monospace, "Cascadia Mono", Menlo, monospace; font-size: .85em;
+  color: var(--soft); font-weight: 500; margin-left: .5em; }
+.head { display: flex; gap: 1rem; justify-content: space-between; align-items: baseline; }
+.claim { font-size: 1.06rem; border-left: 3px solid var(--s0); padding-left: .9rem; margin: 0 0 .9rem; }
+dl.about { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.1rem; margin: 0 0 1rem; }
+dl.about dt { color: var(--soft); font-size: .88rem; padding-top: .1rem; }
+dl.about dd { margin: 0; }
+figure { margin: 1.1rem 0; }
+figcaption { color: var(--soft); font-size: .9rem; margin-top: .4rem; }
+.checks .yes { color: var(--holds); } .checks .no { color: var(--refuted); }
+.checks td:not(:first-child), .numbers td:not(:first-child) { text-align: right; white-space: nowrap; }
+.because { margin: .9rem 0 0; }
+code { font-family: ui-monospace, "Cascadia Mono", Menlo, monospace; font-size: .82rem;
+  color: var(--soft); }
+@media (max-width: 720px) { .contents { columns: 1; } dl.about { grid-template-columns: 1fr; } }
+)css";
+
+std::string badge(const Outcome& o, Language language) {
+  if (!o.problem.empty())
+    return "<span class=\"badge wrong\">" + escaped(said::failed.in(language)) + "</span>";
+  const Verdict verdict = *o.findings.measured_verdict();
+  return fmt::format("<span class=\"badge {}{}\">{}</span>", to_string(verdict),
+                     o.pass() ? "" : " wrong", escaped(words(verdict).in(language)));
+}
+
+Html contents(std::span<const Outcome> outcomes, Language language) {
+  std::string out = "<section><div class=\"contents\">\n", topic;
+  for (const Outcome& o : outcomes) {
+    const Experiment& e = *o.experiment;
+    if (e.topic.in(language) != topic) {
+      if (!topic.empty()) out += "</ul></div>\n";
+      topic = e.topic.in(language);
+      out += "<div><h3>" + escaped(topic) + "</h3><ul>\n";
+    }
+    out += fmt::format("<li>{}<a href=\"#{}\">{}</a></li>\n", badge(o, language), escaped(e.name),
+                       escaped(e.title.in(language)));
+  }
+  return {out + (topic.empty() ? "" : "</ul></div>\n") + "</div></section>\n"};
+}
+
+std::string row(const Text& name, const std::string& text, Language language) {
+  return "<dt>" + escaped(name.in(language)) + "</dt><dd>" + escaped(text) + "</dd>\n";
+}
+
+std::string numbers_table(const Findings& findings, Language language) {
+  if (findings.numbers().empty()) return {};
+  std::string out = "<div class=\"scroll\"><table class=\"numbers\"><thead><tr>";
+  for (const Text& t : {said::quantity, said::measured, said::key})
+    out += "<th>" + escaped(t.in(language)) + "</th>";
+  out += "</tr></thead><tbody>\n";
+  for (const Findings::Number& n : findings.numbers())
+    out += fmt::format("<tr><td>{}</td><td>{}{}</td><td><code>{}</code></td></tr>\n",
+                       escaped(n.label.in(language)), number_text(n.value),
+                       n.unit.empty() ? "" : " " + escaped(n.unit), escaped(n.key));
+  return out + "</tbody></table></div>\n";
+}
+
+std::string checks_table(const Findings& findings, Language language) {
+  if (findings.checks().empty()) return {};
+  std::string out = "<div class=\"scroll\"><table class=\"checks\"><thead><tr>";
+  for (const Text& t : {said::condition, said::measured, said::required, said::met})
+    out += "<th>" + escaped(t.in(language)) + "</th>";
+  out += "</tr></thead><tbody>\n";
+  for (const Findings::Check& c : findings.checks())
+    out +=
+        fmt::format("<tr><td>{}</td><td>{}</td><td>{} {}</td><td class=\"{}\">{}</td></tr>\n",
+                    escaped(c.what.in(language)), number_text(c.value), escaped(symbol(c.relation)),
+                    number_text(c.bound), c.satisfied ? "yes" : "no",
+                    escaped((c.satisfied ? said::yes : said::no).in(language)));
+  return out + "</tbody></table></div>\n";
+}
+
+Html experiment_section(const Outcome& o, Language language) {
+  const Experiment& e = *o.experiment;
+  std::string out = fmt::format(
+      "<section id=\"{}\">\n<div class=\"head\"><h2>{}<span "
+      "class=\"name\">{}</span></h2>{}</div>\n",
+      escaped(e.name), escaped(e.title.in(language)), escaped(e.name), badge(o, language));
+  out += "<p class=\"claim\">" + escaped(e.claim.in(language)) + "</p>\n<dl class=\"about\">\n";
+  out += row(said::source, e.source.in(language), language);
+  out += row(said::method, e.method.in(language), language);
+  out += row(said::threshold, e.threshold.in(language), language) + "</dl>\n";
+  out += numbers_table(o.findings, language);
+  for (const Text& note : o.findings.notes()) out += report::paragraph(note.in(language)).text;
+  for (const Findings::Figure& f : o.findings.figures())
+    out += "<figure>" + f.drawing.text + "<figcaption>" + escaped(f.caption.in(language)) +
+           "</figcaption></figure>\n";
+  out += checks_table(o.findings, language);
+  out += "<p class=\"because\">" + badge(o, language) + " ";
+  if (!o.problem.empty())
+    out += escaped(o.problem);
+  else if (o.pass())
+    out += escaped(e.because.in(language));
+  else
+    out += escaped(said::differs.in(language) + " (" + words(e.expected).in(language) + ")");
+  return {out + "</p>\n</section>\n"};
+}
+
+}  // namespace
+
+std::string outcomes_page(std::span<const Outcome> outcomes, Language language) {
+  report::Page page(said::lab.in(language), said::about.in(language));
+  page.set_language(language == Language::english ? "en" : "zh-CN");
+  page.add_style(kStyle);
+  page.add(contents(outcomes, language));
+  for (const Outcome& o : outcomes) page.add(experiment_section(o, language));
+  page.add(report::section(said::documents_title.in(language),
+                           report::paragraph(said::documents.in(language))));
+  return page.html();
+}
+
+}  // namespace heddle::lab

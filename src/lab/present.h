@@ -1,0 +1,30 @@
+// Experiments and their outcomes for people and for programs.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "lab/experiment.h"
+#include "lab/run.h"
+
+namespace heddle::lab {
+
+// On a terminal. `colour`: with ANSI styles.
+std::string list_text(std::span<const Experiment* const> list, Language language);
+std::string outcome_text(const Outcome& outcome, Language language, bool colour);
+std::string summary_text(std::span<const Outcome> outcomes, Language language);
+
+// {"experiments": [...]}, as DESIGN and docs/lab.md describe it.
+std::string list_json(std::span<const Experiment* const> list, Language language);
+std::string outcomes_json(std::span<const Outcome> outcomes, Language language);
+
+// One self-contained HTML page.
+std::string outcomes_page(std::span<const Outcome> outcomes, Language language);
+
+// docs/lab.md.
+std::string outcomes_markdown(std::span<const Outcome> outcomes, Language language);
+
+// A measured number as people read it: whole ones exactly, others to four digits.
+std::string number_text(double value);
+
+}  // namespace heddle::lab

@@ -1,0 +1,71 @@
+#include "lab/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "heddle/error.h"
+#include "io/errors.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::string_view kAll = "all";
+
+void check_name(std::span<const Experiment> list, const std::string& name) {
+  std::vector<std::string> known = {std::string(kAll)};
+  for (const Experiment& e : list) known.push_back(e.name);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  const std::string near = io::nearest_name(name, known);
+  fail(ErrorCode::invalid_argument, "lab", "no experiment of that name",
+       near.empty() ? "one of those that `heddle lab list` shows" : "perhaps " + near,
+       io::shown(name));
+}
+
+Outcome run_one(const Experiment& experiment, Language language) {
+  Outcome outcome{&experiment, Findings(language), 0, {}};
+  const auto start = std::chrono::steady_clock::now();
+  // Whatever happens inside of an experiment is its result, and the others still run.
+  try {
+    experiment.run(outcome.findings);
+    if (!outcome.findings.measured_verdict()) outcome.problem = "it came to no verdict";
+  } catch (const std::exception& e) {
+    outcome.problem = e.what();
+  }
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome;
+}
+
+}  // namespace
+
+std::vector<const Experiment*> choose(std::span<const Experiment> list,
+                                      std::span<const std::string> names, bool slow) {
+  for (const std::string& name : names) check_name(list, name);
+  const auto named = [&](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  std::vector<const Experiment*> chosen;
+  for (const Experiment& e : list)
+    if (named(e.name) || (named(kAll) && (slow || !e.slow))) chosen.push_back(&e);
+  return chosen;
+}
+
+std::vector<Outcome> run(std::span<const Experiment* const> chosen, Language language,
+                         const Watch& watch) {
+  std::vector<Outcome> outcomes;
+  for (const Experiment* e : chosen) {
+    if (watch.begins) watch.begins(*e, outcomes.size() + 1, chosen.size());
+    outcomes.push_back(run_one(*e, language));
+    if (watch.ended) watch.ended(outcomes.back());
+  }
+  return outcomes;
+}
+
+int exit_status(std::span<const Outcome> outcomes) {
+  return std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return o.pass(); })
+             ? 0
+             : 1;
+}
+
+}  // namespace heddle::lab

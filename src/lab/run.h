@@ -1,0 +1,45 @@
+// Choosing experiments by name and running them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lab/experiment.h"
+#include "lab/findings.h"
+
+namespace heddle::lab {
+
+// The experiments that are meant by names, in the order of the list: "all" stands for those that
+// are not slow, and with `slow` for those too; a slow one that is named is run. Error for a name
+// that is not there, with the nearest one.
+std::vector<const Experiment*> choose(std::span<const Experiment> list,
+                                      std::span<const std::string> names, bool slow);
+
+struct Outcome {
+  const Experiment* experiment = nullptr;
+  Findings findings;
+  double seconds = 0;
+  std::string problem;  // what went wrong, when it did not come to an end
+
+  // It came to the verdict that it states.
+  bool pass() const {
+    return problem.empty() && findings.measured_verdict() == experiment->expected;
+  }
+};
+
+// What is told while they run.
+struct Watch {
+  std::function<void(const Experiment&, std::size_t number, std::size_t of)> begins = {};
+  std::function<void(const Outcome&)> ended = {};
+};
+
+// Outcomes point at their experiments: those must outlive them.
+std::vector<Outcome> run(std::span<const Experiment* const> chosen, Language language,
+                         const Watch& watch = {});
+
+// The status that the program ends with: 0 when all pass, 1 otherwise.
+int exit_status(std::span<const Outcome> outcomes);
+
+}  // namespace heddle::lab

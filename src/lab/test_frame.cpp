@@ -1,0 +1,178 @@
+// The frame of the lab. That every experiment comes to its verdict is the test lab.all.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "heddle/error.h"
+#include "lab/experiments.h"
+#include "lab/present.h"
+#include "lab/run.h"
+
+namespace heddle::lab {
+namespace {
+
+bool has_chinese(const std::string& text) {
+  // U+4E00 to U+9FFF are E4 B8 80 to E9 BF BF.
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0xE4 && byte <= 0xE9) return true;
+  }
+  return false;
+}
+
+Experiment planted(const std::string& name, Verdict expected, void (*run)(Findings&)) {
+  const Text text = {"text", "文字"};
+  return {.name = name,
+          .topic = text,
+          .title = text,
+          .claim = {"a < b & c", "论断"},
+          .source = text,
+          .method = text,
+          .threshold = text,
+          .expected = expected,
+          .because = text,
+          .run = run};
+}
+
+void measures_two(Findings& f) {
+  f.number("two", 2, {"two", "二"}, "s");
+  const bool small = f.check({"two is small", "二很小"}, 2, Relation::less, 1);
+  f.verdict(small ? Verdict::holds : Verdict::refuted);
+}
+
+std::vector<Outcome> run_all(const std::vector<Experiment>& list) {
+  const std::vector<std::string> all = {"all"};
+  return run(choose(list, all, true), Language::english);
+}
+
+TEST(Lab, EveryExperimentIsSaidInBothLanguages) {
+  std::set<std::string> names;
+  for (const Experiment& e : experiments()) {
+    EXPECT_TRUE(names.insert(e.name).second) << e.name << " is listed twice";
+    for (const Text* t :
+         {&e.topic, &e.title, &e.claim, &e.source, &e.method, &e.threshold, &e.because}) {
+      EXPECT_FALSE(t->en.empty()) << e.name;
+      EXPECT_TRUE(has_chinese(t->zh)) << e.name << ": " << t->en;
+      EXPECT_FALSE(has_chinese(t->en)) << e.name << ": " << t->en;
+    }
+    EXPECT_NE(e.run, nullptr) << e.name;
+  }
+}
+
+// Pages show a heading when the topic changes: a topic that comes twice would have two.
+TEST(Lab, ExperimentsOfATopicStandTogether) {
+  std::set<std::string> seen;
+  std::string last;
+  for (const Experiment& e : experiments()) {
+    if (e.topic.en == last) continue;
+    last = e.topic.en;
+    EXPECT_TRUE(seen.insert(last).second) << last << " begins again at " << e.name;
+  }
+}
+
+TEST(Lab, AWrongVerdictFails) {
+  const std::vector<Experiment> right = {planted("right", Verdict::refuted, measures_two)};
+  EXPECT_EQ(exit_status(run_all(right)), 0);
+
+  std::vector<Experiment> wrong = right;
+  wrong.push_back(planted("wrong", Verdict::holds, measures_two));
+  const std::vector<Outcome> outcomes = run_all(wrong);
+  EXPECT_EQ(exit_status(outcomes), 1);
+  EXPECT_TRUE(outcomes[0].pass());
+  EXPECT_FALSE(outcomes[1].pass());
+  const auto json = nlohmann::json::parse(outcomes_json(outcomes, Language::english));
+  EXPECT_EQ(json["experiments"][1]["verdict"], "refuted");
+  EXPECT_EQ(json["experiments"][1]["expected"], "holds");
+  EXPECT_EQ(json["experiments"][1]["pass"], false);
+  EXPECT_EQ(json["experiments"][1]["numbers"]["two"], 2);
+  EXPECT_NE(summary_text(outcomes, Language::english).find("wrong"), std::string::npos);
+  EXPECT_NE(outcomes_page(outcomes, Language::english).find("badge refuted wrong"),
+            std::string::npos);
+}
+
+TEST(Lab, AnExperimentThatThrowsOrSaysNothingFails) {
+  const std::vector<Experiment> list = {
+      planted("throws", Verdict::holds,
+              [](Findings&) { fail(ErrorCode::failed, "lab", "it broke"); }),
+      planted("silent", Verdict::holds, [](Findings&) {}),
+      planted("right", Verdict::refuted, measures_two)};
+  const std::vector<Outcome> outcomes = run_all(list);
+  ASSERT_EQ(outcomes.size(), 3U);
+  EXPECT_EQ(exit_status(outcomes), 1);
+  EXPECT_FALSE(outcomes[0].pass());
+  EXPECT_FALSE(outcomes[1].pass());
+  EXPECT_TRUE(outcomes[2].pass());
+  const auto json = nlohmann::json::parse(outcomes_json(outcomes, Language::english));
+  EXPECT_FALSE(json["experiments"][0].contains("verdict"));
+  EXPECT_NE(outcome_text(outcomes[0], Language::english, false).find("it broke"),
+            std::string::npos);
+  EXPECT_NE(outcomes_markdown(outcomes, Language::english).find("did not come to an end"),
+            std::string::npos);
+}
+
+TEST(Lab, NamesChoose) {
+  std::vector<Experiment> list = {planted("elman-and", Verdict::holds, measures_two),
+                                  planted("long-one", Verdict::holds, measures_two)};
+  list[1].slow = true;
+  const auto names = [&](const std::vector<std::string>& wanted, bool slow) {
+    std::string joined;
+    for (const Experiment* e : choose(list, wanted, slow)) joined += e->name + " ";
+    return joined;
+  };
+  EXPECT_EQ(names({"all"}, false), "elman-and ");
+  EXPECT_EQ(names({"all"}, true), "elman-and long-one ");
+  EXPECT_EQ(names({"long-one"}, false), "long-one ");
+  EXPECT_EQ(names({"all", "long-one"}, false), "elman-and long-one ");
+  try {
+    names({"elman-adn"}, false);
+    FAIL() << "a name that is not there was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(std::string(e.what()).find("elman-and"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Lab, ConditionsWithoutANumberAreNotMet) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Relation r : {Relation::less, Relation::at_most, Relation::greater, Relation::at_least,
+                           Relation::equal}) {
+    EXPECT_FALSE(is_true(nan, r, 1));
+    EXPECT_FALSE(is_true(1, r, nan));
+  }
+  EXPECT_TRUE(is_true(1, Relation::at_most, 1));
+  EXPECT_TRUE(is_true(1, Relation::at_least, 1));
+  EXPECT_FALSE(is_true(1, Relation::less, 1));
+  EXPECT_FALSE(is_true(1, Relation::greater, 1));
+}
+
+TEST(Lab, AKeyOrAVerdictIsGivenOnce) {
+  Findings f(Language::english);
+  f.number("a", 1, {"a", "甲"});
+  EXPECT_THROW(f.number("a", 1, {"a", "甲"}), Error);
+  f.verdict(Verdict::holds);
+  EXPECT_THROW(f.verdict(Verdict::holds), Error);
+}
+
+TEST(Lab, PagesAreInTheirLanguageAndEscaped) {
+  const std::vector<Experiment> list = {planted("right", Verdict::refuted, measures_two)};
+  const std::vector<Outcome> outcomes = run_all(list);
+  const std::string english = outcomes_page(outcomes, Language::english);
+  const std::string chinese = outcomes_page(outcomes, Language::chinese);
+  EXPECT_NE(english.find("<html lang=\"en\">"), std::string::npos);
+  EXPECT_NE(english.find("a &lt; b &amp; c"), std::string::npos);
+  EXPECT_FALSE(has_chinese(english));
+  EXPECT_NE(chinese.find("<html lang=\"zh-CN\">"), std::string::npos);
+  EXPECT_NE(chinese.find("不成立"), std::string::npos);
+}
+
+TEST(Lab, NumbersAreReadable) {
+  EXPECT_EQ(number_text(1048576), "1048576");
+  EXPECT_EQ(number_text(-0.0), "0");
+  EXPECT_EQ(number_text(0.123456), "0.1235");
+  EXPECT_EQ(number_text(1.5e-13), "1.5e-13");
+}
+
+}  // namespace
+}  // namespace heddle::lab

@@ -1,0 +1,103 @@
+#include "report/heatmap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace heddle::report {
+
+namespace {
+
+constexpr double kWidth = 1000, kLeft = 110, kTop = 46, kRight = 12, kBottom = 12;
+constexpr double kLargestCell = 64;  // a small matrix is not blown up to the width of the page
+constexpr std::size_t kNumberedColumns = 16, kNamedColumns = 40;
+constexpr double kFullColour = 0.62;  // opacity at which black and white numbers stay readable
+
+struct Layout {
+  const HeatMap& map;
+  std::size_t columns;
+  double cell, height;
+  double limit;
+
+  double x(std::size_t column) const { return kLeft + static_cast<double>(column) * cell; }
+  double y(std::size_t row) const { return kTop + static_cast<double>(row) * height; }
+};
+
+double largest(const HeatMap& map) {
+  double most = 0;
+  for (const auto& row : map.values)
+    for (const double v : row)
+      if (std::isfinite(v)) most = std::max(most, std::abs(v));
+  return most > 0 ? most : 1;
+}
+
+std::string shown(double value, int digits) {
+  if (std::isnan(value)) return "";
+  if (std::isinf(value)) return value < 0 ? "−∞" : "∞";
+  const std::string text = fmt::format("{:.{}f}", value, digits);
+  return text.starts_with('-') && text.find_first_not_of("-0.") == std::string::npos
+             ? text.substr(1)
+             : text;
+}
+
+std::string name_of(const std::vector<std::string>& names, std::size_t i) {
+  return i < names.size() ? names[i] : fmt::format("{}", i);
+}
+
+std::string cell_svg(const Layout& l, std::size_t row, std::size_t column) {
+  const double value = l.map.values[row][column];
+  const bool number = std::isfinite(value);
+  const double strength = number ? kFullColour * std::min(1.0, std::abs(value) / l.limit) : 0;
+  std::string out = fmt::format(
+      "<g><title>{}, {}: {}</title><rect class=\"cell\" x=\"{:.2f}\" y=\"{:.2f}\" "
+      "width=\"{:.2f}\" height=\"{:.2f}\" style=\"fill:var(--s{});fill-opacity:{:.3f}\"/>",
+      escaped(name_of(l.map.rows, row)), escaped(name_of(l.map.columns, column)),
+      number ? fmt::format("{:.6g}", value) : shown(value, 0), l.x(column), l.y(row), l.cell,
+      l.height, value < 0 ? 1 : 0, strength);
+  if (l.columns <= kNumberedColumns)
+    out += fmt::format(
+        "<text class=\"value\" x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\" "
+        "dominant-baseline=\"central\">{}</text>",
+        l.x(column) + l.cell / 2, l.y(row) + l.height / 2, shown(value, l.map.digits));
+  return out + "</g>\n";
+}
+
+std::string names_svg(const Layout& l) {
+  std::string out =
+      fmt::format("<text x=\"{:.1f}\" y=\"14\">{}</text><text x=\"4\" y=\"{:.1f}\">{}</text>\n",
+                  kLeft, escaped(l.map.x_label), kTop - 8, escaped(l.map.y_label));
+  const std::size_t column_step = (l.columns + kNamedColumns - 1) / kNamedColumns;
+  for (std::size_t c = 0; c < l.columns; c += column_step)
+    out += fmt::format("<text x=\"{:.2f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
+                       l.x(c) + l.cell / 2, kTop - 8, escaped(name_of(l.map.columns, c)));
+  const std::size_t row_step = (l.map.values.size() + kNamedColumns - 1) / kNamedColumns;
+  for (std::size_t r = 0; r < l.map.values.size(); r += row_step)
+    out += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.2f}\" text-anchor=\"end\" "
+        "dominant-baseline=\"central\">{}</text>\n",
+        kLeft - 8, l.y(r) + l.height / 2, escaped(name_of(l.map.rows, r)));
+  return out;
+}
+
+}  // namespace
+
+Html heat_map(const HeatMap& map) {
+  std::size_t columns = 0;
+  for (const auto& row : map.values) columns = std::max(columns, row.size());
+  if (columns == 0) return paragraph("Nothing was measured.");
+  const double cell =
+      std::min(kLargestCell, (kWidth - kLeft - kRight) / static_cast<double>(columns));
+  Layout l{map, columns, cell, std::min(cell, 30.0), map.limit > 0 ? map.limit : largest(map)};
+  if (columns > kNumberedColumns) l.height = cell;
+  std::string out =
+      fmt::format("<svg class=\"map\" viewBox=\"0 0 {} {:.1f}\" role=\"img\">\n", kWidth,
+                  kTop + static_cast<double>(map.values.size()) * l.height + kBottom);
+  out += names_svg(l);
+  for (std::size_t r = 0; r < map.values.size(); ++r)
+    for (std::size_t c = 0; c < map.values[r].size(); ++c) out += cell_svg(l, r, c);
+  return {out + "</svg>\n"};
+}
+
+}  // namespace heddle::report
