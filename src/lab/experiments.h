@@ -11,5 +11,19 @@ namespace heddle::lab {
 const std::vector<Experiment>& experiments();
 
 Experiment head_split();
+Experiment scale_sqrt_d();
+Experiment permutation();
+Experiment sinusoid_rotation();
+Experiment sinusoid_unique();
+Experiment sinusoid_product();
+Experiment rope_relative();
+Experiment alibi_slopes();
+Experiment t5_buckets();
+Experiment flash_memory();
+Experiment attention_flops();
+Experiment patch_conv();
+Experiment onehot_embedding();
+Experiment layer_vs_batch_norm();
+Experiment residual_gradient();
 
 }  // namespace heddle::lab

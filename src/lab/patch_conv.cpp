@@ -1,0 +1,127 @@
+// patch-conv: is the first layer of a vision Transformer a convolution or a linear layer?
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/cost.h"
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/tools.h"
+#include "lab/topics.h"
+#include "ops/linear/linear.h"
+#include "ops/patch_embed/patch_embed.h"
+#include "ops/view/view.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kPatch = 16, kChannels = 3, kHeight = 48, kWide = 64, kOut = 8;
+constexpr std::int64_t kPixels = kChannels * kPatch * kPatch;  // 768
+constexpr std::int64_t kDown = kHeight / kPatch, kAcross = kWide / kPatch;
+constexpr double kSame = 1e-12;  // sums of 768 products of size 1 round to 1e-13
+
+// Convolution by its definition: the kernel stands at (y, x), and moves on by `stride`.
+Tensor convolution(const Tensor& image, const Tensor& kernel, std::int64_t stride) {
+  const double* pixels = image.data<double>();    // [C, H, W]
+  const double* weights = kernel.data<double>();  // [D, C, P, P]
+  std::vector<double> out;                        // [tokens, D]
+  for (std::int64_t y = 0; y + kPatch <= kHeight; y += stride)
+    for (std::int64_t x = 0; x + kPatch <= kWide; x += stride)
+      for (std::int64_t d = 0; d < kOut; ++d) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < kPixels; ++i) {
+          const std::int64_t c = i / (kPatch * kPatch), p = i / kPatch % kPatch, q = i % kPatch;
+          sum += pixels[(c * kHeight + y + p) * kWide + x + q] * weights[d * kPixels + i];
+        }
+        out.push_back(sum);
+      }
+  const auto tokens = static_cast<std::int64_t>(out.size()) / kOut;
+  return Tensor::from<double>({tokens, kOut}, std::span<const double>(out));
+}
+
+// Patches as rows: [tokens, 768], a patch's numbers in the order (channel, row, column), or with
+// the channels last.
+Tensor flattened(const Tensor& image, bool channels_last) {
+  const Tensor cut = ops::reshape(image, {kChannels, kDown, kPatch, kAcross, kPatch});
+  const int first[] = {1, 3, 0, 2, 4}, last[] = {1, 3, 2, 4, 0};
+  return ops::reshape(ops::permute(cut, channels_last ? last : first), {kDown * kAcross, kPixels});
+}
+
+void run(Findings& f) {
+  const Tensor image = normal({kChannels, kHeight, kWide}, 70);
+  const Tensor kernel = normal({kOut, kChannels, kPatch, kPatch}, 71, 1 / std::sqrt(768.0));
+  const Tensor convolved = convolution(image, kernel, kPatch);
+  const Tensor matrix = ops::reshape(kernel, {kOut, kPixels});  // [D, 768]
+  const Tensor linear = ops::linear(flattened(image, false), matrix);
+  const Tensor embedded =
+      ops::reshape(ops::patch_embed(ops::reshape(image, {1, kChannels, kHeight, kWide}), kernel),
+                   {kDown * kAcross, kOut});
+  const double by_linear = largest_difference(convolved, linear);
+  const double by_layer = largest_difference(convolved, embedded);
+  const double other_order =
+      largest_difference(convolved, ops::linear(flattened(image, true), matrix));
+  const auto overlapping = static_cast<double>(convolution(image, kernel, kPatch / 2).size(0));
+  f.number("linear", by_linear, {"convolution − flatten + linear", "卷积 − 展平后线性变换"});
+  f.number("heddle", by_layer,
+           {"convolution − Heddle's patch embedding", "卷积 − Heddle 的 patch 嵌入"});
+  f.number("other_order", other_order,
+           {"the same with patches flattened channels last", "展平时把通道放在最后的差异"});
+  f.number("inputs", static_cast<double>(kPixels), {"numbers of a patch", "每个 patch 的数值个数"});
+  f.number("tokens", static_cast<double>(convolved.size(0)),
+           {"patches of the image, stride 16", "步长 16 时图像的 patch 数"});
+  f.number("tokens_half_stride", overlapping,
+           {"places of the kernel with stride 8", "步长 8 时卷积核的位置数"});
+
+  report::HeatMap map;
+  map.x_label = f.say({"output channel", "输出通道"});
+  map.y_label = f.say({"patch", "patch"});
+  map.values = rows_of(convolved);
+  f.figure(map,
+           {"The tokens that come out: 12 patches of an image of 48 × 64 pixels, 8 channels "
+            "each. All three ways give this table.",
+            "得到的词元：48 × 64 的图像切成 12 个 patch，每个 8 个通道。三种算法给出同一张表。"});
+  const bool same = f.check({"flatten + linear differs by", "展平加线性变换的差异"}, by_linear,
+                            Relation::less, kSame);
+  const bool product =
+      f.check({"Heddle's layer differs by", "Heddle 的层的差异"}, by_layer, Relation::less, kSame);
+  const bool order = f.check({"flattened in another order it differs by", "换一种展平次序的差异"},
+                             other_order, Relation::greater, 0.01);
+  f.verdict(same && product && order ? Verdict::holds : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment patch_conv() {
+  return {
+      .name = "patch-conv",
+      .topic = topics::building_blocks,
+      .title = {"A convolution that is a linear layer", "其实是线性层的卷积"},
+      .claim =
+          {"A 16 × 16 convolution with stride 16, 3 input and D output channels is the same as "
+           "flattening the patches and a linear layer from 768 to D.",
+           "步长为 16 的 16 × 16 卷积（3 个输入通道、D 个输出通道）等价于把 patch 展平后做 768 → D "
+           "的线性变换。"},
+      .source = {"Document 002, ViT.", "文档 002「ViT」。"},
+      .method =
+          {"A convolution by its definition, a linear layer on flattened patches and Heddle's "
+           "patch embedding on a random image of 48 × 64 pixels, D = 8, in float64; and "
+           "what happens when patches are flattened in another order.",
+           "在 48 × 64 的随机图像上（D = 8，float64），比较按定义写的卷积、展平后的线性层和 Heddle "
+           "的 patch 嵌入；"
+           "再看换一种展平次序会怎样。"},
+      .threshold = {"1e-12: sums of 768 products round to 1e-13. Another order must differ by 0.01 "
+                    "or more.",
+                    "1e-12：768 项之和的舍入约 1e-13；换一种次序则必须相差 0.01 以上。"},
+      .expected = Verdict::holds,
+      .because =
+          {"With the stride as large as the kernel every pixel belongs to one patch, so the "
+           "convolution is one scalar product per patch and channel. The weights must be "
+           "flattened in the same order as the pixels; with a smaller stride patches overlap "
+           "and there are more tokens.",
+           "步长等于核大小时，每个像素只属于一个 patch，卷积就是每个 patch、每个通道一次内积。"
+           "但权重与像素必须按同一次序展平；步长更小时 patch 会重叠，词元也更多。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab
