@@ -9,21 +9,26 @@
 
 namespace heddle::nn {
 
+class AttentionObserver;
+
 struct Pass {
   DType precision = DType::f32;  // of activations: f32, bf16, or f64 beside f64 parameters
   bool recompute = false;        // activations inside of layers are made again by the backward pass
-  std::optional<RandomKey> random = {};  // of dropout; absent: none (evaluation)
+  std::optional<RandomKey> random = {};   // of dropout; absent: none (evaluation)
+  AttentionObserver* observer = nullptr;  // is shown every attention (nn/attention/observer.h)
+  std::int64_t number = 0;                // of the layer, as layer() was told
 
-  // The random stream of one place that drops: `site` below 16 within a layer.
-  std::optional<RandomKey> site(std::uint32_t number) const {
+  // The random stream of one place that drops: `place` below 16 within a layer.
+  std::optional<RandomKey> site(std::uint32_t place) const {
     if (!random) return std::nullopt;
-    return RandomKey{random->seed, random->step, random->op + number};
+    return RandomKey{random->seed, random->step, random->op + place};
   }
-  // The pass as layer `number` sees it. Encoders count from 0, decoders beside them from
+  // The pass as that layer sees it. Encoders count from 0, decoders beside them from
   // kSecondStack.
-  Pass layer(std::int64_t number) const {
+  Pass layer(std::int64_t number_of_layer) const {
     Pass inner = *this;
-    if (inner.random) inner.random->op += 16 * (1 + static_cast<std::uint32_t>(number));
+    inner.number = number_of_layer;
+    if (inner.random) inner.random->op += 16 * (1 + static_cast<std::uint32_t>(number_of_layer));
     return inner;
   }
 };

@@ -106,6 +106,8 @@ void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
          c.prefix ? "a length per sequence, because prefix = true" : "none, because prefix = false",
          call.prefix_lengths.describe());
   if (call.cache == nullptr) return;
+  expect(call.observer == nullptr, "argument observer",
+         "none beside a cache, whose keys are overwritten", "an observer");
   expect(!(call.dropout && c.dropout > 0), "argument dropout", "none beside a cache", "a key");
   if (!c.prefix || x.device() == Device::meta) return;
   const std::int64_t end = call.cache->next_position() + x.size(1);
@@ -194,9 +196,14 @@ Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) 
 
 Tensor Attention::forward(const Tensor& x, const AttentionCall& call) const {
   const Inputs in = inputs(x, call);
-  const Tensor y = config_.score == Score::additive
-                       ? ops::additive_attention(in.q, in.k, p_.score, in.v, in.options)
-                       : ops::attention(in.q, in.k, in.v, in.options);  // [B, T, H, D]
+  const bool additive = config_.score == Score::additive;
+  const ops::AttentionWithSums made =
+      additive ? ops::additive_attention_with_sums(in.q, in.k, p_.score, in.v, in.options)
+               : ops::attention_with_sums(in.q, in.k, in.v, in.options);
+  const Tensor& y = made.y;  // [B, T, H, D]
+  if (call.observer != nullptr)
+    call.observer->see(call.layer, config_.cross,
+                       {in.q, in.k, additive ? p_.score : Tensor(), in.options, made.row_sums});
   if (call.cache != nullptr && !config_.cross)
     call.cache->commit();
   else if (call.cache != nullptr && call.cache->empty())
@@ -211,9 +218,14 @@ Tensor Attention::weights(const Tensor& x, const ops::MapRows& rows,
          "a cache");
   const NoGrad no_grad;
   const Inputs in = inputs(x, call);
-  return config_.score == Score::additive
-             ? ops::additive_attention_weights(in.q, in.k, p_.score, in.options, rows)
-             : ops::attention_weights(in.q, in.k, in.options, rows);
+  return AttentionTrace{
+      in.q, in.k, config_.score == Score::additive ? p_.score : Tensor(), in.options, {}}
+      .weights(rows);
+}
+
+Tensor AttentionTrace::weights(const ops::MapRows& rows) const {
+  return score.defined() ? ops::additive_attention_weights(q, k, score, options, rows, row_sums)
+                         : ops::attention_weights(q, k, options, rows, row_sums);
 }
 
 }  // namespace heddle::nn

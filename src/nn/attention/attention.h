@@ -10,6 +10,7 @@
 #include "heddle/tensor.h"
 #include "nn/attention/cache.h"
 #include "nn/attention/config.h"
+#include "nn/attention/observer.h"
 #include "nn/parameters.h"
 
 namespace heddle::nn {
@@ -24,6 +25,8 @@ struct AttentionCall {
   Tensor prefix_lengths = {};    // with config.prefix. [B]; the first block must hold the prefix
   KvCache* cache = nullptr;      // the tokens follow what it holds, and are added to it
   std::optional<RandomKey> dropout = {};  // absent: no dropout (evaluation)
+  AttentionObserver* observer = nullptr;  // is shown what is computed; not beside a cache
+  std::int64_t layer = 0;                 // what it is told
 };
 
 // Undefined where the configuration has no use for them. H heads, G key heads, D head_width,

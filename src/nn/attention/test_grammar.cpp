@@ -323,6 +323,30 @@ void check_cached(const Sentence& s, const Attention& layer, const AttentionCall
   ++counts.with_cache;
 }
 
+struct Recorder final : AttentionObserver {
+  void see(std::int64_t, bool, const AttentionTrace& seen) override { trace = seen; }
+  AttentionTrace trace;
+};
+
+// The maps, from what the forward pass kept, are those of the book.
+void check_maps(const Sentence& s, Attention& layer, AttentionCall call, const book::Facts& facts) {
+  const NoGrad no_grad;
+  const Tokens t(DType::f64);
+  Recorder recorder;
+  call.observer = &recorder;
+  if (s.config.cross) call.memory = t.memory;
+  const Tensor x = with_position(t.x, s, t);
+  layer.forward(x, call);
+  for (std::int64_t head = 0; head < s.config.heads; ++head) {
+    const Tensor all =
+        book::weights(s.config, float64(layer), x, s.config.cross ? t.memory : x, facts, head);
+    EXPECT_LE(distance(doubles(recorder.trace.weights({head, 1, kTokens - 1})),
+                       doubles(ops::contiguous(ops::slice(all, 1, 1, kTokens)))),
+              tolerance(s, DType::f64))
+        << s.name << ", map of head " << head;
+  }
+}
+
 void check_sentence(const Sentence& s, Counts& counts) {
   const std::string complaint = refusal([&] { validate(s.config); });
   EXPECT_EQ(complaint.empty(), makes_sense(s)) << s.name << ": " << complaint;
@@ -341,6 +365,7 @@ void check_sentence(const Sentence& s, Counts& counts) {
     if (dtype == DType::f64 || positive) wanted = by_the_book(s, facts, float64(layer), positive);
     const AttentionCall call = call_of(s.mask, facts);
     compare(s, by_the_layer(s, layer, call, dtype), wanted, dtype);
+    if (dtype == DType::f64) check_maps(s, layer, call, facts);
     ++counts.ran;
     check_cached(s, layer, call, dtype, wanted, counts);
   }

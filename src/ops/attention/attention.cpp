@@ -148,10 +148,7 @@ Cost cost_of(const Call& c, bool backward) {
   return {pairs * (score + 2 * value + 10), 2 * tensors};
 }
 
-struct Result {
-  Tensor y;        // [B, Tq, H, E]
-  Tensor row_sum;  // [B, H, Tq]
-};
+using Result = AttentionWithSums;
 
 Result forward(const Call& c) {
   const AttentionShape& s = c.shape;
@@ -162,7 +159,7 @@ Result forward(const Call& c) {
   if (!launch(r.y, cost_of(c, false))) return r;
   cpu::AttentionArgs args = buffers.args();
   args.y = r.y.mutable_raw();
-  args.row_sum = r.row_sum.mutable_raw();
+  args.row_sum = r.row_sums.mutable_raw();
   kernels<cpu::AttentionKernels>().forward(args);
   return r;
 }
@@ -209,7 +206,7 @@ Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
     args.forward = buffers.args();
     // Read only in this direction; the struct serves both.
     args.forward.y = const_cast<void*>(r.y.raw());
-    args.forward.row_sum = const_cast<void*>(r.row_sum.raw());
+    args.forward.row_sum = const_cast<void*>(r.row_sums.raw());
     args.dy = dy.raw();
     args.packed_vt = pointer(more.vt);
     args.packed_k_rows = pointer(more.k_rows);
@@ -244,7 +241,7 @@ struct SavedCall {
         bias(c.bias),
         sinks(c.sinks),
         y(r.y.detach()),
-        row_sum(r.row_sum) {}
+        row_sums(r.row_sums) {}
 
   Call get() const {
     Call c = call;
@@ -258,12 +255,12 @@ struct SavedCall {
   }
 
   Call call;
-  Saved q, k, v, w, bias, sinks, y, row_sum;
+  Saved q, k, v, w, bias, sinks, y, row_sums;
 };
 
 Tensor dense_or_none(const Tensor& t) { return t.defined() ? dense(t) : t; }
 
-Tensor attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w) {
+Result attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w) {
   const AttentionOptions& o = c.options;
   check_options(c.op, o, q, sizes_of(c.shape));
   c.q = in_rows(q);
@@ -277,7 +274,7 @@ Tensor attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const 
   if (tracked({&q, &k, &v, &w, &o.relative_bias, &o.sinks}))
     record(c.op, {&q, &k, &v, &w, &o.relative_bias, &o.sinks}, {&r.y},
            [saved = SavedCall(c, r)](VjpContext& context) {
-             const Result result{saved.y.get(), saved.row_sum.get()};
+             const Result result{saved.y.get(), saved.row_sums.get()};
              Call call = saved.get();
              call.bias_gradient = context.needs(4);
              const Gradients g = backward(call, result, context.cotangent());
@@ -285,13 +282,13 @@ Tensor attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const 
              for (int i = 0; i < 6; ++i)
                if (context.needs(i)) context.add(i, *grads[i]);
            });
-  return r.y;
+  return r;
 }
 
 }  // namespace
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const AttentionOptions& options) {
+AttentionWithSums attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                                      const AttentionOptions& options) {
   Call c;
   c.op = "attention";
   c.shape = checked_shape(c.op, q, k, v);
@@ -301,8 +298,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return attend(c, q, k, v, {});
 }
 
-Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
-                          const AttentionOptions& options) {
+AttentionWithSums additive_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& w,
+                                               const Tensor& v, const AttentionOptions& options) {
   Call c;
   c.op = "additive_attention";
   c.shape = checked_shape(c.op, q, k, v);
@@ -311,6 +308,16 @@ Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, con
   if (options.scale == 0) c.options.scale = 1;
   c.additive = true;
   return attend(c, q, k, v, w);
+}
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options) {
+  return attention_with_sums(q, k, v, options).y;
+}
+
+Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
+                          const AttentionOptions& options) {
+  return additive_attention_with_sums(q, k, w, v, options).y;
 }
 
 }  // namespace heddle::ops

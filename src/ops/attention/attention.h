@@ -56,6 +56,19 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
                           const AttentionOptions& options = {});
 
+// The same two with what the scores of each row were normalised by, which the kernels keep for the
+// backward pass: softmax log2 Σ exp(s), the sink included; relu Σ max(s, 0). A row that sees no key
+// has 0. From it any part of the map can be made again, by exactly the sum that was used.
+struct AttentionWithSums {
+  Tensor y;         // [B, Tq, H, E]
+  Tensor row_sums;  // [B, H, Tq] f32 (f64 beside f64); no gradient
+};
+AttentionWithSums attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                                      const AttentionOptions& options = {});
+AttentionWithSums additive_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& w,
+                                               const Tensor& v,
+                                               const AttentionOptions& options = {});
+
 // A part of an attention map.
 struct MapRows {
   std::int64_t head = 0;
@@ -65,12 +78,14 @@ struct MapRows {
 
 // The weights with which these queries see the keys, [B, count, Tk], as the calls above use them
 // but for dropout: zero where the mask hides a key, and summing to one minus the sink's share.
-// Recomputed from q and k in f32 (f64 beside f64) for these rows alone, O(count · Tk) memory. No
-// gradient.
+// Recomputed from q and k in f32 (f64 beside f64) for these rows alone, O(count · Tk) memory (times
+// S for the additive score). With row_sums, those of the calls above, the weights are the ones of
+// that call: exp(s - lse); without, the sums are computed again too. No gradient.
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options,
-                         const MapRows& rows);
+                         const MapRows& rows, const Tensor& row_sums = {});
 Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor& w,
-                                  const AttentionOptions& options, const MapRows& rows);
+                                  const AttentionOptions& options, const MapRows& rows,
+                                  const Tensor& row_sums = {});
 
 // Dense definitions, in plain ops.
 namespace reference {

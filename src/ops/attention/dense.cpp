@@ -1,6 +1,7 @@
 #include "ops/attention/dense.h"
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -48,15 +49,41 @@ Tensor kept(const AttentionOptions& o, const Shape& shape, DType dtype) {
 
 namespace {
 
-// 1 where query i of batch b sees key j, else 0. [B, 1, Tq, Tk]
-Tensor visible(const AttentionMask& mask, const AttentionSizes& s, DType dtype) {
+// What is added or multiplied by a mask: one number where query i of batch b sees key j, another
+// elsewhere.
+struct MaskValues {
+  double seen = 1, hidden = 0;
+};
+
+template <class C>
+Tensor filled(const AttentionMask& mask, const AttentionSizes& s, const MaskValues& values) {
   const auto v = visible_keys(mask, s, Device::cpu).to_vector<std::int32_t>();
-  std::vector<double> out;
-  const std::size_t half = v.size() / 2;
-  for (std::size_t row = 0; row < half; ++row)
-    for (std::int32_t j = 0; j < s.keys; ++j)
-      out.push_back(j >= v[row] && j < v[half + row] ? 1 : 0);
-  return ops::cast(Tensor::from<double>({s.batch, 1, s.queries, s.keys}, out), dtype);
+  const std::size_t rows = v.size() / 2, keys = static_cast<std::size_t>(s.keys);
+  std::vector<C> out(rows * keys, static_cast<C>(values.hidden));
+  for (std::size_t row = 0; row < rows; ++row)
+    for (auto j = static_cast<std::size_t>(v[row]); j < static_cast<std::size_t>(v[rows + row]);
+         ++j)
+      out[row * keys + j] = static_cast<C>(values.seen);
+  return Tensor::from<C>({s.batch, 1, s.queries, s.keys}, out);
+}
+
+// [B, 1, Tq, Tk]
+Tensor masked_by(const AttentionMask& mask, const AttentionSizes& s, DType dtype,
+                 const MaskValues& values) {
+  return dtype == DType::f64 ? filled<double>(mask, s, values) : filled<float>(mask, s, values);
+}
+
+// Hidden scores become -inf.
+Tensor without_hidden(const Tensor& scores, const AttentionMask& mask) {
+  const AttentionSizes sizes{scores.size(0), scores.size(2), scores.size(3)};
+  const MaskValues values{0, -std::numeric_limits<double>::infinity()};
+  return ops::add(scores, masked_by(mask, sizes, scores.dtype(), values));
+}
+
+// Hidden and negative scores become 0.
+Tensor positive_part(const Tensor& scores, const AttentionMask& mask) {
+  const AttentionSizes sizes{scores.size(0), scores.size(2), scores.size(3)};
+  return ops::mul(ops::relu(scores), masked_by(mask, sizes, scores.dtype(), {}));
 }
 
 // bias[h, j - i + Tq - 1] as [H, Tq, Tk].
@@ -71,12 +98,11 @@ Tensor spread(const Tensor& bias, const AttentionSizes& s) {
   return ops::reshape(ops::transpose(all, 0, 1), {heads, s.queries, s.keys});
 }
 
-Tensor softmax_weights(const Tensor& scores, const Tensor& seen, const Tensor& sinks) {
-  // Hidden scores become -inf: log(0).
-  Tensor masked = ops::add(scores, ops::log(seen));
+Tensor softmax_weights(const Tensor& scores, const AttentionOptions& o) {
+  Tensor masked = without_hidden(scores, o.mask);
   const std::int64_t keys = scores.size(3);
-  if (sinks.defined()) {
-    const Tensor wide = ops::broadcast_to(ops::reshape(sinks, {1, sinks.size(0), 1, 1}),
+  if (o.sinks.defined()) {
+    const Tensor wide = ops::broadcast_to(ops::reshape(o.sinks, {1, o.sinks.size(0), 1, 1}),
                                           {scores.size(0), scores.size(1), scores.size(2), 1});
     const std::array<Tensor, 2> parts = {masked, wide};
     masked = ops::concat(parts, 3);
@@ -84,13 +110,25 @@ Tensor softmax_weights(const Tensor& scores, const Tensor& seen, const Tensor& s
   return ops::slice(ops::softmax(masked), 3, 0, keys);
 }
 
-Tensor relu_weights(const Tensor& scores, const Tensor& seen) {
-  const Tensor positive = ops::mul(ops::relu(scores), seen);
-  const Tensor total = ops::sum(positive, 3, true);
-  const double smallest = scores.dtype() == DType::f64 ? std::numeric_limits<double>::min()
-                                                       : std::numeric_limits<float>::min();
-  const Tensor floor = Tensor::full({}, smallest, scores.dtype());
+// positive / total, and zeros where the total is 0.
+Tensor shares_of(const Tensor& positive, const Tensor& total) {
+  const double smallest = positive.dtype() == DType::f64 ? std::numeric_limits<double>::min()
+                                                         : std::numeric_limits<float>::min();
+  const Tensor floor = Tensor::full({}, smallest, positive.dtype());
   return ops::div(positive, ops::maximum(total, floor));
+}
+
+Tensor relu_weights(const Tensor& scores, const AttentionOptions& o) {
+  const Tensor positive = positive_part(scores, o.mask);
+  return shares_of(positive, ops::sum(positive, 3, true));
+}
+
+Tensor scores_of(const Tensor& products, const AttentionOptions& o, double scale) {
+  const AttentionSizes sizes{products.size(0), products.size(2), products.size(3)};
+  Tensor scores = ops::scale(products, scale);
+  if (o.softcap > 0) scores = ops::softcap(scores, o.softcap);
+  if (o.relative_bias.defined()) scores = ops::add(scores, spread(o.relative_bias, sizes));
+  return scores;
 }
 
 }  // namespace
@@ -112,13 +150,19 @@ Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& w) {
 }
 
 Tensor weights(const Tensor& products, const AttentionOptions& o, double scale) {
-  const AttentionSizes sizes{products.size(0), products.size(2), products.size(3)};
-  Tensor scores = ops::scale(products, scale);
-  if (o.softcap > 0) scores = ops::softcap(scores, o.softcap);
-  if (o.relative_bias.defined()) scores = ops::add(scores, spread(o.relative_bias, sizes));
-  const Tensor seen = visible(o.mask, sizes, scores.dtype());
-  return o.normaliser == Normaliser::softmax ? softmax_weights(scores, seen, o.sinks)
-                                             : relu_weights(scores, seen);
+  const Tensor scores = scores_of(products, o, scale);
+  return o.normaliser == Normaliser::softmax ? softmax_weights(scores, o) : relu_weights(scores, o);
+}
+
+// softmax: exp(s - ln Σ exp(s)); a sink is in the sum already. relu: max(s, 0) / Σ max(s, 0).
+Tensor weights_by_sums(const Tensor& products, const AttentionOptions& o, double scale,
+                       const Tensor& row_sums) {
+  const Tensor scores = scores_of(products, o, scale);
+  const Tensor sums =
+      ops::reshape(row_sums, {row_sums.size(0), row_sums.size(1), row_sums.size(2), 1});
+  if (o.normaliser == Normaliser::relu) return shares_of(positive_part(scores, o.mask), sums);
+  const double ln_2 = std::log(2.0);
+  return ops::exp(without_hidden(ops::sub(scores, ops::scale(sums, ln_2)), o.mask));
 }
 
 }  // namespace heddle::ops::dense_attention

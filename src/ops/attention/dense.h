@@ -23,4 +23,8 @@ Tensor kept(const AttentionOptions& options, const Shape& shape, DType dtype);
 // Of scores without scale; dropout does not count. [B, H, Tq, Tk]
 Tensor weights(const Tensor& products, const AttentionOptions& options, double scale);
 
+// The same with the row sums that the fast kernels saved, [B, H, Tq]: nothing is summed again.
+Tensor weights_by_sums(const Tensor& products, const AttentionOptions& options, double scale,
+                       const Tensor& row_sums);
+
 }  // namespace heddle::ops::dense_attention

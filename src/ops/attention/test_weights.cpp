@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "heddle/ops.h"
@@ -107,6 +108,60 @@ TEST_P(Weights, AreWhatTheFastKernelUses) {
                            : GetParam() == DType::f32 ? 2e-6
                                                       : 2e-2;
   compare(attention, additive_attention, tolerance);
+}
+
+// With the sums that the kernels saved: the weights are the definition's, and weighing the values
+// with them gives what the kernels gave. Queries beyond eight take the other path of the kernels.
+TEST_P(Weights, FromSavedSumsGiveBackTheOutput) {
+  const DType dtype = GetParam();
+  const DType parameter = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const double tolerance = dtype == DType::f64 ? 1e-13 : dtype == DType::f32 ? 3e-6 : 3e-2;
+  for (const Sizes& s : {Sizes{}, Sizes{.queries = 21, .keys = 21}}) {
+    const Tensor q = normal({s.batch, s.queries, s.heads, s.width}, 1, dtype);
+    const Tensor k = normal({s.batch, s.keys, s.groups, s.width}, 2, dtype);
+    const Tensor w = normal({s.heads, s.width}, 3, parameter);
+    const Tensor v = normal({s.batch, s.keys, s.groups, 5}, 4, dtype);
+    for (const AttentionOptions& given : variants(s)) {
+      if (given.mask.query_documents.defined() && s.queries != 7) continue;
+      const AttentionOptions o = in_type(given, parameter);
+      const auto check = [&](const AttentionWithSums& r, const Tensor& y, const auto& weights_of) {
+        EXPECT_EQ(difference(r.y, y), 0);
+        for (std::int64_t head = 0; head < s.heads; ++head) {
+          const MapRows rows{head, 2, 4};
+          const Tensor map = weights_of(rows, r.row_sums);  // [B, 4, Tk]
+          EXPECT_LE(difference(map, weights_of(rows, Tensor())), tolerance);
+          const std::int64_t group = head / (s.heads / s.groups);
+          Tensor values = slice(v, 2, group, group + 1);  // [B, Tk, 1, E]
+          if (o.first_row > 0)
+            values = concat(
+                std::array{slice(values, 1, o.first_row, s.keys), slice(values, 1, 0, o.first_row)},
+                1);
+          const Tensor mixed = matmul(map, cast(reshape(values, {s.batch, s.keys, 5}), parameter));
+          const Tensor part = slice(slice(r.y, 2, head, head + 1), 1, 2, 6);
+          EXPECT_LE(difference(mixed, reshape(part, {s.batch, 4, 5})), tolerance);
+        }
+      };
+      check(attention_with_sums(q, k, v, o), attention(q, k, v, o),
+            [&](const MapRows& rows, const Tensor& sums) {
+              return attention_weights(q, k, o, rows, sums);
+            });
+      check(additive_attention_with_sums(q, k, w, v, o), additive_attention(q, k, w, v, o),
+            [&](const MapRows& rows, const Tensor& sums) {
+              return additive_attention_weights(q, k, w, o, rows, sums);
+            });
+    }
+  }
+}
+
+TEST(WeightsFromSums, UseTheSumsTheyAreGiven) {
+  const Tensor q = normal({1, 3, 1, 4}, 1), k = normal({1, 5, 1, 4}, 2),
+               v = normal({1, 5, 1, 4}, 3);
+  const AttentionWithSums r = attention_with_sums(q, k, v);
+  const Tensor halved = shift(r.row_sums, 1);  // a sum twice as large
+  const Tensor whole = attention_weights(q, k, {}, {0, 0, 3}, r.row_sums);
+  EXPECT_LE(difference(attention_weights(q, k, {}, {0, 0, 3}, halved), scale(whole, 0.5)), 1e-15);
+  EXPECT_THROW(attention_weights(q, k, {}, {0, 0, 3}, Tensor::zeros({1, 3}, DType::f64)), Error);
+  EXPECT_THROW(attention_weights(q, k, {}, {0, 0, 3}, Tensor::zeros({1, 1, 3})), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Weights, testing::Values(DType::f64, DType::f32, DType::bf16),

@@ -68,6 +68,20 @@ Sides sides(const Tensor& q, const Tensor& k, std::int64_t first_row, const MapR
           cast(dense_attention::in_order(head_of(k.detach(), rows.head / group), first_row), type)};
 }
 
+void check_sums(const char* op, const Tensor& q, const Tensor& row_sums) {
+  if (row_sums.defined())
+    check_parameter({op, "row_sums", row_sums}, q, {q.size(0), q.size(2), q.size(1)});
+}
+
+// Products of the rows' own call to weights, [B, 1, count, Tk].
+Tensor weigh(const Tensor& products, const AttentionOptions& narrow, double scale,
+             const MapRows& rows, const Tensor& row_sums) {
+  if (!row_sums.defined()) return dense_attention::weights(products, narrow, scale);
+  const Tensor of_head = slice(row_sums.detach(), 1, rows.head, rows.head + 1);
+  return dense_attention::weights_by_sums(products, narrow, scale,
+                                          slice(of_head, 2, rows.first, rows.first + rows.count));
+}
+
 Tensor without_head(const Tensor& weights) {  // [B, 1, count, Tk]
   return reshape(weights, {weights.size(0), weights.size(2), weights.size(3)});
 }
@@ -75,31 +89,34 @@ Tensor without_head(const Tensor& weights) {  // [B, 1, count, Tk]
 }  // namespace
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& o,
-                         const MapRows& rows) {
+                         const MapRows& rows, const Tensor& row_sums) {
   check("attention_weights", q, k, o, rows);
+  check_sums("attention_weights", q, row_sums);
   const NoGrad no_grad;
   if (q.device() == Device::meta)
     return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
   const Sides s = sides(q, k, o.first_row, rows);
   const auto width = static_cast<double>(std::max<std::int64_t>(q.size(3), 1));
   const double scale = o.scale != 0 ? o.scale : 1 / std::sqrt(width);
-  return without_head(dense_attention::weights(dense_attention::dot_scores(s.q, s.k),
-                                               narrowed(o, rows, q.size(1), k.size(1)), scale));
+  return without_head(weigh(dense_attention::dot_scores(s.q, s.k),
+                            narrowed(o, rows, q.size(1), k.size(1)), scale, rows, row_sums));
 }
 
 Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor& w,
-                                  const AttentionOptions& o, const MapRows& rows) {
+                                  const AttentionOptions& o, const MapRows& rows,
+                                  const Tensor& row_sums) {
   const char* const op = "additive_attention_weights";
   check(op, q, k, o, rows);
   check_parameter({op, "w", w}, q, {q.size(2), q.size(3)});
+  check_sums(op, q, row_sums);
   const NoGrad no_grad;
   if (q.device() == Device::meta)
     return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
   const Sides s = sides(q, k, o.first_row, rows);
   const Tensor weight = slice(w.detach(), 0, rows.head, rows.head + 1);
-  return without_head(dense_attention::weights(dense_attention::additive_scores(s.q, s.k, weight),
-                                               narrowed(o, rows, q.size(1), k.size(1)),
-                                               o.scale != 0 ? o.scale : 1));
+  return without_head(weigh(dense_attention::additive_scores(s.q, s.k, weight),
+                            narrowed(o, rows, q.size(1), k.size(1)), o.scale != 0 ? o.scale : 1,
+                            rows, row_sums));
 }
 
 }  // namespace heddle::ops
