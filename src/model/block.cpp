@@ -54,6 +54,8 @@ struct Block::Run {
     nn::AttentionCall c;
     c.key_lengths = call.lengths;
     c.dropout = pass.site(kSelfWeights);
+    c.observer = pass.observer;
+    c.layer = pass.number;
     c.cache = cache != nullptr ? &cache->self : nullptr;
     return block.self_.forward(x, c);
   }
@@ -62,6 +64,8 @@ struct Block::Run {
     nn::AttentionCall c;
     c.key_lengths = call.memory_lengths;
     c.dropout = pass.site(kCrossWeights);
+    c.observer = pass.observer;
+    c.layer = pass.number;
     c.cache = cache != nullptr ? &*cache->cross : nullptr;
     // Once the cache holds the memory's keys and values it is not needed any more.
     if (cache == nullptr || cache->cross->empty()) c.memory = call.memory;

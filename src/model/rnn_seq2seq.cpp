@@ -160,6 +160,8 @@ class RnnSeq2Seq final : public Model {
   Tensor look(const Tensor& h, nn::AttentionCall call, const nn::Pass& pass) const {
     const nn::Pass own = pass.layer(nn::kSecondStack + config().layers_of_decoder());
     call.dropout = own.site(kWeights);
+    call.observer = own.observer;
+    call.layer = own.number;
     const Tensor c = attention_.forward(h, call);
     const Tensor both = ops::concat(std::array{c, h}, 2);
     const Tensor v = ops::tanh(ops::linear(both, combine_.weight, combine_.bias));

@@ -1,0 +1,65 @@
+// What a head does, in numbers: one pass over the rows of its map, a block of them at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/attention_maps.h"
+
+namespace heddle::model {
+
+// Patches of an image as keys and queries, row by row, behind the class token if there is one.
+struct PatchGrid {
+  std::int64_t rows = 0, columns = 0;
+  bool class_token = false;
+};
+
+// Means over the queries that see at least two keys: the others have no choice. All are 0 when
+// there is no such query.
+//
+// Where a sink takes a share, entropy is that of the shares the keys have among themselves;
+// everything else is by the weights as they are.
+struct HeadStats {
+  std::int64_t queries = 0;  // that see at least two keys
+  double entropy_bits = 0;   // -Σ w log2 w
+  double entropy_share = 0;  // of the most it could be: log2 of the keys that are visible
+  double largest = 0;        // weight of a row
+  double first = 0;          // weight of the first key: the begin token, the class token
+  double last = 0;           // weight of the last key of all; where the mask shows it
+  double sink = 0;           // what no key gets
+  // Tokens that look at each other. Distances are |i - j|, or between the middles of patches,
+  // without class token.
+  std::optional<double> distance = {};
+  std::optional<double> self = {}, previous = {}, next = {};
+  // Cross-attention: correlation of a query's place with the mean place it looks at. 1: the source
+  // is read from its beginning to its end, -1: from its end. Absent where either does not change.
+  std::optional<double> monotonicity = {};
+};
+
+// The map as at most cells × cells: each cell is the mean, over its queries, of the weight that
+// they give to all keys of the cell. So a row still has the sum that the map's rows have.
+struct PooledMap {
+  std::int64_t rows = 0, columns = 0;
+  std::vector<float> shares;  // [rows · columns]
+
+  // The cell of token i of n.
+  static std::int64_t cell(std::int64_t i, std::int64_t n, std::int64_t cells) {
+    return i * cells / n;
+  }
+};
+
+struct HeadSummary {
+  HeadStats stats;
+  PooledMap pooled;
+};
+
+struct SummaryOptions {
+  std::int64_t cells = 64;
+  std::optional<PatchGrid> grid = {};
+};
+
+HeadSummary summarise(const AttentionMaps& maps, std::size_t layer, std::int64_t head,
+                      const SummaryOptions& options = {});
+
+}  // namespace heddle::model
