@@ -5,9 +5,8 @@ if(NOT cli_sources)
   return()
 endif()
 
-# All three are used as headers only, so that the program needs nothing but the C library.
+# Both are used as headers only, so that the program needs nothing but the C library.
 find_package(CLI11 REQUIRED)
-find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
 add_executable(heddle_cli ${cli_sources})
@@ -15,9 +14,9 @@ heddle_target(heddle_cli)
 set_target_properties(heddle_cli PROPERTIES OUTPUT_NAME heddle)
 target_include_directories(heddle_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
 target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(heddle_cli PRIVATE heddle CLI11::CLI11 fmt::fmt-header-only
+target_link_libraries(heddle_cli PRIVATE heddle CLI11::CLI11 heddle_fmt
   nlohmann_json::nlohmann_json)
-# CLI11 lives in headers: optimising it in every file would take longer than everything else here.
+# CLI11 lives in headers, and nothing here is worth optimising.
 target_compile_options(heddle_cli PRIVATE -O1)
 if(NOT HEDDLE_SANITIZE)
   target_link_options(heddle_cli PRIVATE -static-libstdc++ -static-libgcc)

@@ -1,7 +1,6 @@
 # Each folder examples/<name> with a main.cpp is one program, build/<preset>/example_<name>. They use
 # the public headers only, like any other project would.
 find_package(CLI11 REQUIRED)
-find_package(fmt REQUIRED)
 file(GLOB example_mains CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*/main.cpp")
 foreach(main IN LISTS example_mains)
   cmake_path(GET main PARENT_PATH folder)
@@ -9,5 +8,5 @@ foreach(main IN LISTS example_mains)
   file(GLOB example_sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   add_executable(example_${name} ${example_sources})
   heddle_target(example_${name})
-  target_link_libraries(example_${name} PRIVATE heddle CLI11::CLI11 fmt::fmt-header-only)
+  target_link_libraries(example_${name} PRIVATE heddle CLI11::CLI11 heddle_fmt)
 endforeach()

@@ -1,7 +1,7 @@
 # The library: everything under src/ except tests.
 find_package(hwy REQUIRED)  # package libhwy-dev
 find_package(nlohmann_json REQUIRED)  # headers only, like Highway
-find_package(fmt REQUIRED)            # likewise
+include(fmt)
 # toml++ as headers too: its CMake package would link the shared library.
 find_path(HEDDLE_TOMLPLUSPLUS toml++/toml.h REQUIRED)  # package libtomlplusplus-dev
 
@@ -51,7 +51,7 @@ foreach(source IN LISTS sources)
 endforeach()
 
 add_library(heddle STATIC ${plain_sources} ${HEDDLE_OP_SOURCES}
-  "${HEDDLE_GENERATED}/ops/kernel_tables.cpp")
+  "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" ${HEDDLE_FMT_SOURCE})
 add_library(heddle::heddle ALIAS heddle)
 heddle_target(heddle)
 set_target_properties(heddle PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -66,7 +66,7 @@ target_include_directories(heddle
 target_include_directories(heddle SYSTEM PRIVATE "${HEDDLE_TOMLPLUSPLUS}")
 target_link_libraries(heddle PUBLIC Threads::Threads
   PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc
-  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:fmt::fmt-header-only>)
+  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:heddle_fmt>)
 
 set(HEDDLE_ISA_TARGETS "")
 foreach(isa IN LISTS HEDDLE_ISAS)
