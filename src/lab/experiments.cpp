@@ -3,12 +3,36 @@
 namespace heddle::lab {
 
 const std::vector<Experiment>& experiments() {
+  // clang-format off: one on a line
   static const std::vector<Experiment> all = {
-      head_split(),       scale_sqrt_d(),        permutation(),       sinusoid_rotation(),
-      sinusoid_unique(),  sinusoid_product(),    rope_relative(),     alibi_slopes(),
-      t5_buckets(),       flash_memory(),        attention_flops(),   patch_conv(),
-      onehot_embedding(), layer_vs_batch_norm(), residual_gradient(),
+      multiplicative_class(),
+      concat_cosine(),
+      additive_cosine(),
+      attention_symmetry(),
+      scale_sqrt_d(),
+      heads_vs_one(),
+      head_split(),
+      mask_place(),
+      copying(),
+      average_of_two(),
+      single_head_variance(),
+      multi_head_variance(),
+      subspace_projection(),
+      permutation(),
+      sinusoid_rotation(),
+      sinusoid_unique(),
+      sinusoid_product(),
+      rope_relative(),
+      alibi_slopes(),
+      t5_buckets(),
+      flash_memory(),
+      attention_flops(),
+      patch_conv(),
+      onehot_embedding(),
+      layer_vs_batch_norm(),
+      residual_gradient(),
   };
+  // clang-format on
   return all;
 }
 

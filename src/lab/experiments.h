@@ -10,8 +10,26 @@ namespace heddle::lab {
 // In the order of the page.
 const std::vector<Experiment>& experiments();
 
-Experiment head_split();
+// Attention scores
+Experiment multiplicative_class();
+Experiment concat_cosine();
+Experiment additive_cosine();
+Experiment attention_symmetry();
 Experiment scale_sqrt_d();
+
+// Heads and masks
+Experiment heads_vs_one();
+Experiment head_split();
+Experiment mask_place();
+
+// What attention can compute
+Experiment copying();
+Experiment average_of_two();
+Experiment single_head_variance();
+Experiment multi_head_variance();
+Experiment subspace_projection();
+
+// Positions
 Experiment permutation();
 Experiment sinusoid_rotation();
 Experiment sinusoid_unique();
@@ -19,8 +37,12 @@ Experiment sinusoid_product();
 Experiment rope_relative();
 Experiment alibi_slopes();
 Experiment t5_buckets();
+
+// Cost
 Experiment flash_memory();
 Experiment attention_flops();
+
+// Building blocks
 Experiment patch_conv();
 Experiment onehot_embedding();
 Experiment layer_vs_batch_norm();

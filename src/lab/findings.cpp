@@ -1,5 +1,7 @@
 #include "lab/findings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "heddle/error.h"
@@ -58,6 +60,12 @@ void Findings::number(const std::string& key, double value, const Text& label,
 bool Findings::check(const Text& what, double value, Relation relation, double bound) {
   checks_.push_back({what, value, relation, bound, is_true(value, relation, bound)});
   return checks_.back().satisfied;
+}
+
+void Findings::control(const Text& what, double value, Relation relation, double bound) {
+  if (check(what, value, relation, bound)) return;
+  fail(ErrorCode::failed, "lab", "a control is not met: " + what.in(language_),
+       fmt::format("{} {:g}", symbol(relation), bound), fmt::format("{:g}", value));
 }
 
 void Findings::verdict(Verdict verdict) {

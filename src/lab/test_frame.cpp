@@ -155,6 +155,16 @@ TEST(Lab, AKeyOrAVerdictIsGivenOnce) {
   EXPECT_THROW(f.verdict(Verdict::holds), Error);
 }
 
+TEST(Lab, AControlThatIsNotMetLeavesNoVerdict) {
+  const std::vector<Experiment> list = {planted("untrusted", Verdict::holds, [](Findings& f) {
+    f.control({"two is small", "二很小"}, 2, Relation::less, 1);
+    f.verdict(Verdict::holds);
+  })};
+  const std::vector<Outcome> outcomes = run_all(list);
+  EXPECT_EQ(exit_status(outcomes), 1);
+  EXPECT_FALSE(outcomes[0].findings.measured_verdict().has_value());
+}
+
 TEST(Lab, PagesAreInTheirLanguageAndEscaped) {
   const std::vector<Experiment> list = {planted("right", Verdict::refuted, measures_two)};
   const std::vector<Outcome> outcomes = run_all(list);

@@ -1,0 +1,145 @@
+// attention-symmetry: is the attention matrix symmetric when W_q = W_k?
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/tools.h"
+#include "lab/topics.h"
+#include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
+#include "ops/matmul/matmul.h"
+#include "ops/unary/unary.h"
+#include "ops/view/view.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kWidth = 6, kTokens = 7;
+
+struct Measured {
+  double scores;       // largest |S − Sᵀ|
+  double map;          // largest |A − Aᵀ|
+  double normalisers;  // largest / smallest row sum of exp(S)
+  Tensor a;
+};
+
+double asymmetry(const Tensor& square) {
+  return largest_difference(square, ops::contiguous(views::transpose(square, 0, 1)));
+}
+
+// One head whose W_q and W_k are both w: [C, C]. x: [1, T, C]
+Measured measure(const Tensor& x, const Tensor& w) {
+  nn::Attention layer = attention_layer({.width = kWidth}, 1);
+  layer.for_each_parameter([&](std::string_view name, Tensor& t) {
+    if (name == "q.weight" || name == "k.weight") t = w;
+  });
+  const Tensor a =
+      ops::reshape(layer.weights(x, {.head = 0, .first = 0, .count = kTokens}), {kTokens, kTokens});
+  const Tensor q = ops::matmul(ops::reshape(x, {kTokens, kWidth}), ops::transpose(w, 0, 1));
+  const Tensor s =
+      ops::scale(ops::matmul(q, ops::transpose(q, 0, 1)), 1 / std::sqrt(double{kWidth}));
+  std::vector<double> sums;
+  for (const auto& row : rows_of(ops::exp(s))) {
+    double sum = 0;
+    for (const double e : row) sum += e;
+    sums.push_back(sum);
+  }
+  const auto [low, high] = std::minmax_element(sums.begin(), sums.end());
+  return {asymmetry(s), asymmetry(a), *high / *low, a};
+}
+
+// Tokens on circles: token t is token 0 turned by t/7 of a full turn, at three speeds. The product
+// of two tokens depends on their distance around the circle alone, so every row of the scores holds
+// the same numbers in another order.
+Tensor tokens_on_circles() {
+  std::vector<double> x;
+  for (std::int64_t t = 0; t < kTokens; ++t)
+    for (int speed = 1; speed <= 3; ++speed) {
+      const double angle = 2 * std::numbers::pi * speed * static_cast<double>(t) / kTokens;
+      const double radius = 0.5 * speed;
+      x.insert(x.end(), {radius * std::cos(angle), radius * std::sin(angle)});
+    }
+  return Tensor::from<double>({1, kTokens, kWidth}, std::span<const double>(x));
+}
+
+report::HeatMap map_of(const Findings& f, const Tensor& a) {
+  report::HeatMap map;
+  map.x_label = f.say({"key", "键"});
+  map.y_label = f.say({"query", "查询"});
+  map.values = rows_of(a);
+  map.digits = 3;
+  return map;
+}
+
+void run(Findings& f) {
+  const Tensor x = normal({1, kTokens, kWidth}, 31);
+  const Measured shared = measure(x, normal({kWidth, kWidth}, 32, 0.5));
+  // A matrix with orthonormal columns keeps the products of the tokens.
+  const Measured circles = measure(tokens_on_circles(), orthonormal_columns(kWidth, kWidth, 33));
+
+  f.number("scores_asymmetry", shared.scores,
+           {"W_q = W_k, random tokens: |S − Sᵀ|", "W_q = W_k、随机输入：|S − Sᵀ|"});
+  f.number("map_asymmetry", shared.map,
+           {"W_q = W_k, random tokens: |A − Aᵀ|", "W_q = W_k、随机输入：|A − Aᵀ|"});
+  f.number("normaliser_ratio", shared.normalisers,
+           {"largest / smallest normaliser of a row", "各行归一化因子的最大值 / 最小值"});
+  f.number("circle_map_asymmetry", circles.map,
+           {"tokens on circles, W orthogonal: |A − Aᵀ|", "输入位于圆上、W 正交：|A − Aᵀ|"});
+  f.number("circle_normaliser_ratio", circles.normalisers,
+           {"the same: largest / smallest normaliser", "同上：归一化因子最大值 / 最小值"});
+  f.note(
+      {"By hand: the scalar tokens 1 and 0 with W_q = W_k = 1 have the scores [[1, 0], [0, 0]], "
+       "and the weights off the diagonal are 1/(1 + e) = 0.27 and 1/2.",
+       "手算即可：标量输入 1 与 0，W_q = W_k = 1，得分为 [[1, 0], [0, 0]]，"
+       "非对角权重分别为 1/(1 + e) = 0.27 与 1/2。"});
+  f.figure(map_of(f, shared.a),
+           {"W_q = W_k, random tokens: A is not symmetric.", "W_q = W_k、随机输入：A 不对称。"});
+  f.figure(map_of(f, circles.a),
+           {"Tokens on circles: all rows have one normaliser, A is symmetric.",
+            "输入位于圆上：各行归一化因子相同，A 对称。"});
+
+  f.control({"asymmetry of the scores when W_q = W_k", "W_q = W_k 时得分的不对称程度"},
+            shared.scores, Relation::less, 1e-12);
+  f.control({"asymmetry of A when all normalisers are equal", "归一化因子全相等时 A 的不对称程度"},
+            circles.map, Relation::less, 1e-12);
+  const bool symmetric = f.check({"asymmetry of A when W_q = W_k", "W_q = W_k 时 A 的不对称程度"},
+                                 shared.map, Relation::less, 1e-12);
+  f.verdict(symmetric ? Verdict::holds : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment attention_symmetry() {
+  return {
+      .name = "attention-symmetry",
+      .topic = topics::scores,
+      .title = {"Is the attention matrix symmetric if W_q = W_k?",
+                "W_q = W_k 时注意力矩阵对称吗？"},
+      .claim = {"The attention matrix is not always symmetric, but W_q = W_k ensures that it is.",
+                "注意力矩阵一般不对称，但只要 W_q = W_k 就一定对称。"},
+      .source = {"Document 000, 2.2(a): both answers.", "文档 000 的 2.2(a)：两个解答都这样说。"},
+      .method =
+          {"One head with W_q = W_k: asymmetry of the scores S and of the weights A on random "
+           "tokens, and on tokens for which every row of S holds the same numbers.",
+           "单头且 W_q = W_k：测量随机输入下得分 S 与权重 A 的不对称程度；"
+           "再取一组使 S 各行由相同数字组成的输入。"},
+      .threshold = {"1e-12; rounding is near 1e-16, and weights are up to 1.",
+                    "1e-12；舍入误差约 1e-16，而权重可达 1。"},
+      .expected = Verdict::refuted,
+      .because = {"W_q = W_k makes the scores symmetric, but softmax divides each row by its own "
+                  "sum: a_ij/a_ji = Z_j/Z_i. So with symmetric scores A is symmetric exactly when "
+                  "all rows have the same normaliser, as for tokens that a rotation maps onto each "
+                  "other.",
+                  "W_q = W_k 只保证得分对称，而 softmax 让每一行除以自己的和：a_ij/a_ji = Z_j/Z_i。"
+                  "因此在得分对称时，当且仅当各行归一化因子相等，A 才对称，"
+                  "例如一组可由旋转互相变换的输入。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab

@@ -1,0 +1,97 @@
+// average-of-two: a query that takes the mean of two values.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/one_query.h"
+#include "lab/topics.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kKeys = 32, kA = 3, kB = 17;
+
+struct Result {
+  double error;        // of c against (v_a + v_b)/2
+  double off_formula;  // of α_a against e^β / (2·e^β + n − 2)
+};
+
+// Values are random, keys orthonormal, q = β(k_a + k_b).
+Result at(double beta) {
+  const Tensor keys = ops::reshape(unit_vectors(kKeys), {1, kKeys, kKeys});
+  const Tensor q = query_for({kA, kB}, beta, 1, kKeys);
+  const Tensor v = normal({1, kKeys, 6}, 11);
+  const std::vector<double> c = attend(q, keys, v).to_vector<double>();
+  const std::vector<double> values = v.to_vector<double>();
+  Result r{0, 0};
+  for (std::size_t e = 0; e < 6; ++e) {
+    const double wanted = (values[kA * 6 + e] + values[kB * 6 + e]) / 2;
+    r.error = std::max(r.error, std::abs(c[e] - wanted));
+  }
+  const double weight = attend(q, keys, keys).to_vector<double>()[kA];
+  r.off_formula = std::abs(weight - 1 / (2 + (kKeys - 2) * std::exp(-beta)));
+  return r;
+}
+
+void run(Findings& f) {
+  report::LineChart chart;
+  chart.x_label = "β";
+  chart.y_label =
+      f.say({"largest error of c against ½(v_a + v_b)", "c 与 ½(v_a + v_b) 的最大误差"});
+  chart.log_y = true;
+  report::Series line{"", {}};
+  double off_formula = 0;
+  for (double beta = 0; beta <= 30; beta += 1) {
+    const Result r = at(beta);
+    line.points.push_back({beta, r.error});
+    off_formula = std::max(off_formula, r.off_formula);
+  }
+  chart.series = {line};
+  f.figure(chart, {"The error falls as e^−β: 32 keys, two of them wanted.",
+                   "误差按 e^−β 下降：共 32 个键，取其中两个。"});
+  f.number("error_beta_1", at(1).error, {"error at β = 1", "β = 1 时的误差"});
+  f.number("error_beta_10", at(10).error, {"error at β = 10", "β = 10 时的误差"});
+  f.number("error_beta_30", at(30).error, {"error at β = 30", "β = 30 时的误差"});
+  f.number(
+      "off_formula", off_formula,
+      {"largest distance of α_a from e^β/(2e^β + n − 2)", "α_a 与 e^β/(2e^β + n − 2) 的最大偏差"});
+  const bool near = f.check({"error of the mean at β = 30", "β = 30 时平均值的误差"}, at(30).error,
+                            Relation::less, 1e-10);
+  f.control({"distance from the formula", "与公式的偏差"}, off_formula, Relation::less, 1e-12);
+  f.verdict(near ? Verdict::holds : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment average_of_two() {
+  return {
+      .name = "average-of-two",
+      .topic = topics::exploration,
+      .title = {"The mean of two values", "两个值的平均"},
+      .claim = {"With orthonormal keys the query β(k_a + k_b), β large, makes the output "
+                "½(v_a + v_b).",
+                "键标准正交时，取 q = β(k_a + k_b) 且 β 足够大，输出约为 ½(v_a + v_b)。"},
+      .source = {"Document 001, (b) ii; document 003, 1(b).",
+                 "文档 001 (b) ii；文档 003 的 1(b)。"},
+      .method = {"32 orthonormal keys with random values; Heddle's attention for β = 0 to 30, the "
+                 "output against the mean of the two values, the weight against the formula.",
+                 "32 个标准正交的键与随机值；β 从 0 到 30，用 Heddle 的注意力计算，"
+                 "比较输出与两值平均，以及权重与公式。"},
+      .threshold =
+          {"The error at β = 30 must be below 1e-10: the other 30 keys weigh e^−30 ≈ 1e-13 "
+           "each. The weights must follow the formula to 1e-12.",
+           "β = 30 时误差须小于 1e-10：其余 30 个键各占约 e^−30 ≈ 1e-13 的权重。"
+           "权重须在 1e-12 内符合公式。"},
+      .expected = Verdict::holds,
+      .because =
+          {"Both keys score β and all others 0, so the two share the weight equally and the "
+           "rest fades as e^−β. β must be well above log n.",
+           "两个键得分同为 β，其余为 0，因此二者平分权重，其余按 e^−β 消失。β 需明显大于 log n。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab

@@ -1,0 +1,121 @@
+// concat-cosine: can wᵀ[k; q] say how alike a key and a query are?
+#include <algorithm>
+#include <cmath>
+
+#include "lab/cosine_pairs.h"
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/topics.h"
+#include "ops/view/view.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kWidth = 8, kPairs = 4000, kTokens = 8;
+
+std::vector<std::vector<double>> with_constant(const Tensor& x) {
+  auto rows = rows_of(x);
+  for (auto& row : rows) row.push_back(1);  // even with a constant term
+  return rows;
+}
+
+// R² on pairs that the fit has not seen.
+double linear_fit(bool angle) {
+  CosinePairs seen = cosine_pairs(kPairs, kWidth, 71), fresh = cosine_pairs(kPairs, kWidth, 72);
+  if (angle)
+    for (auto* list : {&seen.cosine, &fresh.cosine})
+      for (double& c : *list) c = std::acos(std::clamp(c, -1.0, 1.0));
+  const std::vector<double> w = least_squares(with_constant(seen.x), seen.cosine);
+  std::vector<double> predicted;
+  for (const auto& row : with_constant(fresh.x)) {
+    double sum = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) sum += w[i] * row[i];
+    predicted.push_back(sum);
+  }
+  return r_squared(fresh.cosine, predicted);
+}
+
+// The weights of a head over the tokens: [queries][keys].
+std::vector<std::vector<double>> map_of(nn::Score score, const Tensor& x) {
+  nn::AttentionConfig config{.width = kWidth, .score = score};
+  const nn::Attention layer = attention_layer(config, 7);
+  return rows_of(ops::reshape(layer.weights(x, {.head = 0, .first = 0, .count = kTokens}),
+                              {kTokens, kTokens}));
+}
+
+// How much the weight of a key differs between two queries, at most.
+double spread_over_queries(const std::vector<std::vector<double>>& map) {
+  double spread = 0;
+  for (std::size_t key = 0; key < map.front().size(); ++key)
+    for (const auto& row : map) spread = std::max(spread, std::abs(row[key] - map.front()[key]));
+  return spread;
+}
+
+void run(Findings& f) {
+  const double r2_cosine = linear_fit(false), r2_angle = linear_fit(true);
+  const Tensor x = normal({1, kTokens, kWidth}, 73, 2);
+  const auto concat = map_of(nn::Score::concat, x);
+  const double spread = spread_over_queries(concat);
+  const double dot_spread = spread_over_queries(map_of(nn::Score::scaled_dot, x));
+
+  f.number("r2_cosine", r2_cosine,
+           {"R² of the best wᵀ[k; q] + b for cos θ, fresh pairs",
+            "最优 wᵀ[k; q] + b 拟合 cos θ 的 R²（新样本）"});
+  f.number("r2_angle", r2_angle, {"the same for θ", "同上，拟合 θ"});
+  f.number("concat_spread", spread,
+           {"concat: difference of a key's weight between queries",
+            "连接注意力：同一键的权重在不同查询间的差"});
+  f.number("dot_spread", dot_spread, {"scaled dot product: the same", "缩放点积注意力：同上"});
+  report::HeatMap map;
+  map.x_label = f.say({"key", "键"});
+  map.y_label = f.say({"query", "查询"});
+  map.values = concat;
+  f.figure(map, {"Weights of Heddle's concat attention: every query sees the same.",
+                 "Heddle 连接注意力的权重：所有查询看到的完全一样。"});
+
+  f.control({"scaled dot product: weights differ between queries by", "缩放点积：不同查询的权重差"},
+            dot_spread, Relation::greater, 0.01);
+  const bool no_cosine =
+      f.check({"|R²| for cos θ", "拟合 cos θ 的 |R²|"}, std::abs(r2_cosine), Relation::less, 0.02);
+  const bool no_angle =
+      f.check({"|R²| for θ", "拟合 θ 的 |R²|"}, std::abs(r2_angle), Relation::less, 0.02);
+  const bool query_gone =
+      f.check({"concat: weights differ between queries by", "连接注意力：不同查询的权重差"}, spread,
+              Relation::less, 1e-12);
+  f.verdict(no_cosine && no_angle && query_gone ? Verdict::holds : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment concat_cosine() {
+  return {
+      .name = "concat-cosine",
+      .topic = topics::scores,
+      .title = {"Concat attention and the angle", "连接注意力与夹角"},
+      .claim = {"No w makes the score wᵀ[k; q] approximate the angle between key and query, or its "
+                "cosine.",
+                "不存在 w 使得分 wᵀ[k; q] 近似键与查询的夹角 θ 或 cos θ。"},
+      .source = {"Document 000, 2.1(b): both answers.", "文档 000 的 2.1(b)：两个解答。"},
+      .method = {"Least squares over 4000 random pairs of width 8, judged on 4000 others. And the "
+                 "weights of Heddle's concat attention: how much they depend on the query.",
+                 "在 4000 对 8 维随机向量上做最小二乘，并在另外 4000 对上评估。"
+                 "再看 Heddle 连接注意力的权重依赖查询的程度。"},
+      .threshold = {"|R²| below 0.02: a fit of 17 numbers to 4000 pairs reaches about 17/4000 by "
+                    "chance. Weights of two queries are the same below 1e-12.",
+                    "|R²| 小于 0.02：用 17 个参数拟合 4000 对样本，偶然即可达到约 17/4000。"
+                    "两个查询的权重差小于 1e-12 视为相同。"},
+      .expected = Verdict::holds,
+      .because =
+          {"cos θ turns its sign when k does, whatever q is, so a sum of a part of k and a "
+           "part of q has nothing in common with it. It is worse than the documents say: the "
+           "query's part is the same for all keys and cancels in the softmax, so concat "
+           "attention does not look at the query at all.",
+           "无论 q 如何，k 反向时 cos θ 变号，因此「k 的部分 + q 的部分」与它毫无相关。"
+           "事实比文档说的更糟：查询那部分对所有键都相同，在 softmax 中被消去，"
+           "连接注意力根本不看查询。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab

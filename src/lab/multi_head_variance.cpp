@@ -1,0 +1,160 @@
+// multi-head-variance: the same mean by two heads, and how often they fail too.
+#include <cmath>
+
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/one_query.h"
+#include "lab/topics.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kSamples = 20000, kKeys = 8;
+constexpr double kBeta = 50;
+// ½(v_a + v_b) with unit vectors as values; a sample has failed when c is this far from it. Half of
+// what is lost when the first head misses v_a altogether.
+constexpr double kFar = 0.25;
+
+struct Samples {
+  std::vector<double> errors;  // |c − ½(v_a + v_b)|, largest component
+  double variance = 0;         // of c's share of v_a
+  double failed = 0;           // share with an error above kFar
+};
+
+Samples judged(const Tensor& c) {
+  Samples s;
+  double mean = 0, square = 0;
+  for (const auto& row : rows_of(c)) {
+    double error = 0;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      error = std::max(error, std::abs(row[i] - (i < 2 ? 0.5 : 0)));
+    s.errors.push_back(error);
+    s.failed += (error > kFar ? 1.0 : 0.0) / kSamples;
+    mean += row[0] / kSamples;
+    square += row[0] * row[0] / kSamples;
+  }
+  s.variance = square - mean * mean;
+  return s;
+}
+
+// How the failures came about: by γ, the length that k_a has in the sample.
+struct Causes {
+  double reversed = 0, too_short = 0, other = 0;
+};
+
+Causes causes_of(const Samples& two, const std::vector<double>& gamma) {
+  Causes out;
+  // The first head finds k_a when γβ exceeds log(n − 1), the pull of the others.
+  const double needed = std::log(kKeys - 1.0) / kBeta;
+  for (std::size_t i = 0; i < gamma.size(); ++i) {
+    if (two.errors[i] <= kFar) continue;
+    double& cause = gamma[i] < 0 ? out.reversed : gamma[i] < needed ? out.too_short : out.other;
+    cause += 1.0 / kSamples;
+  }
+  return out;
+}
+
+// Of the samples ordered by γ: error of one head and of two in slices of equal size.
+report::LineChart by_length(const Findings& f, const std::vector<double>& gamma, const Samples& one,
+                            const Samples& two) {
+  constexpr double kFrom = -1, kTo = 3, kStep = 0.1;
+  report::LineChart chart;
+  chart.x_label = f.say({"γ, the sampled length of k_a", "γ：k_a 的抽样长度"});
+  chart.y_label = f.say({"mean error of the output", "输出的平均误差"});
+  for (const auto& [name, samples] : {std::pair<Text, const Samples*>{{"one head", "单头"}, &one},
+                                      {{"two heads", "双头"}, &two}}) {
+    report::Series line{f.say(name), {}};
+    for (double from = kFrom; from < kTo; from += kStep) {
+      double sum = 0, count = 0;
+      for (std::size_t i = 0; i < gamma.size(); ++i) {
+        if (gamma[i] < from || gamma[i] >= from + kStep) continue;
+        sum += samples->errors[i];
+        count += 1;
+      }
+      if (count > 0) line.points.push_back({from + kStep / 2, sum / count});
+    }
+    chart.series.push_back(line);
+  }
+  return chart;
+}
+
+void run(Findings& f) {
+  const NoisyKeys keys = noisy_keys(kSamples, kKeys);
+  const Tensor v = ops::broadcast_to(unit_vectors(kKeys), {kSamples, kKeys, kKeys});
+  const auto head = [&](std::initializer_list<std::int64_t> wanted) {
+    return attend(query_for(wanted, kBeta, kSamples, kKeys), keys.k, v);
+  };
+  const Samples one = judged(head({0, 1}));
+  const Samples two = judged(ops::scale(ops::add(head({0}), head({1})), 0.5));
+  const std::vector<double> gamma = keys.gamma.to_vector<double>();
+  const Causes causes = causes_of(two, gamma);
+  const double expected_reversed = std::erfc(1.0) / 2;  // P(N(1, ½) < 0)
+
+  f.number("variance_one_head", one.variance,
+           {"variance of the share of v_a, one head", "单头：v_a 份额的方差"});
+  f.number("variance_two_heads", two.variance,
+           {"variance of the share of v_a, two heads", "双头：v_a 份额的方差"});
+  f.number("failed_one_head", one.failed,
+           {"share of samples that failed, one head", "单头失败的样本比例"});
+  f.number("failed_two_heads", two.failed,
+           {"share of samples that failed, two heads", "双头失败的样本比例"});
+  f.number("failed_reversed", causes.reversed,
+           {"… because k_a was reversed (γ < 0)", "……因 k_a 反向（γ < 0）"});
+  f.number("failed_short", causes.too_short,
+           {"… because k_a was too short (γβ < log(n−1))", "……因 k_a 太短（γβ < log(n−1)）"});
+  f.number("failed_other", causes.other, {"… for another reason", "……其他原因"});
+  f.number("probability_reversed", expected_reversed,
+           {"P(γ < 0) for N(1, ½)", "N(1, ½) 下 γ < 0 的概率"});
+  f.figure(
+      by_length(f, gamma, one, two),
+      {"One head is right only near γ = 1; two heads for every γ that is not short or negative.",
+       "单头只在 γ ≈ 1 附近正确；双头则在 γ 不太短、不为负时都正确。"});
+
+  const bool steadier =
+      f.check({"variance with two heads, of that with one", "双头方差占单头方差的比例"},
+              two.variance / one.variance, Relation::less, 0.5);
+  const bool never = f.check({"share of samples in which two heads failed", "双头失败的样本比例"},
+                             two.failed, Relation::at_most, 0.001);
+  f.control({"share that failed for neither reason", "两种原因之外失败的比例"}, causes.other,
+            Relation::at_most, 0.002);
+  f.verdict(steadier && never ? Verdict::holds : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment multi_head_variance() {
+  return {
+      .name = "multi-head-variance",
+      .topic = topics::exploration,
+      .title = {"Two heads and an uncertain key", "双头注意力与不确定的键"},
+      .claim = {"With q₁ = βμ_a and q₂ = βμ_b the mean of two heads stays at ½(v_a + v_b) in all "
+                "samples, however long the sampled k_a is.",
+                "取 q₁ = βμ_a、q₂ = βμ_b，两个头的平均在所有样本中都稳定在 ½(v_a + v_b) 附近，"
+                "无论抽到的 k_a 有多长。"},
+      .source = {"Document 003, 1(d) ii (always stable, γ only varies around 1); document 001, the "
+                 "last part.",
+                 "文档 003 的 1(d) ii（始终稳定，γ 只在 1 附近波动）；文档 001 最后一部分。"},
+      .method = {"The same 20000 draws as in single-head-variance, with one head and with two. A "
+                 "sample has failed when the output is further than 0.25 from ½(v_a + v_b); its γ "
+                 "tells why.",
+                 "与 single-head-variance 相同的 20000 个样本，分别用单头与双头。"
+                 "输出与 ½(v_a + v_b) 相差超过 0.25 视为失败，由该样本的 γ 判断原因。"},
+      .threshold =
+          {"“All samples” allows one in a thousand; the variance must be less than half of "
+           "one head's.",
+           "「所有样本」容许千分之一的例外；方差须小于单头的一半。"},
+      .expected = Verdict::refuted,
+      .because =
+          {"Two heads are far steadier, since k_a no longer competes with k_b. But γ ~ N(1, ½) "
+           "is negative in a good many draws: then k_a scores below every other key, and "
+           "the first head gives the mean of the others instead of v_a. A short k_a "
+           "(γβ < log(n−1)) fails too, and a larger β helps only against that.",
+           "双头确实稳定得多，因为 k_a 不再与 k_b 竞争。但 γ ~ N(1, ½) 有不小的概率为负："
+           "此时 k_a 得分低于所有其他键，第一个头给出其他值的平均而不是 v_a。"
+           "k_a 太短（γβ < log(n−1)）也会失败，增大 β 只能缓解后者。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab
