@@ -68,6 +68,8 @@ void AttentionMaps::see(std::int64_t layer, bool cross, const nn::AttentionTrace
   l.queries = trace.q.size(1);
   l.keys = trace.k.size(1);
   l.visible = ranges_of(trace);
+  l.leaves_some =
+      trace.options.sinks.defined() || trace.options.normaliser == ops::Normaliser::relu;
   for (const AttentionLayer& known : layers_)
     if (known.name == l.name)
       fail(ErrorCode::invalid_argument, kWhere, "layer " + l.name,

@@ -43,6 +43,7 @@ struct AttentionLayer {
   MapPart part = MapPart::only;
   std::int64_t heads = 0, queries = 0, keys = 0;
   std::vector<KeyRange> visible = {};  // of each query
+  bool leaves_some = false;            // rows may sum to less than 1: a sink, or relu weights
 
   bool cross() const { return part == MapPart::cross; }
 };

@@ -55,8 +55,9 @@ class Reader {
   HeadSummary finish() {
     const auto n = static_cast<double>(std::max<std::int64_t>(total_.queries, 1));
     for (double* x : {&total_.entropy_bits, &total_.entropy_share, &total_.largest, &total_.first,
-                      &total_.last, &total_.sink})
+                      &total_.last})
       *x /= n;
+    if (layer_.leaves_some) total_.sink = std::max(sink_ / n, 0.0);
     if (layer_.cross()) {
       total_.monotonicity = order_.value();
     } else {
@@ -95,7 +96,7 @@ class Reader {
       if (x > 0) logs += x * std::log2(x);
     }
     total_.largest += largest;
-    total_.sink += 1 - sum;
+    sink_ += 1 - sum;
     if (sum <= 0) return;  // relu weights may all be zero
     const double bits = std::max(std::log2(sum) - logs / sum, 0.0);
     total_.entropy_bits += bits;
@@ -142,7 +143,7 @@ class Reader {
   HeadStats total_;
   PooledMap pooled_;
   std::vector<double> sums_, heights_;  // of cells; queries of a row of cells
-  double self_ = 0, previous_ = 0, next_ = 0, distance_ = 0, distance_weight_ = 0;
+  double self_ = 0, previous_ = 0, next_ = 0, distance_ = 0, distance_weight_ = 0, sink_ = 0;
   Correlation order_;
 };
 

@@ -27,7 +27,8 @@ struct HeadStats {
   double largest = 0;        // weight of a row
   double first = 0;          // weight of the first key: the begin token, the class token
   double last = 0;           // weight of the last key of all; where the mask shows it
-  double sink = 0;           // what no key gets
+  // What no key gets, where that can be: a sink's share, or rows of relu weights that are all 0.
+  std::optional<double> sink = {};
   // Tokens that look at each other. Distances are |i - j|, or between the middles of patches,
   // without class token.
   std::optional<double> distance = {};

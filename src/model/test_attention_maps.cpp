@@ -172,16 +172,17 @@ TEST(AttentionStats, OfEqualWeights) {
   EXPECT_NEAR(s.last, 0.25 / 3, 1e-6);
   EXPECT_EQ(*s.next, 0);
   EXPECT_NEAR(*s.distance, (0.5 + 1 + 1.5) / 3, 1e-6);
-  EXPECT_NEAR(s.sink, 0, 1e-6);
+  EXPECT_FALSE(s.sink);
   EXPECT_FALSE(s.monotonicity);
 }
 
 TEST(AttentionStats, OfAHeadThatLooksAtThePreviousToken) {
+  // In f32 the log of a sum around e^30 is known to 4e-6.
   const HeadStats s = summarise(made_of(peak(40, 40, -1), 40, 40, false, true), 0, 0).stats;
-  EXPECT_NEAR(*s.previous, 1, 1e-6);
-  EXPECT_NEAR(*s.distance, 1, 1e-6);
-  EXPECT_NEAR(s.entropy_bits, 0, 1e-6);
-  EXPECT_NEAR(s.first, 1.0 / 39, 1e-6);
+  EXPECT_NEAR(*s.previous, 1, 1e-5);
+  EXPECT_NEAR(*s.distance, 1, 1e-5);
+  EXPECT_NEAR(s.entropy_bits, 0, 1e-5);
+  EXPECT_NEAR(s.first, 1.0 / 39, 1e-5);
 }
 
 TEST(AttentionStats, OfCrossAttention) {
