@@ -16,6 +16,7 @@ void add_data(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
+void add_inspect(CLI::App& app);
 void add_lab(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_plan(CLI::App& app);

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   heddle::cli::add_eval(app);
   heddle::cli::add_generate(app);
   heddle::cli::add_info(app);
+  heddle::cli::add_inspect(app);
   heddle::cli::add_lab(app);
   heddle::cli::add_logits(app);
   heddle::cli::add_tag(app);

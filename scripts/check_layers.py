@@ -26,7 +26,8 @@ PUBLIC = {
 }
 
 # Written by CMake, so not in the tree.
-GENERATED = re.compile(r"^(bench/torch_rival_script\.h|heddle/ops\.h|heddle/ops/\w+\.h|op_names\.inc)$")
+GENERATED = re.compile(
+    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|heddle/ops\.h|heddle/ops/\w+\.h|op_names\.inc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SOURCES = {".h", ".cpp", ".inc", ".cu", ".cuh"}

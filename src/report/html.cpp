@@ -71,6 +71,10 @@ Page::Page(std::string title, std::string subtitle)
 
 void Page::add(const Html& part) { body_ += part.text; }
 
+void Page::add_script(std::string_view script) {
+  script_ += "<script>\n" + std::string(script) + "</script>\n";
+}
+
 std::string Page::html() const {
   std::string out = "<!doctype html>\n<html lang=\"" + escaped(language_) + "\">\n<head>\n";
   out += "<meta charset=\"utf-8\">\n";
@@ -80,7 +84,7 @@ std::string Page::html() const {
   out += "<header>\n<h1>" + escaped(title_) + "</h1>\n";
   if (!subtitle_.empty()) out += "<p class=\"subtitle\">" + escaped(subtitle_) + "</p>\n";
   out += "</header>\n" + body_ + "</main>\n<script>\n" + std::string(kScript);
-  return out + "</script>\n</body>\n</html>\n";
+  return out + "</script>\n" + script_ + "</body>\n</html>\n";
 }
 
 }  // namespace heddle::report

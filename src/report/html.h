@@ -43,10 +43,11 @@ class Page {
   void add(const Html& part);
   void set_language(std::string tag) { language_ = std::move(tag); }  // "en", "zh-CN"
   void add_style(std::string_view css) { style_ += css; }             // behind the common one
+  void add_script(std::string_view script);  // runs when all parts are there
   std::string html() const;
 
  private:
-  std::string title_, subtitle_, body_, style_, language_ = "en";
+  std::string title_, subtitle_, body_, style_, script_, language_ = "en";
 };
 
 }  // namespace heddle::report

@@ -1,0 +1,212 @@
+#include "generate/inspect.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include "generate/context.h"
+#include "generate/texts.h"
+#include "generate/translate.h"
+#include "heddle/error.h"
+#include "heddle/tape.h"
+#include "ops/copy/copy.h"
+#include "ops/softmax/softmax.h"
+
+namespace heddle::generate {
+
+namespace {
+
+using model::Task;
+using Tokens = std::vector<std::int32_t>;
+
+struct Work {
+  const model::Model& model;
+  const data::Codec& codec;
+  const InspectInput& input;
+  const InspectOptions& options;
+};
+
+Tensor row(const Tokens& tokens) {
+  return Tensor::from<std::int32_t>({1, static_cast<std::int64_t>(tokens.size())}, tokens);
+}
+
+std::vector<std::string> shown(const text::Tokenizer& tokenizer, const Tokens& tokens) {
+  std::vector<std::string> all;
+  all.reserve(tokens.size());
+  for (const std::int32_t id : tokens) all.push_back(tokenizer.token(id));
+  return all;
+}
+
+// What body refuses is refused in the option's name.
+template <class Body>
+auto for_option(std::string_view option, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& e) {
+    fail(e.code(), option, e.problem(), e.expected(), e.got());
+  }
+}
+
+void check_length(const Work& w, std::string_view option, const Tokens& tokens,
+                  Inspection& result) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const auto limit = position_limit(w.model.config());
+  if (limit && count > *limit)
+    fail(ErrorCode::out_of_range, option, "tokens",
+         "at most " + std::to_string(*limit) + ", the positions the model has learned",
+         std::to_string(count));
+  const std::int64_t learned = w.model.config().sizes.context;
+  if (learned > 0 && count > learned) result.learned = learned;
+}
+
+// White space separates the words of a tagger.
+Tokens words_of(const data::Codec& codec, std::string_view text) {
+  std::vector<std::string_view> words;
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  while (true) {
+    const std::size_t begin = text.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos) break;
+    const std::size_t end = std::min(text.find_first_of(kSpace, begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    text.remove_prefix(end);
+  }
+  return words.empty() ? Tokens() : codec.encode_words(words).tokens;
+}
+
+Tokens read_prompt(const Work& w, Inspection& result) {
+  if (w.input.image.defined())
+    fail(ErrorCode::invalid_argument, "--image", "the model reads text", "--prompt TEXT",
+         w.input.image_name);
+  if (!w.input.prompt || is_blank(*w.input.prompt))
+    fail(ErrorCode::invalid_argument, "--prompt", "the model reads text", "--prompt TEXT",
+         w.input.prompt ? "an empty text" : "none");
+  const Tokens tokens = for_option("--prompt", [&] {
+    return w.codec.task() == Task::tag ? words_of(w.codec, *w.input.prompt)
+                                       : w.codec.encode_source(*w.input.prompt);
+  });
+  check_length(w, "--prompt", tokens, result);
+  result.source = shown(w.codec.source(), tokens);
+  if (w.model.config().has_class_token()) result.source.insert(result.source.begin(), "[class]");
+  return tokens;
+}
+
+// The translation's tokens without begin and end: the ones given, or the model's own.
+Tokens read_target(const Work& w, Inspection& result) {
+  if (w.input.target) {
+    result.answer = *w.input.target;
+    return for_option("--target", [&] { return w.codec.encode_target(*w.input.target); });
+  }
+  TranslateOptions options;
+  options.beam = w.options.beam;
+  options.precision = w.options.precision;
+  const std::array<std::string_view, 1> texts = {*w.input.prompt};
+  const auto all =
+      for_option("--prompt", [&] { return translate(w.model, w.codec, texts, options); });
+  result.answer = all[0].text;
+  return all[0].best.empty() ? Tokens() : all[0].best[0].tokens;
+}
+
+void add_target(const Work& w, model::Batch& batch, Inspection& result) {
+  const Tokens tokens = read_target(w, result);
+  Tokens read = {w.codec.begin()}, written = tokens;
+  read.insert(read.end(), tokens.begin(), tokens.end());
+  written.push_back(w.codec.end());
+  check_length(w, "--target", read, result);
+  result.target = shown(w.codec.target(), read);
+  result.written = shown(w.codec.target(), written);
+  batch.target_tokens = row(read);
+  batch.targets = row(written);
+  batch.counted = static_cast<std::int64_t>(written.size());
+}
+
+model::Batch text_batch(const Work& w, Inspection& result) {
+  const Tokens tokens = read_prompt(w, result);
+  model::Batch batch;
+  batch.tokens = row(tokens);
+  const Task task = w.model.config().task;
+  if (task == Task::translate) {
+    add_target(w, batch, result);
+  } else if (w.input.target) {
+    fail(ErrorCode::invalid_argument, "--target", "model", "one that translates",
+         model::to_string(task));
+  }
+  if (task == Task::language) {
+    Tokens next(tokens.begin() + 1, tokens.end());
+    next.push_back(model::kIgnore);
+    batch.targets = row(next);
+    batch.counted = static_cast<std::int64_t>(tokens.size()) - 1;
+  }
+  return batch;
+}
+
+model::Batch image_batch(const Work& w, Inspection& result) {
+  if (w.input.prompt || w.input.target)
+    fail(ErrorCode::invalid_argument, w.input.prompt ? "--prompt" : "--target",
+         "the model looks at images", "--image FILE", "a text");
+  if (!w.input.image.defined())
+    fail(ErrorCode::invalid_argument, "--image", "the model looks at images", "--image FILE",
+         "none");
+  const model::ModelConfig& c = w.model.config();
+  const model::Batch batch = for_option(
+      w.input.image_name, [&] { return w.codec.batch_of_images(std::span(&w.input.image, 1)); });
+  result.image = w.input.image;
+  result.grid = {c.sizes.height / c.patch, c.sizes.width / c.patch, c.has_class_token()};
+  if (c.has_class_token()) result.source.emplace_back("[class]");
+  for (std::int64_t y = 0; y < result.grid->rows; ++y)
+    for (std::int64_t x = 0; x < result.grid->columns; ++x)
+      result.source.push_back("row " + std::to_string(y + 1) + ", column " + std::to_string(x + 1));
+  return batch;
+}
+
+std::string best_label(const data::Codec& codec, const Tensor& logits) {
+  const auto p = ops::softmax(ops::cast(logits, DType::f32)).to_vector<float>();
+  const auto best = std::max_element(p.begin(), p.end());
+  std::array<char, 32> share{};
+  std::snprintf(share.data(), share.size(), " (%.1f %%)", 100.0 * static_cast<double>(*best));
+  return codec.label(best - p.begin()) + share.data();
+}
+
+// Scores of a large vocabulary for every token would take more memory than all maps: where the
+// loss is as good, which never has them all, the loss is computed.
+void run(const Work& w, model::Batch& batch, Inspection& result) {
+  const NoGrad no_grad;
+  nn::Pass pass;
+  pass.precision = w.options.precision;
+  pass.observer = &result.maps;
+  const Task task = w.model.config().task;
+  if (task == Task::classify || task == Task::tag) {
+    const Tensor logits = w.model.logits(batch, pass);
+    if (task == Task::classify) result.answer = best_label(w.codec, logits);
+    return;
+  }
+  if (!batch.targets.defined()) batch.targets = batch.tokens;  // masked: any
+  const double loss = w.model.loss(batch, pass, 0).task.item();
+  if (batch.counted > 0 && std::isfinite(loss)) result.loss = loss;
+}
+
+}  // namespace
+
+const std::vector<std::string>& Inspection::queries(const model::AttentionLayer& layer) const {
+  if (layer.cross()) return written;
+  return layer.part == model::MapPart::decoder ? target : source;
+}
+
+const std::vector<std::string>& Inspection::keys(const model::AttentionLayer& layer) const {
+  return layer.part == model::MapPart::decoder ? target : source;
+}
+
+Inspection inspect(const model::Model& model, const data::Codec& codec, const InspectInput& input,
+                   const InspectOptions& options) {
+  Inspection result{
+      .source = {}, .target = {}, .written = {}, .maps = model::AttentionMaps(model.config())};
+  const Work w{model, codec, input, options};
+  model::Batch batch =
+      model.config().kind == model::Kind::vit ? image_batch(w, result) : text_batch(w, result);
+  run(w, batch, result);
+  return result;
+}
+
+}  // namespace heddle::generate
