@@ -77,6 +77,12 @@ if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.use_models slow 120 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/e2e/use_models.py $<TARGET_FILE:heddle_cli>
     ${PROJECT_BINARY_DIR}/e2e/use_models)
+  # The pages that the program writes about these models, in headless Chromium where there is one.
+  set_tests_properties(e2e.use_models PROPERTIES FIXTURES_SETUP tiny_models)
+  heddle_test(pages.inspect slow 180 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/pages/inspect.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/use_models ${PROJECT_BINARY_DIR}/pages/inspect)
+  set_tests_properties(pages.inspect PROPERTIES FIXTURES_REQUIRED tiny_models)
 endif()
 if(Python3_FOUND AND NOT HEDDLE_SANITIZE)
   heddle_test(layers quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
