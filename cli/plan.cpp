@@ -54,8 +54,10 @@ Shapes shapes_of(const data::Dataset& data, const train::TrainConfig& config) {
     s.largest.target_tokens = std::max(s.largest.target_tokens, columns(b.target_tokens));
     tokens += columns(b.tokens);
     targets += columns(b.target_tokens);
+    s.largest.documents = b.documents.defined();
   }
-  s.mean = {config.batch, (tokens + steps / 2) / steps, (targets + steps / 2) / steps};
+  s.mean = {config.batch, (tokens + steps / 2) / steps, (targets + steps / 2) / steps,
+            s.largest.documents};
   s.largest.sequences = config.batch;
   return s;
 }
@@ -65,7 +67,8 @@ Shapes shapes_of(const train::Recipe& recipe) {
   const data::DataConfig& d = recipe.data;
   const std::int64_t tokens =
       d.context > 0 ? d.context : d.max_length.value_or(data::kDefaultMaxLength);
-  const train::BatchShape shape{recipe.train.batch, tokens, tokens};
+  const train::BatchShape shape{recipe.train.batch, tokens, tokens,
+                                d.documents != data::Documents::none};
   return {shape, shape};
 }
 

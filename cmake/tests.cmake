@@ -16,6 +16,8 @@ function(heddle_test_executable name)
   heddle_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE heddle GTest::gtest)
+  # Tests run for seconds, and compiling them is half of a clean build: -O3 took a third longer.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS

@@ -142,6 +142,14 @@ void check_lengths(const DataConfig& config, const Use& use, const DataNeeds& ne
   }
 }
 
+void check_documents(const DataConfig& config, const Use& use, Kind kind) {
+  if (config.documents == Documents::none) return;
+  const std::string_view got = to_string(config.documents);
+  require(is_used(use, "text"), kWhere, "documents", "none, unless a text is read", got);
+  require(kind == Kind::decoder || kind == Kind::encoder, kWhere, "documents",
+          "none: the state of a recurrent network runs through the whole window", got);
+}
+
 void check_rest(const DataConfig& config, const Use& use) {
   if (config.mask_share) {
     require(use.task == Task::masked, kWhere, "mask_share", "nothing, unless the task is masked",
@@ -170,6 +178,16 @@ std::string Files::first() const {
   return {};
 }
 
+std::string_view to_string(Documents documents) {
+  switch (documents) {
+    case Documents::none: return "none";
+    case Documents::line: return "line";
+    case Documents::blank_line: return "blank-line";
+    case Documents::file: return "file";
+  }
+  return "none";
+}
+
 const Files& DataConfig::files(Split split) const {
   switch (split) {
     case Split::training: return training;
@@ -184,6 +202,7 @@ void validate(const DataConfig& config, Kind kind, Task task, const DataNeeds& n
   check_files(config, use, needs);
   check_tokenizers(config, use, needs);
   check_lengths(config, use, needs);
+  check_documents(config, use, kind);
   check_rest(config, use);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/config.h"
@@ -20,6 +21,9 @@ namespace heddle::data {
 
 enum class Split : std::uint8_t { training, validation, test };
 inline constexpr int kSplits = 3;
+
+enum class Documents : std::uint8_t { none, line, blank_line, file };
+std::string_view to_string(Documents documents);
 
 // The files of one split. A recipe names those of validation and test with a prefix: `pairs`,
 // `validation_pairs`, `test_pairs`; only `text` has the shorter `validation` and `test`.
@@ -55,6 +59,12 @@ struct DataConfig {
   std::optional<bool> word_shapes = {};
 
   std::int64_t context = 0;  // language, masked: tokens of a window
+  // language, masked: where a text falls into documents that do not see each other. Each ends with
+  // its last line's end; the first token of one is not predicted, since nothing tells of it.
+  Documents documents = Documents::none;
+  // language: windows begin with a prompt of random length (half of the window in evaluations),
+  // which is not predicted. Not a key of its own: it follows from model.attention.prefix.
+  bool prompts = false;
   // translate, tag, labelled: tokens of a sequence (of pieces, where words have several), without
   // the end token. Longer training examples are dropped and counted, longer ones for evaluation are
   // an Error; texts with a label are cut, and counted. Absent: 512.

@@ -16,6 +16,7 @@ enum class Stream : std::uint32_t {
   masks,                 // which tokens are hidden, and behind what
   images,                // flips and shifts
   held_out,              // which examples are for validation
+  prompts,               // how long the prompts of windows are
 };
 
 // `step` is a training step, an epoch or the number of a window; Error when it is negative or does

@@ -1,11 +1,11 @@
 #include "data/encode_text.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "data/job.h"
 #include "data/parallel.h"
+#include "data/read.h"
 #include "heddle/error.h"
 #include "text/split.h"
 
@@ -73,27 +73,86 @@ std::vector<std::string_view> cut_for(const Codec& codec, std::string_view text,
   return pieces;
 }
 
-TokenStore encode_text(const Codec& codec, const JoinedText& whole, std::string_view part,
-                       std::int64_t& unknown) {
-  const std::vector<std::string_view> pieces = cut_for(codec, part, kPieceBytes);
+std::vector<std::string_view> documents_of(const JoinedText& whole, std::string_view part,
+                                           Documents border) {
+  std::vector<std::string_view> documents;
+  const std::size_t first = static_cast<std::size_t>(part.data() - whole.text.data());
+  auto file = std::upper_bound(whole.parts.begin(), whole.parts.end(), first,
+                               [](std::size_t at, const auto& f) { return at < f.begin; });
+  std::size_t begin = 0;  // of the document
+  bool blank = false;     // whether the line before was
+  const auto cut = [&](std::size_t at) {
+    if (at > begin) documents.push_back(part.substr(begin, at - begin));
+    begin = at;
+    blank = false;
+  };
+  for (std::size_t at = 0; at < part.size();) {
+    for (; file != whole.parts.end() && file->begin <= first + at; ++file) cut(at);
+    std::size_t end = std::min(part.find('\n', at), part.size() - 1) + 1;
+    if (file != whole.parts.end()) end = std::min(end, file->begin - first);
+    const bool empty = is_blank(part.substr(at, end - at));
+    if (border == Documents::line || (border == Documents::blank_line && blank && !empty)) cut(at);
+    blank = empty;
+    at = end;
+  }
+  cut(part.size());
+  return documents;
+}
+
+namespace {
+
+// What one thread encodes at a time.
+struct Share {
+  std::vector<std::string_view> texts;
+  TokenStore tokens;
+  std::vector<std::int64_t> begins = {};  // of each text, in `tokens`
+  std::int64_t unknown = 0;
+};
+
+// Neighbours together, so that short documents make no work of their own.
+std::vector<Share> shares_of(const std::vector<std::string_view>& texts, std::int64_t vocabulary) {
+  std::vector<Share> shares;
+  std::size_t bytes = kPieceBytes;
+  for (const std::string_view text : texts) {
+    if (bytes >= kPieceBytes) {
+      shares.push_back({{}, TokenStore(vocabulary)});
+      bytes = 0;
+    }
+    shares.back().texts.push_back(text);
+    bytes += text.size();
+  }
+  return shares;
+}
+
+}  // namespace
+
+EncodedText encode_text(const Codec& codec, const JoinedText& whole, std::string_view part,
+                        Documents border) {
+  const bool one = border == Documents::none;
   const std::int64_t vocabulary = codec.source().vocabulary();
-  std::vector<TokenStore> stores(pieces.size(), TokenStore(vocabulary));
-  std::vector<std::int64_t> unknowns(pieces.size());
-  parallel_each(static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t i) {
-    const auto place = static_cast<std::size_t>(i);
-    const std::vector<std::int32_t> ids = encode_piece(codec, whole, pieces[place]);
-    stores[place].append(ids);
-    unknowns[place] = count_of(ids, codec.source().unknown());
+  std::vector<Share> shares =
+      shares_of(one ? cut_for(codec, part, kPieceBytes) : documents_of(whole, part, border),
+                vocabulary);
+  parallel_each(static_cast<std::int64_t>(shares.size()), 1, [&](std::int64_t i) {
+    Share& share = shares[static_cast<std::size_t>(i)];
+    for (const std::string_view text : share.texts) {
+      const std::vector<std::int32_t> ids = encode_piece(codec, whole, text);
+      share.begins.push_back(share.tokens.size());
+      share.tokens.append(ids);
+      share.unknown += count_of(ids, codec.source().unknown());
+    }
   });
-  unknown += std::accumulate(unknowns.begin(), unknowns.end(), std::int64_t{0});
 
   std::int64_t total = 0;
-  for (const TokenStore& store : stores) total += store.size();
-  TokenStore all(vocabulary);
-  all.reserve(total);
-  for (TokenStore& store : stores) {
-    all.append(store);
-    store = TokenStore(vocabulary);
+  for (const Share& share : shares) total += share.tokens.size();
+  EncodedText all{TokenStore(vocabulary)};
+  all.tokens.reserve(total);
+  for (Share& share : shares) {
+    if (!one)
+      for (const std::int64_t begin : share.begins) all.documents.push_back(all.size() + begin);
+    all.tokens.append(share.tokens);
+    all.unknown += share.unknown;
+    share = {{}, TokenStore(vocabulary)};
   }
   return all;
 }

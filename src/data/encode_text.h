@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/codec.h"
+#include "data/config.h"
 #include "data/tokens.h"
 
 namespace heddle::data {
@@ -30,8 +31,20 @@ struct JoinedText {
 std::vector<std::string_view> cut_for(const Codec& codec, std::string_view text,
                                       std::size_t piece_bytes);
 
-// `part` lies inside of `whole`, which errors name. Adds the unknown tokens to `unknown`.
-TokenStore encode_text(const Codec& codec, const JoinedText& whole, std::string_view part,
-                       std::int64_t& unknown);
+// The documents of a part of a text, all of its bytes: each ends with the end of a line or file.
+std::vector<std::string_view> documents_of(const JoinedText& whole, std::string_view part,
+                                           Documents border);
+
+struct EncodedText {
+  TokenStore tokens;
+  std::vector<std::int64_t> documents = {};  // the token each begins with; empty: all are one
+  std::int64_t unknown = 0;                  // tokens of words that the tokenizer does not have
+
+  std::int64_t size() const { return tokens.size(); }
+};
+
+// `part` lies inside of `whole`, which errors name.
+EncodedText encode_text(const Codec& codec, const JoinedText& whole, std::string_view part,
+                        Documents border = Documents::none);
 
 }  // namespace heddle::data

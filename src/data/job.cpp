@@ -115,6 +115,7 @@ std::string describe(Split split, const SplitFacts& facts, std::int64_t max_leng
         grouped(facts.tokens) + " source and " + grouped(facts.target_tokens) + " target tokens";
   else if (facts.tokens > 0)
     line += grouped(facts.tokens) + " tokens";
+  if (facts.documents > 0) line += " in " + grouped(facts.documents) + " documents";
   if (facts.unknown > 0)
     line += ", " + percent(facts.unknown, facts.tokens + facts.target_tokens) + " unknown";
   const std::string limit = " longer than " + grouped(max_length) + " tokens (max_length)";

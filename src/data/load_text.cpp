@@ -127,6 +127,7 @@ std::unique_ptr<Dataset> open_text(const Job& job) {
   TextOptions options;
   options.task = job.task;
   options.context = context_of(job);
+  options.prompts = job.config.prompts;
   options.mask_share = job.config.mask_share.value_or(kDefaultMaskShare);
 
   TextSplits splits;
@@ -136,8 +137,10 @@ std::unique_ptr<Dataset> open_text(const Job& job) {
     const Piece& piece = texts.pieces[i];
     if (piece.from == nullptr || !job.wants(split)) continue;
     SplitFacts facts;
-    splits[i] = encode_text(*codec, *piece.from, piece.text, facts.unknown);
+    splits[i] = encode_text(*codec, *piece.from, piece.text, job.config.documents);
     facts.tokens = splits[i]->size();
+    facts.unknown = splits[i]->unknown;
+    facts.documents = static_cast<std::int64_t>(splits[i]->documents.size());
     check_length(job, options, split, piece, facts.tokens);
     summary += describe(split, facts, 0);
   }

@@ -31,7 +31,7 @@ TEST(DataConfigTest, EveryKeyIsRead) {
       "text = [\"a.txt\", \"b.txt\"]\nvalidation = \"c.txt\"\ntest = \"d.txt\"\n"
       "validation_share = 0.25\ntokenizer = \"bpe:500\"\ntarget_tokenizer = \"char\"\n"
       "min_count = 3\nword_shapes = false\ncontext = 64\nmax_length = 99\nmask_share = 0.2\n"
-      "flip = true\nshift = 4\nlabel_names = [\"x\", \"y\"]\n";
+      "documents = \"blank-line\"\nflip = true\nshift = 4\nlabel_names = [\"x\", \"y\"]\n";
   const DataConfig config = parsed(text);
   EXPECT_EQ(config.training.text, (std::vector<std::string>{"a.txt", "b.txt"}));
   EXPECT_EQ(config.validation.text, std::vector<std::string>{"c.txt"});
@@ -49,6 +49,7 @@ TEST(DataConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(config.context, 64);
   EXPECT_EQ(config.max_length, 99);
   EXPECT_EQ(config.mask_share, 0.2);
+  EXPECT_EQ(config.documents, Documents::blank_line);
   EXPECT_TRUE(config.flip);
   EXPECT_EQ(config.shift, 4);
   EXPECT_EQ(config.label_names, (std::vector<std::string>{"x", "y"}));
@@ -64,6 +65,7 @@ TEST(DataConfigTest, WrongValuesNameTheLine) {
   refused("contxt = 5", {"recipe.toml:2", "contxt", "context"});
   refused("context = 0", {"recipe.toml:2", "context"});
   refused("validation_share = 2.0", {"recipe.toml:2", "validation_share"});
+  refused("documents = \"page\"", {"recipe.toml:2", "documents", "blank-line"});
   refused("flip = 1", {"recipe.toml:2", "flip"});
   refused("label_names = \"a\"", {"recipe.toml:2", "label_names"});
   refused("max_length = 1.5", {"recipe.toml:2", "max_length"});

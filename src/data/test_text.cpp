@@ -48,6 +48,94 @@ TEST(DataText, EveryPlaceOfTheTrainingTextIsDrawn) {
   for (const auto& [token, count] : begins) EXPECT_NEAR(count, 1000, 150) << token;
 }
 
+std::vector<std::string> documents_in(const std::string& text, Documents border) {
+  JoinedText whole;
+  whole.text = text;
+  whole.parts = {{0, "a"}, {text.find('#'), "b"}};
+  std::vector<std::string> found;
+  for (const std::string_view one : documents_of(whole, whole.text, border))
+    found.emplace_back(one);
+  return found;
+}
+
+TEST(DataText, DocumentsEndWithLinesBlankLinesOrFiles) {
+  using All = std::vector<std::string>;
+  const std::string text = "one\ntwo\n\n \nthree\n#four\nfive";
+  EXPECT_EQ(documents_in(text, Documents::line),
+            (All{"one\n", "two\n", "\n", " \n", "three\n", "#four\n", "five"}));
+  EXPECT_EQ(documents_in(text, Documents::blank_line),
+            (All{"one\ntwo\n\n \n", "three\n", "#four\nfive"}));
+  EXPECT_EQ(documents_in(text, Documents::file), (All{"one\ntwo\n\n \nthree\n", "#four\nfive"}));
+  EXPECT_EQ(documents_in("x#\n", Documents::line), (All{"x", "#\n"}));
+}
+
+// Numbers, and targets left out, as the text itself says.
+TEST(DataText, TokensKnowTheirDocumentAndItsFirstIsNotPredicted) {
+  const SampleData files;
+  Sample sample = files.language();
+  sample.config.documents = Documents::line;
+  const auto data = sample.open();
+  EXPECT_NE(data->summary().find("documents"), std::string::npos);
+  for (const model::Batch& batch : {data->training_batch(3, 5, 1), data->validation_batch(0, 4)}) {
+    const std::int64_t rows = batch.tokens.size(0);
+    std::int64_t counted = 0, ends = 0;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::string read = data->codec().decode_source(row_of(batch.tokens, row, 16));
+      const std::int64_t* numbers = batch.documents.data<std::int64_t>() + row * 16;
+      std::int64_t number = 0;
+      for (std::size_t i = 0; i < 16; ++i) {
+        EXPECT_EQ(numbers[i], number) << read << " at " << i;
+        const bool end = read[i] == '\n';
+        const std::int32_t target = batch.targets.data<std::int32_t>()[row * 16 + std::int64_t(i)];
+        EXPECT_EQ(target == model::kIgnore, end) << read << " at " << i;
+        number += end ? 1 : 0;
+        ++(end ? ends : counted);
+      }
+    }
+    EXPECT_EQ(batch.counted, counted);
+    EXPECT_GT(ends, 0);
+  }
+}
+
+TEST(DataText, PromptsOfRandomLengthAreNotPredicted) {
+  const SampleData files;
+  Sample sample = files.language();
+  sample.config.prompts = true;
+  const auto data = sample.open();
+  std::set<std::int64_t> lengths;
+  for (std::int64_t step = 0; step < 40; ++step) {
+    const model::Batch batch = data->training_batch(step, 5, 1);
+    std::int64_t counted = 0;
+    for (std::int64_t row = 0; row < 5; ++row) {
+      const std::int64_t prompt = batch.prefix_lengths.data<std::int64_t>()[row];
+      lengths.insert(prompt);
+      for (std::int64_t i = 0; i < 16; ++i) {
+        const bool asked = batch.targets.data<std::int32_t>()[row * 16 + i] != model::kIgnore;
+        EXPECT_EQ(asked, i + 1 >= prompt);
+        counted += asked ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(batch.counted, counted);
+  }
+  EXPECT_EQ(lengths.size(), 16u);  // 0 to 15: at least one token is left to predict
+  EXPECT_EQ(data->validation_batch(0, 2).prefix_lengths.to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{8, 8}));
+}
+
+TEST(DataText, AStepHasATargetEvenIfEveryDocumentIsOneToken) {
+  const SampleData files;
+  Sample sample = files.language("byte");
+  files.file("short.txt", "\n\n\n\n\n\n\n\n");
+  sample.config.training.text = {"short.txt"};
+  sample.config.validation_share = 0;
+  sample.config.context = 4;
+  sample.config.documents = Documents::line;
+  sample.config.prompts = true;
+  const model::Batch batch = sample.open()->training_batch(0, 3, 1);
+  EXPECT_EQ(batch.counted, 1);
+  EXPECT_EQ(batch.targets.data<std::int32_t>()[3], '\n');
+}
+
 TEST(DataText, ValidationIsTheEndOfTheTextTokenByToken) {
   const SampleData files;
   const auto data = files.language().open();

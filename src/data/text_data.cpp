@@ -33,7 +33,7 @@ bool TextDataset::has(Split split) const {
   return splits_[static_cast<std::size_t>(split)].has_value();
 }
 
-const TokenStore& TextDataset::text(Split split) const {
+const EncodedText& TextDataset::text(Split split) const {
   if (!has(split)) fail_no_split(split);
   return *splits_[static_cast<std::size_t>(split)];
 }
@@ -46,13 +46,19 @@ std::int64_t TextDataset::epoch_steps(std::int64_t batch) const {
 model::Batch TextDataset::training_batch(std::int64_t step, std::int64_t batch,
                                          std::uint64_t seed) const {
   check_batch(batch);
-  const TokenStore& tokens = text(Split::training);
+  const EncodedText& tokens = text(Split::training);
   const RandomKey key = stream_key(seed, step, Stream::windows);
   const auto places = static_cast<std::uint64_t>(tokens.size() - options_.context - next() + 1);
   std::vector<Window> windows(static_cast<std::size_t>(batch));
   for (std::size_t row = 0; row < windows.size(); ++row)
     windows[row] = {static_cast<std::int64_t>(draw(key, row, places)), options_.context,
                     row * static_cast<std::uint64_t>(options_.context)};
+  if (options_.prompts) {
+    const RandomKey prompts = stream_key(seed, step, Stream::prompts);
+    for (std::size_t row = 0; row < windows.size(); ++row)
+      windows[row].prompt = static_cast<std::int64_t>(
+          draw(prompts, row, static_cast<std::uint64_t>(options_.context)));
+  }
   return make(tokens, windows, stream_key(seed, step, Stream::masks));
 }
 
@@ -67,7 +73,7 @@ std::int64_t TextDataset::batches(Split split, std::int64_t batch) const {
 
 model::Batch TextDataset::batch(Split split, std::int64_t index, std::int64_t batch) const {
   check_index(index, batches(split, batch));
-  const TokenStore& tokens = text(split);
+  const EncodedText& tokens = text(split);
   const std::int64_t first = index * batch;
   std::vector<Window> row_windows(
       static_cast<std::size_t>(std::min(batch, windows(split) - first)));
@@ -75,11 +81,12 @@ model::Batch TextDataset::batch(Split split, std::int64_t index, std::int64_t ba
     const std::int64_t begin = (first + static_cast<std::int64_t>(row)) * options_.context;
     row_windows[row] = {begin, std::min(options_.context, tokens.size() - next() - begin),
                         static_cast<std::uint64_t>(begin)};
+    if (options_.prompts) row_windows[row].prompt = row_windows[row].length / 2;
   }
   return make(tokens, row_windows, stream_key(kEvaluationSeed, 0, Stream::masks));
 }
 
-model::Batch TextDataset::make(const TokenStore& text, std::span<const Window> windows,
+model::Batch TextDataset::make(const EncodedText& text, Windows windows,
                                const RandomKey& masks) const {
   const auto rows = static_cast<std::int64_t>(windows.size());
   std::int64_t longest = 0;
@@ -94,13 +101,21 @@ model::Batch TextDataset::make(const TokenStore& text, std::span<const Window> w
     batch.lengths = Tensor::from<std::int64_t>({rows}, lengths);
   }
   if (masking_)
-    fill_masked(text, windows, masks, batch);
+    fill_masked(text.tokens, windows, masks, batch);
   else
-    fill_language(text, windows, batch);
+    fill_language(text.tokens, windows, batch);
+  if (!text.documents.empty()) add_documents(text, windows, batch);
+  if (options_.prompts) add_prompts(windows, batch);
+  if (batch.counted == 0) {  // nothing but ends of documents, and a step needs a target
+    const std::int64_t last = windows.front().length - 1;
+    batch.targets.mutable_data<std::int32_t>()[last] =
+        text.tokens.at(windows.front().begin + last + 1);
+    batch.counted = 1;
+  }
   return batch;
 }
 
-void TextDataset::fill_language(const TokenStore& text, std::span<const Window> windows,
+void TextDataset::fill_language(const TokenStore& text, Windows windows,
                                 model::Batch& batch) const {
   const std::int64_t longest = batch.tokens.size(1);
   auto* tokens = batch.tokens.mutable_data<std::int32_t>();
@@ -116,7 +131,7 @@ void TextDataset::fill_language(const TokenStore& text, std::span<const Window> 
   }
 }
 
-void TextDataset::fill_masked(const TokenStore& text, std::span<const Window> windows,
+void TextDataset::fill_masked(const TokenStore& text, Windows windows,
                               const RandomKey& masks, model::Batch& batch) const {
   const std::int64_t longest = batch.tokens.size(1);
   auto* const tokens = batch.tokens.mutable_data<std::int32_t>();
@@ -135,6 +150,49 @@ void TextDataset::fill_masked(const TokenStore& text, std::span<const Window> wi
     masking_->hide({tokens, 1}, {targets, 1}, 0);
     batch.counted = 1;
   }
+}
+
+// Documents are numbered from the window's first. A language model is not asked for the first token
+// of a document: its last token before that sees nothing of it.
+void TextDataset::add_documents(const EncodedText& text, Windows windows,
+                                model::Batch& batch) const {
+  const std::int64_t longest = batch.tokens.size(1);
+  batch.documents = Tensor::empty(batch.tokens.shape(), DType::i64);
+  auto* numbers = batch.documents.mutable_data<std::int64_t>();
+  auto* targets = batch.targets.mutable_data<std::int32_t>();
+  for (const Window& window : windows) {
+    auto border = std::upper_bound(text.documents.begin(), text.documents.end(), window.begin);
+    std::int64_t number = 0;
+    for (std::int64_t i = 0; i < longest; ++i) {
+      for (; border != text.documents.end() && *border <= window.begin + i; ++border) ++number;
+      numbers[i] = number;
+      const bool last = border != text.documents.end() && *border == window.begin + i + 1;
+      if (masking_ || !last || targets[i] == model::kIgnore) continue;
+      targets[i] = model::kIgnore;
+      --batch.counted;
+    }
+    numbers += longest;
+    targets += longest;
+  }
+}
+
+// What lies inside of a prompt is seen by all of it, so that predicting it teaches nothing. The
+// prompt's last token predicts the first one behind it.
+void TextDataset::add_prompts(Windows windows, model::Batch& batch) const {
+  const std::int64_t longest = batch.tokens.size(1);
+  auto* targets = batch.targets.mutable_data<std::int32_t>();
+  std::vector<std::int64_t> lengths;
+  for (const Window& window : windows) {
+    lengths.push_back(window.prompt);
+    for (std::int64_t i = 0; i + 1 < window.prompt; ++i) {
+      if (targets[i] == model::kIgnore) continue;
+      targets[i] = model::kIgnore;
+      --batch.counted;
+    }
+    targets += longest;
+  }
+  batch.prefix_lengths =
+      Tensor::from<std::int64_t>({static_cast<std::int64_t>(lengths.size())}, lengths);
 }
 
 }  // namespace heddle::data

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/encode_text.h"
 #include "data/masking.h"
-#include "data/tokens.h"
 
 namespace heddle::data {
 
@@ -17,9 +17,10 @@ struct TextOptions {
   model::Task task = model::Task::language;
   std::int64_t context = 0;
   double mask_share = 0.15;
+  bool prompts = false;  // language: DataConfig::prompts
 };
 
-using TextSplits = std::array<std::optional<TokenStore>, kSplits>;
+using TextSplits = std::array<std::optional<EncodedText>, kSplits>;
 
 class TextDataset final : public Dataset {
  public:
@@ -45,16 +46,18 @@ class TextDataset final : public Dataset {
     // Of its masks in the random stream. In training the place in the batch, since windows may
     // overlap; in evaluation the place in the text, so that masks do not depend on the batch size.
     std::uint64_t random_place = 0;
+    std::int64_t prompt = 0;  // tokens that are given and not predicted
   };
-  const TokenStore& text(Split split) const;
+  using Windows = std::span<const Window>;
+  const EncodedText& text(Split split) const;
   std::int64_t next() const { return options_.task == model::Task::language ? 1 : 0; }
   std::int64_t windows(Split split) const;
-  model::Batch make(const TokenStore& text, std::span<const Window> windows,
-                    const RandomKey& masks) const;
-  void fill_language(const TokenStore& text, std::span<const Window> windows,
-                     model::Batch& batch) const;
-  void fill_masked(const TokenStore& text, std::span<const Window> windows, const RandomKey& masks,
+  model::Batch make(const EncodedText& text, Windows windows, const RandomKey& masks) const;
+  void fill_language(const TokenStore& text, Windows windows, model::Batch& batch) const;
+  void fill_masked(const TokenStore& text, Windows windows, const RandomKey& masks,
                    model::Batch& batch) const;
+  void add_documents(const EncodedText& text, Windows windows, model::Batch& batch) const;
+  void add_prompts(Windows windows, model::Batch& batch) const;
 
   TextOptions options_;
   TextSplits splits_;

@@ -14,6 +14,8 @@ inline constexpr std::int32_t kIgnore = -100;  // a target that counts for nothi
 struct Batch {
   Tensor tokens = {};          // [B, T] i32: what is read
   Tensor lengths = {};         // [B] i64: tokens of each; undefined: all T
+  Tensor documents = {};       // [B, T] i64: tokens see those of the same number; undefined: all
+  Tensor prefix_lengths = {};  // [B] i64: of the prompts that attention.prefix sees both ways
   Tensor images = {};          // [B, channels, height, width] f32
   Tensor target_tokens = {};   // translate: [B, U] i32, begin y1 y2 …: what the decoder reads
   Tensor target_lengths = {};  // [B] i64

@@ -53,6 +53,8 @@ struct Block::Run {
   Tensor self_attention(const Tensor& x) const {
     nn::AttentionCall c;
     c.key_lengths = call.lengths;
+    c.documents = call.documents;
+    c.prefix_lengths = call.prefix_lengths;
     c.dropout = pass.site(kSelfWeights);
     c.observer = pass.observer;
     c.layer = pass.number;

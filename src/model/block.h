@@ -25,6 +25,8 @@ struct Stream {
 // What all layers of a stack are called with. The memory is that of encoder–decoders.
 struct StackCall {
   Tensor lengths = {};         // [B]: tokens of each sequence
+  Tensor documents = {};       // [B, T]
+  Tensor prefix_lengths = {};  // [B]
   Tensor memory = {};          // [B, S, C]
   Tensor memory_lengths = {};  // [B]
 };

@@ -1,5 +1,6 @@
 // The decoder: a causal Transformer that predicts the next token (GPT, Llama).
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "heddle/tape.h"
@@ -20,6 +21,7 @@ constexpr std::int64_t kPromptBlock = 256;
 struct DecoderState final : DecodeState {
   StackCache cache;
   std::int64_t sequences = 0;
+  std::int64_t prefix = 0;  // with attention.prefix: tokens of the prompt
 
   void reorder(std::span<const std::int64_t> rows) override {
     cache.reorder(rows);
@@ -42,7 +44,7 @@ class Decoder final : public HeadedModel {
                                      const nn::Pass& pass) const override {
     auto state = std::make_unique<DecoderState>();
     state->sequences = sequences;
-    const nn::CacheSize size{sequences, positions, std::min(positions, kPromptBlock)};
+    const nn::CacheSize size{sequences, positions, std::min(positions, prompt_block())};
     state->cache = stack_.make_cache(size, pass.precision, parameters().options().device);
     return state;
   }
@@ -52,23 +54,43 @@ class Decoder final : public HeadedModel {
     auto& own = own_state<DecoderState>(config(), state);
     check_next_tokens(config(), tokens, own.sequences);
     StackCache& cache = own.cache;
+    StackCall call;
+    if (config().attention.prefix) {
+      if (cache.position() == 0) own.prefix = tokens.size(1);
+      call.prefix_lengths = Tensor::full({own.sequences}, static_cast<double>(own.prefix),
+                                         DType::i64, tokens.device());
+    }
     Tensor x;
-    for (std::int64_t done = 0; done < tokens.size(1); done += kPromptBlock) {
-      const std::int64_t end = std::min(done + kPromptBlock, tokens.size(1));
+    for (std::int64_t done = 0; done < tokens.size(1);) {
+      const std::int64_t end = std::min(done + prompt_block(), tokens.size(1));
       const Tensor block = ops::slice(tokens, 1, done, end);
       x = input_.forward(block, cache.position(), pass);
-      x = stack_.forward_cached(x, {}, pass, cache);
+      x = stack_.forward_cached(x, call, pass, cache);
+      done = end;
     }
     return head_.logits(last_token(x));
   }
 
  private:
+  // A prompt whose tokens see each other must come as one block.
+  std::int64_t prompt_block() const {
+    return config().attention.prefix ? std::numeric_limits<std::int64_t>::max() / 2 : kPromptBlock;
+  }
+
+  // A batch that does not say has no prompts: all of it is what the model continues.
+  static Tensor prefix_lengths(const Batch& batch) {
+    if (batch.prefix_lengths.defined()) return batch.prefix_lengths;
+    return Tensor::full({batch.tokens.size(0)}, 0, DType::i64, batch.tokens.device());
+  }
+
   const Head& head() const override { return head_; }
 
   Tensor hidden(const Batch& batch, const nn::Pass& pass,
                 std::vector<Tensor>& balance) const override {
     StackCall call;
     call.lengths = batch.lengths;
+    call.documents = batch.documents;
+    if (config().attention.prefix) call.prefix_lengths = prefix_lengths(batch);
     return stack_.forward(input_.forward(batch.tokens, 0, pass), call, pass, balance);
   }
 

@@ -34,6 +34,7 @@ class Encoder final : public HeadedModel {
                 std::vector<Tensor>& balance) const override {
     StackCall call;
     call.lengths = batch.lengths;
+    call.documents = batch.documents;
     const std::int64_t first = config().has_class_token() ? 1 : 0;
     const Tensor x = input_.forward(batch.tokens, first, pass);
     if (!pool_) return stack_.forward(x, call, pass, balance);

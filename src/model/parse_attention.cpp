@@ -90,12 +90,15 @@ void parse_attention(const TomlTable& t, ModelConfig& c) {
   only(t, "look_ahead", c.kind == Kind::encoder || c.kind == Kind::vit,
        "an encoder: a decoder sees no later token");
   if (t.has("look_ahead")) c.attention.look_ahead = t.integer("look_ahead", {0, 1LL << 40});
+  only(t, "prefix", c.kind == Kind::decoder,
+       "kind = \"decoder\": the others have no prompt in the sequence that they continue");
+  c.attention.prefix = t.boolean_or("prefix", false);
   c.attention.position = parse_position(t);
 }
 
 void parse_cross_attention(const TomlTable& t, ModelConfig& c) {
   const char* const reason = "a Transformer: tokens of two sequences have no distance or order";
-  for (const char* key : {"look_back", "look_ahead", "position"}) only(t, key, false, reason);
+  for (const char* key : {"look_back", "look_ahead", "position", "prefix"}) only(t, key, false, reason);
   parse_scores(t, c.attention);
 }
 

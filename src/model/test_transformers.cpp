@@ -54,6 +54,11 @@ std::vector<Variant> variants() {
         c.tied = true;
         c.attention.look_back = 2;
       });
+    if (kind == Kind::decoder)
+      add("prefix t5", [](ModelConfig& c) {
+        c.attention.prefix = true;
+        c.attention.position = nn::T5Position{8, 6};
+      });
   }
   return out;
 }
@@ -102,7 +107,9 @@ TEST(Transformers, GenerationStepByStepEqualsThePass) {
   for (const Variant& v : variants()) {
     if (!v.config.generates()) continue;
     const auto model = build_f64(v.config);
-    const Batch batch = random_batch(v.config);
+    Batch batch = random_batch(v.config);
+    // The first tokens that a state is given are its prompt.
+    if (v.config.attention.prefix) batch.prefix_lengths = lengths_of({3, 3});
     const NoGrad no_grad;
     const Tensor all = model->logits(batch, pass_f64());  // [2, T, V]
     const Tensor written = v.config.kind == Kind::decoder ? batch.tokens : batch.target_tokens;
@@ -119,6 +126,50 @@ TEST(Transformers, GenerationStepByStepEqualsThePass) {
           << v.name << " at " << done;
     }
   }
+}
+
+// logits of a batch whose token `at` of the first sequence is another one, against those before:
+// the positions that notice.
+std::vector<std::int64_t> noticing(const Model& model, Batch batch, std::int64_t at) {
+  const Tensor before = model.logits(batch, pass_f64());  // [2, T, V]
+  auto* tokens = batch.tokens.mutable_data<std::int32_t>();
+  tokens[at] = (tokens[at] + 1) % 11;
+  const Tensor after = model.logits(batch, pass_f64());
+  std::vector<std::int64_t> changed;
+  for (std::int64_t i = 0; i < before.size(1); ++i) {
+    const auto of_first = [i](const Tensor& t) {
+      return ops::slice(ops::slice(t, 0, 0, 1), 1, i, i + 1);
+    };
+    if (distance(of_first(before), of_first(after)) > 1e-9) changed.push_back(i);
+  }
+  return changed;
+}
+
+TEST(Transformers, DocumentsDoNotSeeEachOther) {
+  for (const Kind kind : {Kind::decoder, Kind::encoder}) {
+    const Task task = kind == Kind::decoder ? Task::language : Task::masked;
+    const auto model = build_f64(small(kind, task));
+    Batch batch = random_batch(model->config());
+    batch.documents = Tensor::from<std::int64_t>({2, 6}, {0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 0, 0});
+    using Positions = std::vector<std::int64_t>;
+    const bool causal = kind == Kind::decoder;
+    EXPECT_EQ(noticing(*model, batch, 1), causal ? (Positions{1, 2}) : (Positions{0, 1, 2}));
+    EXPECT_EQ(noticing(*model, batch, 3), (Positions{3, 4}));
+    expect_gradient(*model, batch, pass_f64(), "documents");
+  }
+}
+
+TEST(Transformers, PromptsAreSeenBothWaysAndTheRestIsCausal) {
+  ModelConfig c = small(Kind::decoder, Task::language);
+  c.attention.prefix = true;
+  const auto model = build_f64(c);
+  Batch batch = random_batch(c);
+  using Positions = std::vector<std::int64_t>;
+  EXPECT_EQ(noticing(*model, batch, 2), (Positions{2, 3, 4, 5}));  // no prompt: causal
+  batch.prefix_lengths = lengths_of({3, 0});
+  EXPECT_EQ(noticing(*model, batch, 2), (Positions{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(noticing(*model, batch, 3), (Positions{3, 4, 5}));
+  expect_gradient(*model, batch, pass_f64(), "prefix");
 }
 
 TEST(Transformers, ReorderedSequencesGoOnAsTheOnesTheyWere) {
@@ -225,12 +276,12 @@ TEST(Transformers, ModelsThatMakeNoSenseAreRefusedWithTheReason) {
   decoder([](ModelConfig& c) { c.embedding_dropout = -0.1; }, "embedding_dropout");
   decoder([](ModelConfig& c) { c.attention.heads = 3; }, "heads");
   decoder([](ModelConfig& c) { c.attention.look_ahead = 3; }, "look_ahead");
-  decoder([](ModelConfig& c) { c.attention.prefix = true; }, "prefix");
   decoder([](ModelConfig& c) { c.norm_epsilon = 0; }, "norm_epsilon");
   decoder([](ModelConfig& c) { c.sizes.vocabulary = 0; }, "vocabulary");
   decoder([](ModelConfig& c) { c.sizes.context = 0; }, "context");
   decoder([](ModelConfig& c) { c.moe = MoeOptions{.experts = 2, .active = 3}; }, "active");
   decoder([](ModelConfig& c) { c.ffn_width = -1; }, "ffn_width");
+  refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.attention.prefix = true; }, "prefix");
   refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.tied = true; }, "tied");
   refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.sizes.classes = 0; }, "classes");
   refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.task = Task::language; }, "task");

@@ -90,8 +90,8 @@ void check_transformer(const ModelConfig& c) {
   expect(!c.residual, "residual",
          "none: it is a choice of the recurrent kinds, every Transformer has a residual stream",
          "true");
-  expect(!c.attention.prefix, "attention.prefix",
-         "false: training data has no prefixes to tell apart", "true");
+  expect(!c.attention.prefix || c.kind == Kind::decoder, "attention.prefix",
+         "false: only kind = decoder has a prompt in the sequence that it continues", "true");
   const bool causal = c.kind == Kind::decoder;
   if (c.kind == Kind::encoder_decoder) {
     // One set of options serves both stacks.

@@ -55,6 +55,8 @@ model::Batch meta_batch(const model::ModelConfig& c, const BatchShape& shape) {
     if (c.task == model::Task::tag) b.lengths = tensor({n}, DType::i64);
     b.targets = tensor({n, shape.tokens}, DType::i32);
   }
+  if (c.attention.prefix) b.prefix_lengths = tensor({n}, DType::i64);
+  if (shape.documents) b.documents = tensor({n, shape.tokens}, DType::i64);
   b.counted = b.targets.elements();
   return b;
 }

@@ -36,6 +36,7 @@ struct BatchShape {
   std::int64_t sequences = 0;
   std::int64_t tokens = 0;         // of each sequence read; unused for images
   std::int64_t target_tokens = 0;  // translate: of each sequence written
+  bool documents = false;          // told apart (data.documents)
 };
 
 // A batch of the shape on the meta device, with all targets counted.

@@ -72,6 +72,7 @@ Recipe load_recipe(const std::string& path, const std::vector<std::string>& over
       data::parse_data(document.root().table("data"), directory.empty() ? "." : directory);
   recipe.train = parse_train(document.root().table("train"));
   document.finish();
+  recipe.data.prompts = recipe.model.attention.prefix;
   data::validate(recipe.data, recipe.model.kind, recipe.model.task);
 
   if (!recipe.train.from.empty()) recipe.train.from = absolute(recipe.train.from, directory);
