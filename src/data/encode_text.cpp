@@ -130,9 +130,8 @@ EncodedText encode_text(const Codec& codec, const JoinedText& whole, std::string
                         Documents border) {
   const bool one = border == Documents::none;
   const std::int64_t vocabulary = codec.source().vocabulary();
-  std::vector<Share> shares =
-      shares_of(one ? cut_for(codec, part, kPieceBytes) : documents_of(whole, part, border),
-                vocabulary);
+  std::vector<Share> shares = shares_of(
+      one ? cut_for(codec, part, kPieceBytes) : documents_of(whole, part, border), vocabulary);
   parallel_each(static_cast<std::int64_t>(shares.size()), 1, [&](std::int64_t i) {
     Share& share = shares[static_cast<std::size_t>(i)];
     for (const std::string_view text : share.texts) {

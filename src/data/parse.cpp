@@ -45,9 +45,9 @@ DataConfig parse_data(const io::TomlTable& table, const std::string& directory) 
   if (table.has("min_count")) config.min_count = table.integer("min_count", {1, kMost});
   if (table.has("word_shapes")) config.word_shapes = table.boolean("word_shapes");
   if (table.has("context")) config.context = table.integer("context", {1, kMost});
-  config.documents = model::choice_or(
-      table, "documents", Documents::none,
-      {Documents::none, Documents::line, Documents::blank_line, Documents::file});
+  config.documents =
+      model::choice_or(table, "documents", Documents::none,
+                       {Documents::none, Documents::line, Documents::blank_line, Documents::file});
   if (table.has("max_length")) config.max_length = table.integer("max_length", {1, kMost});
   if (table.has("mask_share")) config.mask_share = table.number("mask_share", {0, 1});
   config.flip = table.boolean_or("flip", false);

@@ -140,6 +140,7 @@ TEST(DataConfigTest, WhatATaskHasNoUseForIsRefused) {
       {images, [](C c) { c.tokenizer = "char"; }, "key tokenizer"},
       {images, [](C c) { c.max_length = 9; }, "key max_length"},
       {images, [](C c) { c.shift = -1; }, "key shift"},
+      {translate, [](C c) { c.documents = Documents::line; }, "key documents"},
   };
   for (const Refused& row : table) {
     Sample sample = row.make(files);

@@ -131,8 +131,8 @@ void TextDataset::fill_language(const TokenStore& text, Windows windows,
   }
 }
 
-void TextDataset::fill_masked(const TokenStore& text, Windows windows,
-                              const RandomKey& masks, model::Batch& batch) const {
+void TextDataset::fill_masked(const TokenStore& text, Windows windows, const RandomKey& masks,
+                              model::Batch& batch) const {
   const std::int64_t longest = batch.tokens.size(1);
   auto* const tokens = batch.tokens.mutable_data<std::int32_t>();
   auto* const targets = batch.targets.mutable_data<std::int32_t>();

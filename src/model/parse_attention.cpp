@@ -98,7 +98,8 @@ void parse_attention(const TomlTable& t, ModelConfig& c) {
 
 void parse_cross_attention(const TomlTable& t, ModelConfig& c) {
   const char* const reason = "a Transformer: tokens of two sequences have no distance or order";
-  for (const char* key : {"look_back", "look_ahead", "position", "prefix"}) only(t, key, false, reason);
+  for (const char* key : {"look_back", "look_ahead", "position", "prefix"})
+    only(t, key, false, reason);
   parse_scores(t, c.attention);
 }
 
