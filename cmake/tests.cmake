@@ -27,6 +27,7 @@ if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
   target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest)
   target_compile_definitions(unit_tests PRIVATE
+    HEDDLE_DOCS_DIRECTORY="${PROJECT_SOURCE_DIR}/docs"
     HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")
   heddle_test(unit quick 120 unit_tests)
 endif()
@@ -50,6 +51,11 @@ if(TARGET heddle_cli)
   file(GLOB reliability_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/reliability/*.cpp")
   heddle_test_executable(reliability_tests ${reliability_sources})
   heddle_test(reliability slow 300 reliability_tests $<TARGET_FILE:heddle_cli>)
+endif()
+
+# Every claim of the lab that takes seconds comes to its verdict, and the page of it is written.
+if(TARGET heddle_cli)
+  heddle_test(lab.all slow 300 heddle_cli lab all --lang zh --out ${PROJECT_BINARY_DIR}/lab.html)
 endif()
 
 # Whether the library as installed can be found and used by another project.

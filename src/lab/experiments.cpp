@@ -5,6 +5,9 @@ namespace heddle::lab {
 const std::vector<Experiment>& experiments() {
   // clang-format off: one on a line
   static const std::vector<Experiment> all = {
+      elman_and(),
+      birnn_leak(),
+      birnn_prefix(),
       multiplicative_class(),
       concat_cosine(),
       additive_cosine(),
@@ -13,6 +16,8 @@ const std::vector<Experiment>& experiments() {
       heads_vs_one(),
       head_split(),
       mask_place(),
+      window_mask(),
+      window_cost(),
       copying(),
       average_of_two(),
       single_head_variance(),

@@ -10,6 +10,11 @@ namespace heddle::lab {
 // In the order of the page.
 const std::vector<Experiment>& experiments();
 
+// Recurrent networks
+Experiment elman_and();
+Experiment birnn_leak();
+Experiment birnn_prefix();
+
 // Attention scores
 Experiment multiplicative_class();
 Experiment concat_cosine();
@@ -21,6 +26,10 @@ Experiment scale_sqrt_d();
 Experiment heads_vs_one();
 Experiment head_split();
 Experiment mask_place();
+
+// Sliding windows
+Experiment window_mask();
+Experiment window_cost();
 
 // What attention can compute
 Experiment copying();

@@ -89,8 +89,9 @@ void run(Findings& f) {
       if (name == "q.weight") t = layer.parameters().q.detach();
     });
     ignored_off = std::min(ignored_off, largest_difference(y, without.forward(x)));
-    bars.groups.push_back(fmt::format("{} {}{}", c.heads, f.say({"heads", "头"}),
-                                      c.causal ? f.say({", causal", "，因果"}) : ""));
+    bars.groups.push_back(fmt::format(
+        "{} {}{}", c.heads, f.say(c.heads == 1 ? Text{"head", "头"} : Text{"heads", "头"}),
+        c.causal ? f.say({", causal", "，因果"}) : ""));
     bars.series[0].values.push_back(largest(y));
     bars.series[1].values.push_back(off);
   }

@@ -37,10 +37,13 @@ h2 .name { font-family: ui-monospace, "Cascadia Mono", Menlo, monospace; font-si
 dl.about { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.1rem; margin: 0 0 1rem; }
 dl.about dt { color: var(--soft); font-size: .88rem; padding-top: .1rem; }
 dl.about dd { margin: 0; }
-figure { margin: 1.1rem 0; }
+.figures { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
+figure { margin: 1.1rem 0; flex: 1 1 100%; }
+figure:has(svg.map) { flex: 0 1 auto; }
+figure:has(svg.map) figcaption { max-width: 26rem; }
 figcaption { color: var(--soft); font-size: .9rem; margin-top: .4rem; }
 .checks .yes { color: var(--holds); } .checks .no { color: var(--refuted); }
-.checks td:not(:first-child), .numbers td:not(:first-child) { text-align: right; white-space: nowrap; }
+.checks :is(td, th):not(:first-child), .numbers :is(td, th):not(:first-child) { text-align: right; white-space: nowrap; }
 .because { margin: .9rem 0 0; }
 code { font-family: ui-monospace, "Cascadia Mono", Menlo, monospace; font-size: .82rem;
   color: var(--soft); }
@@ -114,9 +117,11 @@ Html experiment_section(const Outcome& o, Language language) {
   out += row(said::threshold, e.threshold.in(language), language) + "</dl>\n";
   out += numbers_table(o.findings, language);
   for (const Text& note : o.findings.notes()) out += report::paragraph(note.in(language)).text;
+  out += "<div class=\"figures\">\n";
   for (const Findings::Figure& f : o.findings.figures())
     out += "<figure>" + f.drawing.text + "<figcaption>" + escaped(f.caption.in(language)) +
            "</figcaption></figure>\n";
+  out += "</div>\n";
   out += checks_table(o.findings, language);
   out += "<p class=\"because\">" + badge(o, language) + " ";
   if (!o.problem.empty())

@@ -60,6 +60,12 @@ std::string short_value(double v) {
   return size >= 1e5 || size < 1e-3 ? fmt::format("{:.2e}", v) : fmt::format("{:.4g}", v);
 }
 
+// Levels are round numbers.
+std::string level_text(double v) {
+  const double size = std::abs(v);
+  return v != 0 && (size >= 1e5 || size < 1e-3) ? fmt::format("{:.0e}", v) : fmt::format("{:g}", v);
+}
+
 std::string bar_svg(const Scale& s, double x, double width, double value, std::size_t colour) {
   const double top = std::min(s.y(value), s.ground()), bottom = std::max(s.y(value), s.ground());
   return fmt::format(
@@ -77,7 +83,7 @@ std::string frame_svg(const Bars& bars, const Scale& s, double group_width) {
     out += fmt::format(
         "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" "
         "y=\"{:.1f}\" text-anchor=\"end\" dominant-baseline=\"middle\">{}</text>\n",
-        kLeft, kWidth - kRight, s.y(t), s.y(t), kLeft - 8, s.y(t), short_value(t));
+        kLeft, kWidth - kRight, s.y(t), s.y(t), kLeft - 8, s.y(t), level_text(t));
   for (std::size_t g = 0; g < bars.groups.size(); ++g)
     out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        kLeft + (static_cast<double>(g) + 0.5) * group_width, kHeight - kBottom + 20,

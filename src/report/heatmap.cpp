@@ -10,7 +10,7 @@ namespace heddle::report {
 
 namespace {
 
-constexpr double kWidth = 1000, kLeft = 110, kTop = 46, kRight = 12, kBottom = 12;
+constexpr double kWidth = 1000, kTop = 46, kRight = 12, kBottom = 12;
 constexpr double kLargestCell = 64;  // a small matrix is not blown up to the width of the page
 constexpr std::size_t kNumberedColumns = 16, kNamedColumns = 40;
 constexpr double kFullColour = 0.62;  // opacity at which black and white numbers stay readable
@@ -18,10 +18,10 @@ constexpr double kFullColour = 0.62;  // opacity at which black and white number
 struct Layout {
   const HeatMap& map;
   std::size_t columns;
-  double cell, height;
+  double left, cell, height;
   double limit;
 
-  double x(std::size_t column) const { return kLeft + static_cast<double>(column) * cell; }
+  double x(std::size_t column) const { return left + static_cast<double>(column) * cell; }
   double y(std::size_t row) const { return kTop + static_cast<double>(row) * height; }
 };
 
@@ -40,6 +40,13 @@ std::string shown(double value, int digits) {
   return text.starts_with('-') && text.find_first_not_of("-0.") == std::string::npos
              ? text.substr(1)
              : text;
+}
+
+// Room for the names of the rows and for what they are. A byte takes 7 units at most.
+double room_on_the_left(const HeatMap& map) {
+  std::size_t longest = std::max<std::size_t>(map.y_label.size(), 3);
+  for (const std::string& name : map.rows) longest = std::max(longest, name.size());
+  return 20 + 7 * static_cast<double>(std::min<std::size_t>(longest, 24));
 }
 
 std::string name_of(const std::vector<std::string>& names, std::size_t i) {
@@ -67,7 +74,7 @@ std::string cell_svg(const Layout& l, std::size_t row, std::size_t column) {
 std::string names_svg(const Layout& l) {
   std::string out =
       fmt::format("<text x=\"{:.1f}\" y=\"14\">{}</text><text x=\"4\" y=\"{:.1f}\">{}</text>\n",
-                  kLeft, escaped(l.map.x_label), kTop - 8, escaped(l.map.y_label));
+                  l.left, escaped(l.map.x_label), kTop - 8, escaped(l.map.y_label));
   const std::size_t column_step = (l.columns + kNamedColumns - 1) / kNamedColumns;
   for (std::size_t c = 0; c < l.columns; c += column_step)
     out += fmt::format("<text x=\"{:.2f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
@@ -77,7 +84,7 @@ std::string names_svg(const Layout& l) {
     out += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.2f}\" text-anchor=\"end\" "
         "dominant-baseline=\"central\">{}</text>\n",
-        kLeft - 8, l.y(r) + l.height / 2, escaped(name_of(l.map.rows, r)));
+        l.left - 8, l.y(r) + l.height / 2, escaped(name_of(l.map.rows, r)));
   return out;
 }
 
@@ -87,13 +94,17 @@ Html heat_map(const HeatMap& map) {
   std::size_t columns = 0;
   for (const auto& row : map.values) columns = std::max(columns, row.size());
   if (columns == 0) return paragraph("Nothing was measured.");
+  const double left = room_on_the_left(map);
   const double cell =
-      std::min(kLargestCell, (kWidth - kLeft - kRight) / static_cast<double>(columns));
-  Layout l{map, columns, cell, std::min(cell, 30.0), map.limit > 0 ? map.limit : largest(map)};
-  if (columns > kNumberedColumns) l.height = cell;
-  std::string out =
-      fmt::format("<svg class=\"map\" viewBox=\"0 0 {} {:.1f}\" role=\"img\">\n", kWidth,
-                  kTop + static_cast<double>(map.values.size()) * l.height + kBottom);
+      std::min(kLargestCell, (kWidth - left - kRight) / static_cast<double>(columns));
+  const double limit = map.limit > 0 ? map.limit : largest(map);
+  Layout l{map,  columns, left, cell, columns > kNumberedColumns ? cell : std::min(cell, 30.0),
+           limit};
+  const double width = l.x(columns) + kRight, height = l.y(map.values.size()) + kBottom;
+  // A small map is as wide as it needs to be: two of them fit beside each other.
+  std::string out = fmt::format(
+      "<svg class=\"map\" viewBox=\"0 0 {:.1f} {:.1f}\" style=\"width:{:.0f}px\" role=\"img\">\n",
+      width, height, width);
   out += names_svg(l);
   for (std::size_t r = 0; r < map.values.size(); ++r)
     for (std::size_t c = 0; c < map.values[r].size(); ++c) out += cell_svg(l, r, c);

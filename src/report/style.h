@@ -42,7 +42,8 @@ svg.chart { width: 100%; height: auto; display: block; font-size: 12px; }
 .chart text { fill: var(--soft); }
 .chart .grid { stroke: var(--line); }
 .chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-svg.map, svg.bars { width: 100%; height: auto; display: block; font-size: 12px; }
+svg.bars { width: 100%; height: auto; display: block; font-size: 12px; }
+svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
 .map text, .bars text { fill: var(--soft); }
 .map .cell { stroke: var(--line); stroke-width: .6; }
 .map .value, .bars .value { fill: var(--ink); font-variant-numeric: tabular-nums; }

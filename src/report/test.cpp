@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "heddle/error.h"
+#include "report/bars.h"
 #include "report/chart.h"
+#include "report/heatmap.h"
 #include "report/numbers.h"
 #include "report/training.h"
 
@@ -78,6 +80,37 @@ TEST(Report, ReadsALogAndLeavesAHalfWrittenLineOut) {
   const std::string page = training_page("run", log, "recipe");
   EXPECT_TRUE(contains(page, "best validation loss"));
   EXPECT_TRUE(contains(page, "2.2500 (step 10)"));
+}
+
+TEST(Report, HeatMapsShowNumbersAndWhatIsNone) {
+  HeatMap map;
+  map.x_label = "<key>";
+  map.rows = {"a", "b"};
+  map.values = {{1, -0.5, 0.25}, {-INFINITY, NAN, -0.001}};
+  const std::string html = heat_map(map).text;
+  EXPECT_TRUE(contains(html, ">1.00<"));
+  EXPECT_TRUE(contains(html, ">-0.50<"));
+  EXPECT_TRUE(contains(html, ">−∞<"));
+  EXPECT_TRUE(contains(html, ">0.00<")) << "no minus in front of a rounded zero";
+  EXPECT_TRUE(contains(html, "&lt;key&gt;"));
+  EXPECT_FALSE(contains(html, "nan"));
+  EXPECT_FALSE(contains(html, "fill-opacity:-"));
+  EXPECT_TRUE(contains(heat_map({}).text, "Nothing was measured"));
+}
+
+TEST(Report, BarsShowTheirNumbers) {
+  Bars two;
+  two.groups = {"first", "second"};
+  two.series = {{"a", {1, NAN}}, {"b", {-2, 3}}};
+  const std::string html = bars(two).text;
+  EXPECT_TRUE(contains(html, ">-2<"));
+  EXPECT_TRUE(contains(html, ">3<"));
+  EXPECT_FALSE(contains(html, "nan"));
+  EXPECT_FALSE(contains(html, "height=\"-"));
+  two.log_y = true;  // what is not positive has no bar
+  EXPECT_FALSE(contains(bars(two).text, ">-2<"));
+  EXPECT_FALSE(contains(bars(two).text, "inf"));
+  EXPECT_TRUE(contains(bars({}).text, "Nothing was measured"));
 }
 
 }  // namespace

@@ -1,0 +1,190 @@
+// elman-and: a network of two units that remembers whether it has seen both inputs.
+#include <cmath>
+
+#include "heddle/tape.h"
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/sequences.h"
+#include "lab/tools.h"
+#include "lab/topics.h"
+#include "nn/rnn/elman.h"
+#include "ops/binary/binary.h"
+#include "ops/linear/linear.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/unary/unary.h"
+#include "ops/view/view.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kLength = 8, kSequences = 65536;  // 4⁸: x_t is one of 00, 01, 10, 11
+constexpr std::int64_t kUnits = 2, kBatch = 128, kSteps = 500, kSeeds = 4;
+constexpr double kRate = 0.05;
+
+struct Task {
+  Tensor x;       // [S, T, 2]
+  Ids seen_both;  // S · T: 1 from the step on at which both inputs have been 1
+};
+
+// `symbol(s, t)` has x_{t,0} in bit 0 and x_{t,1} in bit 1.
+template <class F>
+Task task_of(std::int64_t sequences, const F& symbol) {
+  std::vector<double> x;
+  Task task;
+  for (std::int64_t s = 0; s < sequences; ++s) {
+    unsigned seen = 0;
+    for (std::int64_t t = 0; t < kLength; ++t) {
+      const unsigned now = symbol(s, t);
+      seen |= now;
+      x.insert(x.end(), {static_cast<double>(now & 1U), static_cast<double>(now >> 1U)});
+      task.seen_both.push_back(seen == 3 ? 1 : 0);
+    }
+  }
+  task.x = Tensor::from<double>({sequences, kLength, 2}, std::span<const double>(x));
+  return task;
+}
+
+// Every sequence of length 8; the shorter ones are their beginnings.
+Task all_sequences() {
+  return task_of(kSequences, [](std::int64_t s, std::int64_t t) {
+    return static_cast<unsigned>(s >> (2 * t)) & 3U;
+  });
+}
+
+// For training: each input is 1 in one step of six, so that there is something to remember.
+Task random_sequences(std::int64_t step) {
+  return task_of(kBatch, [step](std::int64_t s, std::int64_t t) {
+    const RandomKey key{9, static_cast<std::uint32_t>(step), 0};
+    const std::int64_t at = 2 * (s * kLength + t);
+    return (random_id(key, at, 6) == 0 ? 1U : 0U) + (random_id(key, at + 1, 6) == 0 ? 2U : 0U);
+  });
+}
+
+// slide(a) = min(1, max(0, a))
+Tensor slide(const Tensor& a) { return ops::sub(ops::relu(a), ops::relu(ops::shift(a, -1))); }
+
+// The document's parameters: W_hh = W_hx = I, b_h = 0, W_yh = [1 1], b_y = −1. How many outputs
+// are not exactly what they should be.
+std::int64_t wrong_by_hand(const Task& task) {
+  const Tensor identity = matrix({{1, 0}, {0, 1}}), ones = matrix({{1, 1}});
+  Tensor h = Tensor::zeros({kSequences, 2}, DType::f64);
+  std::int64_t wrong = 0;
+  for (std::int64_t t = 0; t < kLength; ++t) {
+    const Tensor x = ops::reshape(ops::slice(task.x, 1, t, t + 1), {kSequences, 2});
+    h = slide(ops::add(ops::linear(h, identity), ops::linear(x, identity)));
+    const std::vector<double> y = slide(ops::shift(ops::linear(h, ones), -1)).to_vector<double>();
+    for (std::int64_t s = 0; s < kSequences; ++s)
+      wrong += y[static_cast<std::size_t>(s)] !=
+               task.seen_both[static_cast<std::size_t>(s * kLength + t)];
+  }
+  return wrong;
+}
+
+// Heddle's Elman layer (tanh) with two units and a classifier over its state.
+struct Network {
+  nn::ParameterStore store;
+  nn::ElmanLayer layer;
+  Tensor weight, bias;  // [2, 2], [2]
+
+  explicit Network(std::uint64_t seed)
+      : store({.seed = seed, .dtype = DType::f64}),
+        layer({.inputs = 2, .width = kUnits}, store.root()),
+        weight(store.root().weight("out", {2, kUnits})),
+        bias(store.root().zeros("out_bias", {2})) {}
+
+  Tensor state(const Tensor& x) const { return layer.forward(x).y; }  // [S, T, 2]
+};
+
+std::vector<double> train(Network& network) {
+  return train_steps(network.store, kSteps, kRate, [&](std::int64_t step) {
+    const Task task = random_sequences(step);
+    return ops::linear_cross_entropy(network.state(task.x), network.weight, network.bias,
+                                     ids({kBatch, kLength}, task.seen_both));
+  });
+}
+
+std::int64_t wrong_when_learnt(const Network& network, const Task& task) {
+  const NoGrad no_grad;
+  const std::vector<double> scores =
+      ops::linear(network.state(task.x), network.weight, network.bias).to_vector<double>();
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < task.seen_both.size(); ++i)
+    wrong += (scores[2 * i + 1] > scores[2 * i] ? 1 : 0) != task.seen_both[i];
+  return wrong;
+}
+
+void run(Findings& f) {
+  const Task all = all_sequences();
+  const std::int64_t outputs = kSequences * kLength, by_hand = wrong_by_hand(all);
+  report::LineChart chart;
+  chart.x_label = f.say({"step", "步"});
+  chart.y_label = f.say({"loss", "损失"});
+  chart.log_y = true;
+  std::int64_t fewest = outputs, learnt = 0;
+  for (std::int64_t seed = 1; seed <= kSeeds; ++seed) {
+    Network network(static_cast<std::uint64_t>(seed));
+    const std::vector<double> losses = train(network);
+    const std::int64_t wrong = wrong_when_learnt(network, all);
+    fewest = std::min(fewest, wrong);
+    learnt += wrong == 0 ? 1 : 0;
+    chart.series.push_back(
+        {f.say({"beginning ", "初始化 "}) + std::to_string(seed), smoothed(losses, 10)});
+  }
+  f.number("outputs", static_cast<double>(outputs),
+           {"outputs of all 65536 sequences of length 8", "全部 65536 个长度为 8 的序列的输出数"});
+  f.number("wrong_by_hand", static_cast<double>(by_hand),
+           {"wrong ones, parameters of the document", "文档参数：错误的输出数"});
+  f.number("wrong_learnt", static_cast<double>(fewest),
+           {"wrong ones, learnt by gradient descent (best of 4)",
+            "梯度下降学得：错误的输出数（4 次中最好）"});
+  f.number(
+      "learnt_exactly", static_cast<double>(learnt),
+      {"of 4 random beginnings, learnt without any error", "4 次随机初始化中学得完全正确的次数"});
+  f.figure(chart,
+           {"Two tanh units learn it from random sequences; some beginnings end in a worse valley.",
+            "两个 tanh 单元能从随机序列中学会它；有些初始化会停在较差的谷底。"});
+
+  const bool exact =
+      f.check({"wrong outputs, parameters of the document", "文档参数：错误的输出数"},
+              static_cast<double>(by_hand), Relation::equal, 0);
+  const bool learns = f.check({"wrong outputs, learnt", "学得：错误的输出数"},
+                              static_cast<double>(fewest), Relation::equal, 0);
+  f.verdict(!exact ? Verdict::refuted : learns ? Verdict::holds : Verdict::conditional);
+}
+
+}  // namespace
+
+Experiment elman_and() {
+  return {
+      .name = "elman-and",
+      .topic = topics::recurrent,
+      .title = {"Two units that remember both inputs", "记住两个输入的双单元网络"},
+      .claim = {"An Elman network with two units outputs 1 exactly from the step on at which both "
+                "inputs have been 1; and gradient descent finds such a network.",
+                "两个单元的 Elman 网络能够恰好从两个输入都出现过 1 的时刻起输出 1；"
+                "并且梯度下降能找到这样的网络。"},
+      .source = {"Document 000, 1.1: W_hh = W_hx = I, b_h = 0, W_yh = [1 1], b_y = −1, with "
+                 "slide(a) = min(1, max(0, a)).",
+                 "文档 000 的 1.1：W_hh = W_hx = I、b_h = 0、W_yh = [1 1]、b_y = −1，"
+                 "slide(a) = min(1, max(0, a))。"},
+      .method =
+          {"All 65536 sequences of length 8 (and with them all shorter ones) through the "
+           "document's parameters; then a layer of Heddle's with two tanh units, trained for "
+           "500 steps on random sequences from 4 beginnings, through the same sequences.",
+           "用文档参数运行全部 65536 个长度 8 的序列（包含所有更短的）；"
+           "再用 Heddle 的两单元 tanh 层，从 4 种初始化各训练 500 步，并在同样的序列上检验。"},
+      .threshold = {"No wrong output at all: the task is a function, and both networks either "
+                    "compute it or not.",
+                    "不允许任何错误输出：任务是一个确定的函数，网络要么算对要么算错。"},
+      .expected = Verdict::holds,
+      .because =
+          {"Each unit is a memory of one input: slide(h + x) is 1 from the first 1 on. Their "
+           "sum minus 1 is the AND. Trained tanh units become the same two switches.",
+           "每个单元记住一个输入：slide(h + x) 从第一次出现 1 起保持为 1；"
+           "两者之和减 1 就是「与」。训练得到的 tanh 单元也成为同样的两个开关。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab

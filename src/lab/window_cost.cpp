@@ -1,0 +1,189 @@
+// window-cost: time and memory of sliding-window attention, dense and banded.
+#include <cmath>
+
+#include "heddle/cost.h"
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/tools.h"
+#include "lab/topics.h"
+#include "ops/attention/attention.h"
+#include "ops/binary/binary.h"
+#include "ops/matmul/matmul.h"
+#include "ops/random/random.h"
+#include "ops/softmax/softmax.h"
+#include "ops/unary/unary.h"
+#include "ops/view/view.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kWidth = 32, kWindow = 128;  // w; a token sees w/2 + 1 tokens
+
+struct Inputs {
+  Tensor q, k, v;  // [1, N, 1, D], f32 as in training
+};
+
+Inputs inputs(std::int64_t n) {
+  const auto random = [n](std::uint32_t stream) {
+    return ops::random_normal({1, n, 1, kWidth}, 0, 1, {7, 0, stream}, DType::f32);
+  };
+  return {random(1), random(2), random(3)};
+}
+
+// −∞ outside of the window: what the formula adds to the scores. [N, N]
+Tensor mask(std::int64_t n, std::int64_t window) {
+  Tensor m = Tensor::full({n, n}, -INFINITY, DType::f32);
+  float* data = m.mutable_data<float>();
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = std::max<std::int64_t>(0, i - window / 2); j <= i; ++j)
+      data[i * n + j] = 0;
+  return m;
+}
+
+void dense(const Inputs& in, std::int64_t window) {
+  const std::int64_t n = in.q.size(1);
+  const auto flat = [n](const Tensor& t) { return ops::reshape(t, {n, kWidth}); };
+  const Tensor scores = ops::scale(ops::matmul(flat(in.q), ops::transpose(flat(in.k), 0, 1)),
+                                   1 / std::sqrt(double{kWidth}));
+  ops::matmul(ops::softmax(ops::add(scores, mask(n, window))), flat(in.v));
+}
+
+void banded(const Inputs& in, std::int64_t window) {
+  ops::AttentionOptions options;
+  options.mask.causal = true;
+  options.mask.look_back = window / 2;
+  ops::attention(in.q, in.k, in.v, options);
+}
+
+// One of the two over several sizes.
+struct Series {
+  std::vector<double> sizes, seconds, bytes, flops;
+
+  double exponent(const std::vector<double>& of) const { return fitted_exponent(sizes, of); }
+};
+
+using Way = void (*)(const Inputs&, std::int64_t);
+
+void measure(Series& s, double size, const Inputs& in, std::int64_t window, Way way) {
+  s.sizes.push_back(size);
+  s.bytes.push_back(static_cast<double>(peak_bytes_of([&] { way(in, window); })));
+  const CostMeter meter;
+  way(in, window);
+  s.flops.push_back(meter.cost().flops);
+  s.seconds.push_back(cpu_seconds_of([&] { way(in, window); }, 5));
+}
+
+Series against_n(Way way, const std::vector<std::int64_t>& lengths) {
+  Series s;
+  for (const std::int64_t n : lengths) measure(s, static_cast<double>(n), inputs(n), kWindow, way);
+  return s;
+}
+
+Series against_w(Way way) {
+  Series s;
+  const Inputs in = inputs(4096);
+  for (const std::int64_t w : {256, 512, 1024, 2048})
+    measure(s, static_cast<double>(w), in, w, way);
+  return s;
+}
+
+report::Series line(const std::string& name, const Series& s, const std::vector<double>& of) {
+  report::Series out{name, {}};
+  for (std::size_t i = 0; i < of.size(); ++i) out.points.push_back({s.sizes[i], of[i]});
+  return out;
+}
+
+void numbers(Findings& f, const Series& d, const Series& b, const Series& bw) {
+  f.number("dense_time_exponent", d.exponent(d.seconds),
+           {"dense: time ~ N to the power", "稠密：时间对 N 的指数"});
+  f.number("dense_bytes_exponent", d.exponent(d.bytes),
+           {"dense: bytes ~ N to the power", "稠密：内存对 N 的指数"});
+  f.number("banded_time_exponent", b.exponent(b.seconds),
+           {"banded: time ~ N to the power", "带状：时间对 N 的指数"});
+  f.number("banded_bytes_exponent", b.exponent(b.bytes),
+           {"banded: bytes ~ N to the power", "带状：内存对 N 的指数"});
+  f.number("banded_time_exponent_w", bw.exponent(bw.seconds),
+           {"banded: time ~ w to the power", "带状：时间对 w 的指数"});
+  f.number("banded_flops_exponent_w", bw.exponent(bw.flops),
+           {"banded: arithmetic ~ w to the power", "带状：运算量对 w 的指数"});
+  f.number("banded_bytes_exponent_w", bw.exponent(bw.bytes),
+           {"banded: bytes ~ w to the power", "带状：内存对 w 的指数"});
+  f.number("dense_seconds_2048", d.seconds.back(), {"dense, N = 2048", "稠密，N = 2048"}, "s");
+  f.number("banded_seconds_2048", b.seconds.front(), {"banded, N = 2048", "带状，N = 2048"}, "s");
+  f.number("dense_bytes_2048", d.bytes.back(), {"dense, N = 2048", "稠密，N = 2048"}, "bytes");
+  f.number("banded_bytes_2048", b.bytes.front(), {"banded, N = 2048", "带状，N = 2048"}, "bytes");
+}
+
+void run(Findings& f) {
+  const Series d = against_n(dense, {256, 512, 1024, 2048});
+  const Series b = against_n(banded, {2048, 4096, 8192, 16384, 32768});
+  const Series bw = against_w(banded);
+  numbers(f, d, b, bw);
+  report::LineChart time;
+  time.x_label = "N";
+  time.y_label = f.say({"seconds of one thread", "单线程秒数"});
+  time.log_x = time.log_y = true;
+  const std::string dense_name = f.say({"dense", "稠密"}), banded_name = f.say({"banded", "带状"});
+  time.series = {line(dense_name, d, d.seconds), line(banded_name, b, b.seconds)};
+  f.figure(time, {"Time against the length, w = 128: slope 2 against slope 1.",
+                  "时间随长度的变化（w = 128）：斜率 2 对斜率 1。"});
+  report::LineChart bytes = time;
+  bytes.y_label = f.say({"bytes beyond q, k and v", "q、k、v 之外的字节数"});
+  bytes.series = {line(dense_name, d, d.bytes), line(banded_name, b, b.bytes)};
+  f.figure(bytes, {"Memory against the length.", "内存随长度的变化。"});
+
+  const auto near = [&f](const Text& what, double exponent, double wanted) {
+    return f.check(what, std::abs(exponent - wanted), Relation::less, 0.4);
+  };
+  const bool all =
+      near({"dense time: distance of the exponent in N from 2", "稠密时间：对 N 的指数与 2 的差"},
+           d.exponent(d.seconds), 2) &
+      near({"dense bytes: distance from 2", "稠密内存：与 2 的差"}, d.exponent(d.bytes), 2) &
+      near({"banded time: distance from 1", "带状时间：与 1 的差"}, b.exponent(b.seconds), 1) &
+      f.check({"banded bytes: exponent in N", "带状内存：对 N 的指数"}, b.exponent(b.bytes),
+              Relation::less, 1.4) &
+      near({"banded arithmetic: distance of the exponent in w from 1",
+            "带状运算量：对 w 的指数与 1 的差"},
+           bw.exponent(bw.flops), 1);
+  f.verdict(all ? Verdict::holds : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment window_cost() {
+  return {
+      .name = "window-cost",
+      .topic = topics::windows,
+      .title = {"What a window saves", "滑动窗口省下了什么"},
+      .claim =
+          {"By the formula, sliding-window attention takes time and memory N²; computed window "
+           "by window it takes time N·w and memory N.",
+           "按公式直接计算，滑动窗口注意力的时间与内存为 N²；逐窗口计算时时间为 N·w、内存为 N。"},
+      .source = {"Document 000, 3.1(a), (b), (d), (e). The student's answer to (b), memory N, is "
+                 "already doubted there.",
+                 "文档 000 的 3.1(a)(b)(d)(e)。其中学生对 (b) 的回答（内存 N）已被作者质疑。"},
+      .method =
+          {"The formula in plain products for N = 256 to 2048, Heddle's banded kernel for N = "
+           "2048 to 32768 and w = 256 to 2048: time of one thread, peak bytes of tensors, and "
+           "arithmetic; exponents by least squares on logarithms.",
+           "N = 256 至 2048 用普通矩阵乘实现公式；N = 2048 至 32768、w = 256 至 2048 用 Heddle "
+           "带状内核："
+           "测单线程时间、张量峰值字节数与运算量，在对数上用最小二乘求指数。"},
+      .threshold = {"Exponents within 0.4 of 2 or 1: nearly halfway between the two, with room for "
+                    "caches. The kernel's fixed workspace makes the exponent of its memory smaller "
+                    "than 1, so there 1.4 is a bound from above.",
+                    "指数与 2 或 1 相差不超过 "
+                    "0.4：接近两者的中点，为缓存留出余地。内核的固定工作区使其内存指数小于 "
+                    "1，故该项只设上界 1.4。"},
+      .expected = Verdict::holds,
+      .because = {"The formula fills an N × N matrix of which the mask throws nearly all away. A "
+                  "kernel that visits only blocks within the window does N·(w/2 + 1) products and "
+                  "keeps no matrix at all, whatever w is.",
+                  "公式会填满一个 N × N 矩阵，而掩码几乎将其全部丢弃。只访问窗口内块的内核"
+                  "只做 N·(w/2 + 1) 次点积，且无论 w 多大都不保存矩阵。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab

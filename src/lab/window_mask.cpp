@@ -1,0 +1,215 @@
+// window-mask: the mask of sliding-window attention, and two published programs for it.
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/tools.h"
+#include "lab/topics.h"
+#include "ops/attention/attention.h"
+#include "ops/binary/binary.h"
+#include "ops/matmul/matmul.h"
+#include "ops/softmax/softmax.h"
+#include "ops/unary/unary.h"
+#include "ops/view/view.h"
+
+namespace heddle::lab {
+
+namespace {
+
+using Matrix = std::vector<std::vector<double>>;
+
+constexpr std::size_t kTokens = 6, kWindow = 4, kWidth = 4;
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+// The document's M for N = 6 and w = 4: w/2 + 1 tokens, the last of them the token itself.
+Matrix mask() {
+  const double x = kHidden;
+  return {{0, x, x, x, x, x}, {0, 0, x, x, x, x}, {0, 0, 0, x, x, x},
+          {x, 0, 0, 0, x, x}, {x, x, 0, 0, 0, x}, {x, x, x, 0, 0, 0}};
+}
+
+// softmax(Q Kᵀ / √d + M) V as the formula says: every pair in memory.
+Tensor dense(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const Tensor scores = ops::scale(ops::matmul(q, ops::transpose(k, 0, 1)), 1 / std::sqrt(kWidth));
+  return ops::matmul(ops::softmax(ops::add(scores, matrix(mask()))), v);
+}
+
+// Heddle's kernel: look_back counts the earlier tokens, w/2 of them.
+Tensor banded(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const auto batched = [](const Tensor& t) {
+    return ops::reshape(t, {1, t.size(0), 1, t.size(1)});
+  };
+  ops::AttentionOptions options;
+  options.mask.causal = true;
+  options.mask.look_back = kWindow / 2;
+  return ops::reshape(ops::attention(batched(q), batched(k), batched(v), options),
+                      {q.size(0), v.size(1)});
+}
+
+std::vector<double> softmax(std::vector<double> x) {
+  double sum = 0;
+  for (double& v : x) sum += v = std::exp(v);
+  for (double& v : x) v /= sum;
+  return x;
+}
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// What is wrong with the first program; without any of it, it is right.
+struct Faults {
+  bool extra_token = true;  // it goes back w/2 + 1 tokens instead of w/2
+  bool empty_slots = true;  // slots that were never filled hold 0 and take part in the softmax
+  bool reversed = true;     // slot m holds the score of token i − m, and meets V from its front
+};
+
+// The first program gives row i of its score tensor a slot for each distance, normalises whole rows
+// and multiplies them with the rows of V from the window's beginning on. Returns the weight of each
+// token: [N][N].
+Matrix first_program(const Matrix& q, const Matrix& k, const Faults& faults) {
+  const std::size_t back = kWindow / 2 + (faults.extra_token ? 1 : 0);
+  Matrix weights(kTokens, std::vector<double>(kTokens, 0));
+  for (std::size_t i = 0; i < kTokens; ++i) {
+    const std::size_t begin = i > back ? i - back : 0, filled = i - begin + 1;
+    std::vector<double> slots(faults.empty_slots ? back + 1 : filled, 0);
+    for (std::size_t j = begin; j <= i; ++j) slots[i - j] = dot(q[i], k[j]) / std::sqrt(kWidth);
+    slots = softmax(slots);
+    for (std::size_t m = 0; m < filled; ++m)
+      weights[i][faults.reversed ? begin + m : i - m] = slots[m];
+  }
+  return weights;
+}
+
+// The second program cuts the window out rightly, fills a mask with −∞, and then clears it from
+// the token's own place on: that is the last one of the window, so all others stay hidden.
+Matrix second_program(const Matrix& q, const Matrix& k) {
+  Matrix weights(kTokens, std::vector<double>(kTokens, 0));
+  for (std::size_t i = 0; i < kTokens; ++i) {
+    const std::size_t begin = i > kWindow / 2 ? i - kWindow / 2 : 0;
+    std::vector<double> scores;
+    for (std::size_t j = begin; j <= i; ++j) {
+      const double hidden = j - begin >= i - begin ? 0 : kHidden;
+      scores.push_back(dot(q[i], k[j]) / std::sqrt(kWidth) + hidden);
+    }
+    scores = softmax(scores);
+    for (std::size_t j = begin; j <= i; ++j) weights[i][j] = scores[j - begin];
+  }
+  return weights;
+}
+
+report::HeatMap map_of(const Findings& f, const Matrix& weights) {
+  report::HeatMap map;
+  map.x_label = f.say({"token seen", "被看到的词"});
+  map.y_label = f.say({"token", "词"});
+  map.values = weights;
+  map.limit = 1;
+  return map;
+}
+
+// Weights that a token has for others which M hides.
+double weight_outside(const Matrix& weights) {
+  double most = 0;
+  const Matrix m = mask();
+  for (std::size_t i = 0; i < kTokens; ++i)
+    for (std::size_t j = 0; j < kTokens; ++j)
+      if (m[i][j] != 0) most = std::max(most, weights[i][j]);
+  return most;
+}
+
+void run(Findings& f) {
+  const Tensor q = normal({kTokens, kWidth}, 91), k = normal({kTokens, kWidth}, 92),
+               v = normal({kTokens, kWidth}, 93);
+  const Tensor right = dense(q, k, v), identity = matrix([] {
+                                         Matrix e(kTokens, std::vector<double>(kTokens, 0));
+                                         for (std::size_t i = 0; i < kTokens; ++i) e[i][i] = 1;
+                                         return e;
+                                       }());
+  const Matrix rows_q = rows_of(q), rows_k = rows_of(k);
+  const auto off = [&](const Matrix& weights) {
+    return largest_difference(ops::matmul(matrix(weights), v), right);
+  };
+  const Matrix first = first_program(rows_q, rows_k, {}), second = second_program(rows_q, rows_k);
+  const double band_off = largest_difference(banded(q, k, v), right);
+  const double mended = off(first_program(rows_q, rows_k, {false, false, false}));
+  double first_lost = 0;  // in the first row, to slots that hold no token
+  for (const double w : first.front()) first_lost += w;
+
+  f.number("banded_off", band_off,
+           {"Heddle's banded kernel − dense with M", "Heddle 带状内核 − 用 M 的稠密计算"});
+  f.number("first_off", off(first),
+           {"first program − dense with M", "第一段程序 − 用 M 的稠密计算"});
+  f.number("first_outside", weight_outside(first),
+           {"… largest weight of a token that M hides", "……M 所隐藏的词得到的最大权重"});
+  f.number("first_lost", 1 - first_lost,
+           {"… weight the first token loses to empty slots", "……首词流失到空槽的权重"});
+  f.number("first_only_extra", off(first_program(rows_q, rows_k, {true, false, false})),
+           {"… with only the extra token left in", "……只保留「多看一个词」的错误"});
+  f.number("first_only_empty", off(first_program(rows_q, rows_k, {false, true, false})),
+           {"… with only the empty slots left in", "……只保留「空槽参与 softmax」的错误"});
+  f.number("first_only_reversed", off(first_program(rows_q, rows_k, {false, false, true})),
+           {"… with only the reversed order left in", "……只保留「次序颠倒」的错误"});
+  f.number("first_mended", mended, {"… with all three mended", "……三处全部改正"});
+  f.number("second_off", off(second),
+           {"second program − dense with M", "第二段程序 − 用 M 的稠密计算"});
+  f.number("second_minus_v", largest_difference(ops::matmul(matrix(second), v), v),
+           {"… − V itself", "……− V 本身"});
+  f.figure(map_of(f, rows_of(banded(q, k, identity))),
+           {"Right (Heddle, look_back = 2): three tokens, the last the token itself.",
+            "正确（Heddle，look_back = 2）：三个词，最后一个是自身。"});
+  f.figure(map_of(f, first), {"First program: a fourth token is seen, the order is reversed, and "
+                              "early rows do not sum to 1.",
+                              "第一段程序：多看了第四个词，次序颠倒，前几行之和不为 1。"});
+  f.figure(map_of(f, second),
+           {"Second program: every token sees itself alone.", "第二段程序：每个词只看到自己。"});
+
+  f.control({"banded and dense with M differ by", "带状与稠密计算之差"}, band_off, Relation::less,
+            1e-12);
+  f.control({"the first program, mended, differs by", "改正后的第一段程序之差"}, mended,
+            Relation::less, 1e-12);
+  const bool first_right = f.check({"the first program differs by", "第一段程序之差"}, off(first),
+                                   Relation::less, 1e-12);
+  const bool second_right = f.check({"the second program differs by", "第二段程序之差"},
+                                    off(second), Relation::less, 1e-12);
+  f.verdict(first_right && second_right   ? Verdict::holds
+            : first_right || second_right ? Verdict::conditional
+                                          : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment window_mask() {
+  return {
+      .name = "window-mask",
+      .topic = topics::windows,
+      .title = {"Sliding-window attention and two programs for it", "滑动窗口注意力与两段程序"},
+      .claim = {"The two published programs compute the attention of the mask M, with w/2 + 1 "
+                "visible tokens ending at the token itself.",
+                "文中给出的两段程序实现了掩码 M 所定义的注意力：可见 w/2 + 1 个词，以当前词结尾。"},
+      .source = {"Document 000, 3: M for N = 6 and w = 4, and the programs of 3.1(c).",
+                 "文档 000 第 3 节：N = 6、w = 4 的 M，以及 3.1(c) 的两段程序。"},
+      .method =
+          {"The formula with M, every pair in memory; Heddle's banded kernel with look_back = "
+           "w/2; and both programs as published in their essentials, the first also with each "
+           "of its faults alone and with none.",
+           "按公式用 M 做稠密计算；Heddle 的带状内核（look_back = w/2）；"
+           "再按原意运行两段程序，第一段还分别只保留一处错误以及全部改正。"},
+      .threshold = {"1e-12: the same function or not; rounding is near 1e-16.",
+                    "1e-12：是否为同一函数；舍入误差约 1e-16。"},
+      .expected = Verdict::refuted,
+      .because = {"The first goes back w/2 + 1 tokens (and writes beyond its tensor for it), lets "
+                  "slots that were never filled into the softmax, and pairs the scores with V in "
+                  "reversed order. The second hides everything but the token itself, so its output "
+                  "is V. Heddle's banded kernel and the formula agree.",
+                  "第一段多往回看了一个词（并因此越界写入），让从未填充的槽参与 softmax，"
+                  "还把得分与 V 以相反的次序配对。第二段把除自身以外的词全部遮住，输出就是 V。"
+                  "Heddle 的带状内核与公式一致。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab
