@@ -28,8 +28,8 @@ lab::Language language_of(const Arguments& a) {
 }
 
 void list(const Arguments& a) {
-  if (a.names.size() > 1 || !a.page.empty() || !a.markdown.empty())
-    throw CLI::ValidationError("lab list", "takes neither names nor --out nor --markdown");
+  if (a.names.size() > 1 || a.slow || !a.page.empty() || !a.markdown.empty())
+    throw CLI::ValidationError("lab list", "takes neither names nor --slow, --out, --markdown");
   const std::vector<std::string> all = {"all"};
   const auto chosen = lab::choose(lab::experiments(), all, true);
   std::cout << (a.as_json ? lab::list_json(chosen, language_of(a)) + "\n"

@@ -45,6 +45,8 @@ std::vector<const Experiment*> choose(std::span<const Experiment> list,
   const auto named = [&](std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
+  if (slow && !named(kAll))
+    fail(ErrorCode::invalid_argument, "lab", "--slow", "beside all: what is named is run anyway");
   std::vector<const Experiment*> chosen;
   for (const Experiment& e : list)
     if (named(e.name) || (named(kAll) && (slow || !e.slow))) chosen.push_back(&e);
