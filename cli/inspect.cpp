@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -26,6 +27,8 @@ using nlohmann::json;
 // Weights that --json writes at most: some hundred megabytes of text.
 constexpr std::int64_t kMostJsonWeights = std::int64_t{1} << 24;
 
+constexpr std::array kBeamOptions = {"--beam", "--length-penalty", "--norm"};
+
 struct Arguments {
   ModelArguments model;
   std::optional<std::string> prompt, target;
@@ -33,6 +36,7 @@ struct Arguments {
   std::int64_t index = 0;
   report::MapRequest request;
   generate::BeamOptions beam;
+  bool beam_given = false;
 };
 
 generate::InspectInput input_of(const Arguments& a) {
@@ -132,7 +136,7 @@ report::InspectPage page_of(const Arguments& a, const train::LoadedRun& run,
   const auto name =
       directory.has_filename() ? directory.filename() : directory.parent_path().filename();
   page.title = "Attention of " + name.string();
-  page.subtitle = inspection.grid ? a.image : *a.prompt;
+  page.subtitle = inspection.grid ? inspection.image_name : *a.prompt;
   if (page.subtitle.size() > 160)
     page.subtitle = fmt::format("{} tokens", inspection.source.size());
   const auto add = [&page](const char* fact, std::string value) {
@@ -173,6 +177,10 @@ void run(const Arguments& a) {
     fail(ErrorCode::invalid_argument, "inspect", "what to write",
          "--out FILE.html, --json, or both", "neither");
   const train::LoadedRun run = open_model(a.model);
+  const model::Task task = run.model->config().task;
+  if (a.beam_given && task != model::Task::translate)
+    fail(ErrorCode::invalid_argument, "--beam", "model", "one that translates",
+         model::to_string(task));
   generate::InspectOptions options;
   options.precision = precision_of(a.model);
   options.beam = a.beam;
@@ -202,18 +210,20 @@ void add_inspect(CLI::App& app) {
       app.add_subcommand("inspect", "where a model looks: attention maps of every layer and head");
   command->footer(
       "Examples: heddle inspect runs/llama-style --prompt \"And God said\" --out look.html\n"
-      "          heddle inspect runs/transformer-translate --prompt \"Ein Mann liest.\" --layer "
-      "cross.5 --out look.html\n"
+      "          heddle inspect runs/transformer-translate --prompt \"A man is reading.\" --layer "
+      "cross.2 --out look.html\n"
       "          heddle inspect runs/vit-fashion --image shoe.png --out look.html");
   auto a = std::make_shared<Arguments>();
   declare_model(*command, a->model);
   command->add_option("--prompt", a->prompt, "the text that the model reads");
-  command->add_option("--target", a->target,
-                      "of a model that translates: the translation that its decoder reads; absent: "
-                      "the model's own");
-  command->add_option("--image", a->image,
-                      "for a model of images: a PNG or JPEG file, or an IDX file of many");
-  command->add_option("--index", a->index, "which image of an IDX file")->capture_default_str();
+  CLI::Option* target = command->add_option("--target", a->target,
+                                            "of a model that translates: the translation that its "
+                                            "decoder reads; absent: the model's own");
+  CLI::Option* image = command->add_option(
+      "--image", a->image, "for a model of images: a PNG or JPEG file, or an IDX file of many");
+  command->add_option("--index", a->index, "which image of an IDX file")
+      ->capture_default_str()
+      ->needs(image);
   command
       ->add_option("--layer", a->request.layers,
                    "layers to have exactly: 0,3, of two stacks encoder.0, decoder.0, cross.0")
@@ -223,7 +233,12 @@ void add_inspect(CLI::App& app) {
                       "queries to have exactly: FIRST:END, from 0, END not included");
   command->add_option("--out", a->out, "write one HTML page that needs nothing else");
   declare_beam(*command, a->beam);
-  command->callback([a] { run(*a); });
+  command->callback([a, command] {
+    for (const char* name : kBeamOptions) a->beam_given = a->beam_given || command->count(name) > 0;
+    run(*a);
+  });
+  // A translation that is given need not be searched for.
+  for (const char* name : kBeamOptions) target->excludes(command->get_option(name));
 }
 
 }  // namespace heddle::cli

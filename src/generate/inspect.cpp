@@ -133,7 +133,11 @@ model::Batch text_batch(const Work& w, Inspection& result) {
     fail(ErrorCode::invalid_argument, "--target", "model", "one that translates",
          model::to_string(task));
   }
-  if (task == Task::language) {
+  if (w.model.config().attention.prefix) {
+    // As generation reads it: a prompt whose tokens all see each other, so that none is predicted.
+    batch.prefix_lengths =
+        Tensor::full({1}, static_cast<double>(tokens.size()), DType::i64, Device::cpu);
+  } else if (task == Task::language) {
     Tokens next(tokens.begin() + 1, tokens.end());
     next.push_back(model::kIgnore);
     batch.targets = row(next);
@@ -153,6 +157,7 @@ model::Batch image_batch(const Work& w, Inspection& result) {
   const model::Batch batch = for_option(
       w.input.image_name, [&] { return w.codec.batch_of_images(std::span(&w.input.image, 1)); });
   result.image = w.input.image;
+  result.image_name = w.input.image_name;
   result.grid = {c.sizes.height / c.patch, c.sizes.width / c.patch, c.has_class_token()};
   if (c.has_class_token()) result.source.emplace_back("[class]");
   for (std::int64_t y = 0; y < result.grid->rows; ++y)

@@ -33,6 +33,7 @@ struct Inspection {
   std::vector<std::string> target;   // what the decoder has read: "<s>" first
   std::vector<std::string> written;  // what it is about to write there: "</s>" last
   Tensor image = {};                 // u8 [C, H, W]
+  std::string image_name = {};
   std::optional<model::PatchGrid> grid = {};
   // What the model made of it, where that is one thing to tell.
   std::optional<double> loss = {};           // nats per token, of language and translate

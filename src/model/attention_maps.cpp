@@ -35,6 +35,7 @@ std::vector<KeyRange> ranges_of(const nn::AttentionTrace& t) {
   const auto v = ops::visible_keys(t.options.mask, sizes, Device::cpu).to_vector<std::int32_t>();
   const std::size_t rows = v.size() / 2;
   std::vector<KeyRange> ranges;
+  ranges.reserve(rows);
   for (std::size_t i = 0; i < rows; ++i) ranges.push_back({v[i], v[rows + i]});
   return ranges;
 }

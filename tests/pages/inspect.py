@@ -10,6 +10,7 @@ in WORK. Exits with 1 when something is not as it should be.
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,9 @@ def numbers():
     d = json.loads(inspect("reverse", "--prompt", "ant bee cat", "--target", "dog", "--json"))
     check({l["name"]: (l["queries"], l["keys"]) for l in d["layers"]}["cross.0"] == (2, 4),
           "a target that is given", d["layers"])
+    d = json.loads(inspect("reverse", "--prompt", "ant bee cat", "--target", "dog", "--json",
+                           "--rows", "3:4"))
+    check({w["layer"] for w in d["weights"]} == {"encoder.0"}, "rows that only the source has")
     d = json.loads(inspect("halves", "--image", "left.png", "--json"))
     check(d["patches"] == [2, 2] and d["layers"][0]["queries"] == 5 and "left" in d["answer"],
           "an image", d)
@@ -116,6 +120,10 @@ def refusals():
     refused("halves", "--image", "small.png", "--json", saying=["small.png", "8"])
     refused("halves", "--image", "images.idx", "--index", 120, "--json", saying=["0 to 119"])
     refused(*ask, "--target", "a", "--json", saying=["translates"])
+    refused(*ask, "--beam", 2, "--json", saying=["--beam", "translates"])
+    refused(*ask, "--index", 2, "--json", saying=["--image"])
+    refused("reverse", "--prompt", "ant", "--target", "ant", "--beam", 2, "--json",
+            saying=["--beam", "--target"])
     refused(*ask, "--layer", "7", "--json", saying=["--layer", "one of 0"])
     refused(*ask, "--head", "2", "--json", saying=["--head", "0 to 1"])
     for rows in ("5:3", "0:99", "x", "-1:2"):
@@ -220,7 +228,8 @@ def page_of_image(browser):
 
 
 def main():
-    WORK.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
     numbers()
     refusals()
     if find_chromium() is None:

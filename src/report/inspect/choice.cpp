@@ -72,7 +72,11 @@ MapChoice choose(const model::AttentionMaps& maps, const MapRequest& request) {
     for (std::int64_t h = 0; request.heads.empty() && h < heads; ++h)
       choice.heads.push_back({layer, h});
   }
-  if (!request.rows.empty()) choice.rows = parse_rows(request.rows, longest(maps, choice.heads));
+  if (request.rows.empty()) return choice;
+  choice.rows = parse_rows(request.rows, longest(maps, choice.heads));
+  // Source and target differ in length: a layer without any of the rows has nothing to show.
+  std::erase_if(choice.heads,
+                [&](const HeadPlace& h) { return layers[h.layer].queries <= choice.rows->first; });
   return choice;
 }
 

@@ -9,6 +9,9 @@ const byId = id => document.getElementById(id);
 
 // Tokens of a text that can be clicked; they are made once for each list of tokens.
 function buildText(box, names, click) {
+  // Words without spaces of their own need some between them; single characters do not.
+  box.classList.toggle("words", !names.some(n => n.includes("␣"))
+    && names.some(n => n.length > 1 && !n.startsWith("<") && !n.startsWith("\\")));
   box.replaceChildren(...names.map((name, i) => {
     const span = document.createElement("span");
     span.className = "token";
