@@ -15,6 +15,7 @@ inline constexpr std::int64_t kForwardQueries = 192;
 inline constexpr std::int64_t kForwardKeys = 384;
 inline constexpr std::int64_t kQueryBlock = 96;
 inline constexpr std::int64_t kKeyBlock = 192;
+inline constexpr std::int64_t kMostRows = 32;  // of a group
 // Keys and columns are padded to a multiple of every panel of B.
 inline constexpr std::int64_t kPad = 32;
 
@@ -120,7 +121,7 @@ constexpr std::int64_t packed_columns(std::int64_t rows, std::int64_t width) {
 constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s,
                                                std::int64_t compute_bytes) {
   const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
-  const std::int64_t forward = 2 * 16 * kForwardKeys + kForwardQueries * (width + value + 2);
+  const std::int64_t forward = 2 * kMostRows * kForwardKeys + kForwardQueries * (width + value + 2);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
   const std::int64_t rows =
       few_queries(s) ? s.key_heads * padded(s.heads / s.key_heads * s.queries, 12) : 0;

@@ -157,6 +157,16 @@ void round_rows(std::int64_t row, const Tiles<S>& t) {
   }
 }
 
+// A group's rows, Q or dY, times the columns of Kᵀ or Vᵀ.
+template <class S>
+void group_product(const Problem<S>& p, const Unit<S>* rows, std::int64_t steps,
+                   std::int64_t columns, const Panels<S>& b, Compute<S>* out) {
+  if (p.on_tiles)
+    p.on_tiles_product(rows, steps, b, steps, columns, {out, kKeyBlock, false});
+  else
+    product<S, Broadcast<1, kTileRows>>(rows, b, steps, columns, {out, kKeyBlock, false});
+}
+
 // Products, weights and dS of one row group.
 template <class S>
 void backward_group(const BackwardProblem<S>& g, const PhiloxKeys& keys, const TilePlace& at,
@@ -164,9 +174,9 @@ void backward_group(const BackwardProblem<S>& g, const PhiloxKeys& keys, const T
   using C = Compute<S>;
   const Problem<S>& p = g.p;
   const std::int64_t head = p.key_head(at.r.head);
-  const Rows r = at.r.part(first, kTileRows);
+  const Rows r = at.r.part(first, p.group_rows);
   const Range all = whole_panels<S>(columns(p.span(r), at.origin(), kKeyBlock));
-  t.computed[first / kTileRows] = all;
+  t.computed[first / p.group_rows] = all;
   C* scores = t.scores + first * kKeyBlock;
   C* dp = t.dp + first * kKeyBlock;
   if (!all.empty()) {
@@ -174,19 +184,16 @@ void backward_group(const BackwardProblem<S>& g, const PhiloxKeys& keys, const T
     if (p.a.additive)
       additive_scores(p, r, all, additive_keys(p, r.batch, head, key), {scores, kKeyBlock, false});
     else
-      product<S, Broadcast<1, kTileRows>>(g.as_rows(g.b.packed_q, p.depth, r),
-                                          p.key_columns(p.a.packed_k, p.depth, r.batch, head, key),
-                                          p.depth, count, {scores + all.begin, kKeyBlock, false});
-    product<S, Broadcast<1, kTileRows>>(
-        g.as_rows(g.b.packed_dy, p.value_depth, r),
-        p.key_columns(g.b.packed_vt, p.value_depth, r.batch, head, key), p.value_depth, count,
-        {dp + all.begin, kKeyBlock, false});
+      group_product(p, g.as_rows(g.b.packed_q, p.depth, r), p.depth, count,
+                    p.key_columns(p.a.packed_k, p.depth, r.batch, head, key), scores + all.begin);
+    group_product(p, g.as_rows(g.b.packed_dy, p.value_depth, r), p.value_depth, count,
+                  p.key_columns(g.b.packed_vt, p.value_depth, r.batch, head, key), dp + all.begin);
   }
   for (std::int64_t i = 0; i < r.count; ++i) backward_row(g, keys, at, first + i, all, t);
-  zero(scores + r.count * kKeyBlock, (kTileRows - r.count) * kKeyBlock);
-  zero(dp + r.count * kKeyBlock, (kTileRows - r.count) * kKeyBlock);
+  zero(scores + r.count * kKeyBlock, (p.group_rows - r.count) * kKeyBlock);
+  zero(dp + r.count * kKeyBlock, (p.group_rows - r.count) * kKeyBlock);
   if constexpr (kPairs<S>)
-    for (std::int64_t i = 0; i < kTileRows; i += 2) round_rows(first + i, t);
+    for (std::int64_t i = 0; i < p.group_rows; i += 2) round_rows(first + i, t);
 }
 
 // dq, dk and dw of the additive score from dS. dk is transposed here: [keys / kPanel][S][kPanel].
@@ -225,15 +232,69 @@ void additive_backward(const BackwardProblem<S>& g, const TilePlace& at, const T
   }
 }
 
-// The rows that see any of the keys of a tile's columns [first, first + kTileRows): whole groups.
+// The rows that see any of the keys of a tile's columns [first, first + count): whole groups.
 template <class S>
-Range rows_of_keys(const Tiles<S>& t, std::int64_t groups, std::int64_t first) {
+Range rows_of_keys(const Problem<S>& p, const Tiles<S>& t, std::int64_t groups, std::int64_t first,
+                   std::int64_t count) {
   Range rows{kQueryBlock, 0};
   for (std::int64_t i = 0; i < groups; ++i) {
-    if (t.computed[i].begin >= first + kTileRows || t.computed[i].end <= first) continue;
-    rows = {smaller(rows.begin, i * kTileRows), (i + 1) * kTileRows};
+    if (t.computed[i].begin >= first + count || t.computed[i].end <= first) continue;
+    rows = {smaller(rows.begin, i * p.group_rows), (i + 1) * p.group_rows};
   }
   return rows;
+}
+
+// dV += Pᵀ · dY, dK += dSᵀ · Q, for a group of keys and the rows that see them.
+template <class S>
+void add_key_gradients(const BackwardProblem<S>& g, const Rows& r, std::int64_t key,
+                       const Range& rows, const Tiles<S>& t) {
+  const Problem<S>& p = g.p;
+  const Rows from = r.part(rows.begin, rows.end);
+  const std::int64_t steps = (rows.end - rows.begin) / kPair<S>;
+  const std::int64_t place = rows.begin / kPair<S> * kKeyBlock + key;
+  using ByKey = Broadcast<1, kKeyBlock>;
+  product<S, ByKey>(t.weights_by_key() + place,
+                    g.as_columns(g.b.packed_dy_rows, p.s.value_width, from), steps, p.s.value_width,
+                    {t.dv + key * t.value, t.value, true});
+  if (!p.a.additive)
+    product<S, ByKey>(t.ds_by_key() + place, g.as_columns(g.b.packed_q_rows, p.s.width, from),
+                      steps, p.s.width, {t.dk + key * t.width, t.width, true});
+}
+
+// The same on AMX tiles: dVᵀ += dYᵀ · P, dKᵀ += Qᵀ · dS, [width][kKeyBlock].
+template <class S>
+void add_turned_gradients(const BackwardProblem<S>& g, const Rows& r, std::int64_t key,
+                          const Range& rows, const Tiles<S>& t) {
+  if constexpr (kPairs<S>) {
+    const Problem<S>& p = g.p;
+    const std::int64_t first = rows.begin / 2, steps = (rows.end - rows.begin) / 2;
+    const auto add = [&](void* turned, std::int64_t width, const std::uint32_t* words, float* to) {
+      p.a.small_product({g.turned(turned, width, r) + first, kQueryBlock / 2,
+                         words + first * kKeyBlock + key, kKeyBlock, 0, width, steps, kAmxRows,
+                         to + key, kKeyBlock, true});
+    };
+    add(g.b.packed_dy_rows, p.s.value_width, t.weight_words, t.dv);
+    add(g.b.packed_q_rows, p.s.width, t.ds_words, t.dk);
+  }
+}
+
+// dQ += dS · K
+template <class S>
+void add_query_gradients(const BackwardProblem<S>& g, const TilePlace& at, std::int64_t group,
+                         const Tiles<S>& t) {
+  const Problem<S>& p = g.p;
+  const Range c = t.computed[group];
+  if (c.empty()) return;
+  const std::int64_t row = group * p.group_rows;
+  const Unit<S>* ds = t.ds_by_query() + (row * kKeyBlock + c.begin) / kPair<S>;
+  const Panels<S> k = p.key_rows(g.b.packed_k_rows, p.s.width, at.r.batch, p.key_head(at.r.head),
+                                 at.origin() + c.begin);
+  const std::int64_t steps = (c.end - c.begin) / kPair<S>;
+  const Sums<Compute<S>> sums{g.dq_sum(at.part, at.r.part(row, p.group_rows)), g.width, true};
+  if (p.on_tiles)
+    p.on_tiles_product(ds, kKeyBlock / kPair<S>, k, steps, p.s.width, sums);
+  else
+    product<S, Broadcast<kKeyBlock / kPair<S>, 1>>(ds, k, steps, p.s.width, sums);
 }
 
 // One block of queries against one block of keys.
@@ -241,38 +302,39 @@ template <class S>
 void backward_tile(const BackwardProblem<S>& g, const PhiloxKeys& keys, const TilePlace& at,
                    Tiles<S>& t) {
   const Problem<S>& p = g.p;
-  const std::int64_t head = p.key_head(at.r.head);
-  const std::int64_t groups = padded(at.r.count, kTileRows) / kTileRows;
-  for (std::int64_t i = 0; i < groups; ++i) backward_group(g, keys, at, i * kTileRows, t);
-  // dV += Pᵀ · dY, dK += dSᵀ · Q
+  const std::int64_t groups = padded(at.r.count, p.group_rows) / p.group_rows;
+  for (std::int64_t i = 0; i < groups; ++i) backward_group(g, keys, at, i * p.group_rows, t);
   const std::int64_t count = smaller(kKeyBlock, p.s.keys - at.origin());
-  for (std::int64_t key = 0; key < count; key += kTileRows) {
-    const Range rows = rows_of_keys(t, groups, key);
+  for (std::int64_t key = 0; key < count; key += p.group_rows) {
+    const Range rows = rows_of_keys(p, t, groups, key, p.group_rows);
     if (rows.empty()) continue;
-    const Rows from = at.r.part(rows.begin, rows.end);
-    const std::int64_t steps = (rows.end - rows.begin) / kPair<S>;
-    const std::int64_t place = rows.begin / kPair<S> * kKeyBlock + key;
-    using ByKey = Broadcast<1, kKeyBlock>;
-    product<S, ByKey>(t.weights_by_key() + place,
-                      g.as_columns(g.b.packed_dy_rows, p.s.value_width, from), steps,
-                      p.s.value_width, {t.dv + key * t.value, t.value, true});
-    if (!p.a.additive)
-      product<S, ByKey>(t.ds_by_key() + place, g.as_columns(g.b.packed_q_rows, p.s.width, from),
-                        steps, p.s.width, {t.dk + key * t.width, t.width, true});
+    if (p.on_tiles)
+      add_turned_gradients(g, at.r, key, rows, t);
+    else
+      add_key_gradients(g, at.r, key, rows, t);
   }
-  if (p.a.additive) {
+  if (p.a.additive)
     additive_backward(g, at, t);
-    return;
-  }
-  // dQ += dS · K
-  for (std::int64_t i = 0; i < groups; ++i) {
-    const Range c = t.computed[i];
-    if (c.empty()) continue;
-    product<S, Broadcast<kKeyBlock / kPair<S>, 1>>(
-        t.ds_by_query() + (i * kTileRows * kKeyBlock + c.begin) / kPair<S>,
-        p.key_rows(g.b.packed_k_rows, p.s.width, at.r.batch, head, at.origin() + c.begin),
-        (c.end - c.begin) / kPair<S>, p.s.width,
-        {g.dq_sum(at.part, at.r.part(i * kTileRows, kTileRows)), g.width, true});
+  else
+    for (std::int64_t i = 0; i < groups; ++i) add_query_gradients(g, at, i, t);
+}
+
+// Gradients [width][kKeyBlock] of `count` keys, times `scale`, to their rows.
+template <class S, class RowOf>
+void store_turned(const Compute<S>* sums, std::int64_t width, std::int64_t count, double scale,
+                  RowOf row) {
+  if constexpr (kPairs<S>) {
+    const auto times = constant(Tag<S>(), scale);
+    HWY_ALIGN float lines[16][16];
+    HWY_ALIGN float turned[16][16];
+    for (std::int64_t j = 0; j < count; j += 16)
+      for (std::int64_t x = 0; x < width; x += 16) {
+        for (std::int64_t i = 0; i < 16; ++i)
+          __builtin_memcpy(lines[i], sums + (x + i) * kKeyBlock + j, sizeof lines[i]);
+        turn(lines, turned, 16);
+        for (std::int64_t i = 0; i < smaller(16, count - j); ++i)
+          map(turned[i], row(j + i) + x, 16, [&](auto, auto v) { return hn::Mul(v, times); });
+      }
   }
 }
 
@@ -282,12 +344,21 @@ void store_key_block(const BackwardProblem<S>& g, std::int64_t batch, std::int64
   const Problem<S>& p = g.p;
   const Tag<S> d;
   const auto scale = constant(d, p.a.scale);
-  for (std::int64_t j = 0; j < smaller(kKeyBlock, p.s.keys - block * kKeyBlock); ++j) {
-    const std::int64_t row =
-        (batch * p.s.keys + p.row_of(block * kKeyBlock + j)) * p.s.key_heads + head;
-    map(t.dv + j * t.value, static_cast<S*>(g.b.dv) + row * p.s.value_width, p.s.value_width,
-        [](auto, auto v) { return v; });
-    S* out = static_cast<S*>(g.b.dk) + row * p.s.width;
+  const std::int64_t count = smaller(kKeyBlock, p.s.keys - block * kKeyBlock);
+  const auto row_in = [&](void* base, std::int64_t width, std::int64_t j) {
+    const std::int64_t key = batch * p.s.keys + p.row_of(block * kKeyBlock + j);
+    return static_cast<S*>(base) + (key * p.s.key_heads + head) * width;
+  };
+  const auto dv = [&](std::int64_t j) { return row_in(g.b.dv, p.s.value_width, j); };
+  const auto dk = [&](std::int64_t j) { return row_in(g.b.dk, p.s.width, j); };
+  if (p.on_tiles) {
+    store_turned<S>(t.dv, p.s.value_width, count, 1, dv);
+    store_turned<S>(t.dk, p.s.width, count, p.a.scale, dk);
+    return;
+  }
+  for (std::int64_t j = 0; j < count; ++j) {
+    map(t.dv + j * t.value, dv(j), p.s.value_width, [](auto, auto v) { return v; });
+    S* out = dk(j);
     if (!p.a.additive) {
       map(t.dk + j * t.width, out, p.s.width, [&](auto, auto v) { return hn::Mul(v, scale); });
       continue;

@@ -24,9 +24,9 @@ struct ForwardState {
 
   explicit ForwardState(const Problem<S>& p) : value_stride(padded(p.s.value_width, kPad)) {
     Scratch scratch(p.a);
-    tile = scratch.take<C>(kTileRows * kForwardKeys);
+    tile = scratch.take<C>(p.group_rows * kForwardKeys);
     if constexpr (kPairs<S>)
-      weights = scratch.take<bf16>(kTileRows * kForwardKeys);
+      weights = scratch.take<bf16>(p.group_rows * kForwardKeys);
     else
       weights = tile;
     q = scratch.take<Unit<S>>(p.a.additive ? 0 : kForwardQueries * p.depth);
@@ -38,7 +38,7 @@ struct ForwardState {
   std::int64_t value_stride;
   C* tile;             // scores of a row group
   Weight<S>* weights;  // of a row group
-  Unit<S>* q;          // [row groups][D][kTileRows]
+  Unit<S>* q;          // [row groups][D][kTileRows], or [rows][D] for AMX tiles
   C *m, *l, *o;
 };
 
@@ -153,22 +153,29 @@ template <class S>
 void forward_group(const Problem<S>& p, const PhiloxKeys& keys, const Rows& r, std::int64_t first,
                    std::int64_t origin, ForwardState<S>& f) {
   const std::int64_t head = p.key_head(r.head);
-  const Range all = whole_panels<S>(columns(p.span(r), origin, kForwardKeys));
+  const Range all = whole_panels<S>(columns(p.span(r), origin, p.key_step));
   if (all.empty()) return;
   const std::int64_t key = origin + all.begin;
+  const Panels<S> k = p.key_columns(p.a.packed_k, p.depth, r.batch, head, key);
+  const Panels<S> v = p.key_rows(p.a.packed_v, p.s.value_width, r.batch, head, key);
+  const std::int64_t count = all.end - all.begin;
+  const Sums<Compute<S>> scores{f.tile + all.begin, kForwardKeys, false};
+  const Sums<Compute<S>> sums{f.o + first * f.value_stride, f.value_stride, true};
+  const auto* weights = reinterpret_cast<const Unit<S>*>(f.weights + all.begin);
   if (p.a.additive)
     additive_scores(p, r, all, additive_keys(p, r.batch, head, key), {f.tile, kForwardKeys, false});
+  else if (p.on_tiles)
+    p.on_tiles_product(f.q + first * p.depth, p.depth, k, p.depth, count, scores);
   else
-    product<S, Broadcast<1, kTileRows>>(
-        f.q + first * p.depth, p.key_columns(p.a.packed_k, p.depth, r.batch, head, key), p.depth,
-        all.end - all.begin, {f.tile + all.begin, kForwardKeys, false});
+    product<S, Broadcast<1, kTileRows>>(f.q + first * p.depth, k, p.depth, count, scores);
   weigh_group(p, keys, {first, 0, r.count, origin, all}, f,
               [&](std::int64_t i) { return r.part(i, 1); });
-  product<S, Broadcast<kForwardKeys / kPair<S>, 1>>(
-      reinterpret_cast<const Unit<S>*>(f.weights + all.begin),
-      p.key_rows(p.a.packed_v, p.s.value_width, r.batch, head, key),
-      (all.end - all.begin) / kPair<S>, p.s.value_width,
-      {f.o + first * f.value_stride, f.value_stride, true});
+  if (p.on_tiles)
+    p.on_tiles_product(weights, kForwardKeys / kPair<S>, v, count / kPair<S>, p.s.value_width,
+                       sums);
+  else
+    product<S, Broadcast<kForwardKeys / kPair<S>, 1>>(weights, v, count / kPair<S>, p.s.value_width,
+                                                      sums);
 }
 
 // 1 / sum; 0 for a row that sees nothing. Below the smallest normal number, as if it were that one:
@@ -208,21 +215,22 @@ void forward_block(const Problem<S>& p, const Rows& r) {
         sinks != nullptr ? sinks[r.head] * static_cast<C>(kLog2E) : -hn::GetLane(hn::Inf(Tag<S>()));
     f.l[i] = sinks != nullptr ? C{1} : C{0};
   }
-  const std::int64_t rows = padded(r.count, kTileRows);
+  const std::int64_t rows = padded(r.count, p.group_rows);
   for (std::int64_t i = 0; i < r.count; ++i)  // too far apart for the hardware to foresee
     for (std::int64_t x = 0; x < p.s.width; x += 64 / static_cast<std::int64_t>(sizeof(S)))
       hwy::Prefetch(p.q(r, i) + x);
   zero(f.o, rows * f.value_stride);
-  for (std::int64_t i = 0; i < rows && !p.a.additive; i += kTileRows)
+  if (p.on_tiles)
+    pack_words<S>(r.count, rows, p.depth, f.q, [&](std::int64_t i) { return p.q(r, i); });
+  for (std::int64_t i = 0; i < rows && !p.a.additive && !p.on_tiles; i += kTileRows)
     pack_columns<kTileRows, Unit<S>, S>(smaller(kTileRows, r.count - i), p.s.width,
                                         f.q + i * p.depth,
                                         [&](std::int64_t j) { return p.q(r, i + j); });
   const PhiloxKeys keys(p.a.key);
   const Range span = p.span(r);
-  for (std::int64_t key = span.begin / kForwardKeys * kForwardKeys; key < span.end;
-       key += kForwardKeys)
-    for (std::int64_t i = 0; i < r.count; i += kTileRows)
-      forward_group(p, keys, r.part(i, kTileRows), i, key, f);
+  for (std::int64_t key = span.begin / p.key_step * p.key_step; key < span.end; key += p.key_step)
+    for (std::int64_t i = 0; i < r.count; i += p.group_rows)
+      forward_group(p, keys, r.part(i, p.group_rows), i, key, f);
   finish_rows(p, r, f);
 }
 

@@ -38,7 +38,7 @@ struct BackwardProblem {
     const std::int64_t head = part * p.s.batch * p.s.heads + head_number(r);
     return static_cast<C*>(b.dq_sum) + (head * rows + r.first) * width;
   }
-  // Q or dY as A: [row groups][steps][kTileRows] per head.
+  // Q or dY as A: [row groups][steps][kTileRows] per head, or [rows][steps] for AMX tiles.
   U* as_rows(void* base, std::int64_t steps, const Rows& r) const {
     return static_cast<U*>(base) + (head_number(r) * rows + r.first) * steps;
   }
@@ -47,7 +47,13 @@ struct BackwardProblem {
     const std::int64_t steps = rows / kPair<S>;
     return {static_cast<const U*>(base) + head_number(r) * steps * padded(columns, kPad) +
                 r.first / kPair<S> * kPanel<S>,
-            steps * kPanel<S>, p.a.small_product};
+            steps * kPanel<S>};
+  }
+  // On AMX tiles dKᵀ and dVᵀ are made, since dS and P lie as their B: Qᵀ or dYᵀ as A,
+  // [width][kQueryBlock] for each block of queries.
+  U* turned(void* base, std::int64_t columns, const Rows& r) const {
+    return static_cast<U*>(base) +
+           (head_number(r) * rows + r.first / kQueryBlock * kQueryBlock) / kPair<S> * columns;
   }
   std::int64_t bias_length() const { return p.s.queries + p.s.keys - 1; }
   C* bias_sums(std::int64_t part, const Rows& r) const {
@@ -95,6 +101,11 @@ void pack_queries(const BackwardProblem<S>& g, const Rows& r) {
   const auto dy = [&](std::int64_t i) { return g.dy(r, i); };
   const auto pack = [&](void* as_a, void* as_b, std::int64_t width, std::int64_t steps, auto row) {
     Unit<S>* to = g.as_rows(as_a, steps, r);
+    if (p.on_tiles) {
+      pack_words<S>(r.count, kQueryBlock, steps, to, row);
+      pack_turned<S>(r.count, width, g.turned(as_b, width, r), row);
+      return;
+    }
     for (std::int64_t i = 0; i < kQueryBlock; i += kTileRows)
       pack_columns<kTileRows, Unit<S>, S>(larger(0, smaller(kTileRows, r.count - i)), width,
                                           to + i * steps,

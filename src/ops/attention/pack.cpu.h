@@ -24,6 +24,11 @@ inline std::uint32_t word(bf16 low, bf16 high) {
 #if defined(__AVX512F__)
 struct PackTag {};
 
+// Sixteen lines of sixteen words: unit (i, u) goes to to[u · stride + i].
+inline void turn(const void* lines, void* to, std::int64_t stride) {
+  transpose16<PackTag>(lines, to, stride, 16);
+}
+
 // Sixteen rows' units x to x + 15 (`units` of them exist) to out[unit · Width + row]; only the
 // first `columns` rows are written.
 template <std::int64_t Width, class S, class Row>
@@ -48,6 +53,8 @@ void transpose_lines(std::int64_t count, std::int64_t columns, std::int64_t byte
   for (std::int64_t x = 0; x < smaller(16, units); ++x)
     for (std::int64_t j = 0; j < columns; ++j) out[x * Width + j] = turned[x][j];
 }
+#else
+inline void turn(const void*, void*, std::int64_t) {}  // for AMX alone
 #endif
 
 // Columns of B, or rows of A: the width is along the sum. out[x · Width + j] is unit x of row j of
@@ -120,6 +127,43 @@ void pack_rows(std::int64_t count, std::int64_t rows, std::int64_t width, Unit<S
     for (std::int64_t c = 0; c < width; c += kColumns)
       pack_row(low == nullptr ? low : low + c, high == nullptr ? high : high + c,
                smaller(kColumns, width - c), out + c / kColumns * stride + i / kPair<S> * kColumns);
+  }
+}
+
+// Rows of words as they are; rows from `count` on are zeros.
+template <class S, class Row>
+void pack_words(std::int64_t count, std::int64_t rows, std::int64_t words, Unit<S>* out, Row row) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    Unit<S>* to = out + i * words;
+    if (i < count)
+      __builtin_memcpy(to, row(i), static_cast<std::size_t>(words) * sizeof(Unit<S>));
+    else
+      zero(to, words);
+  }
+}
+
+// Of kQueryBlock rows: the word of rows 2 i and 2 i + 1 at column x goes to
+// out[x · kQueryBlock / 2 + i]. The width is a multiple of 16, rows from `count` on are zeros.
+template <class S, class Row>
+void pack_turned(std::int64_t count, std::int64_t width, Unit<S>* out, Row row) {
+  if constexpr (kPairs<S>) {
+    constexpr std::int64_t kWords = kQueryBlock / 2;
+    const hn::Rebind<std::uint16_t, Tag<S>> d16;
+    const hn::RebindToUnsigned<Tag<S>> d32;
+    HWY_ALIGN std::uint32_t lines[16][16];
+    const auto half = [&](std::int64_t i, std::int64_t x) {
+      return i < count
+                 ? hn::PromoteTo(d32,
+                                 hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(row(i) + x)))
+                 : hn::Zero(d32);
+    };
+    for (std::int64_t i = 0; i < kWords; i += 16)
+      for (std::int64_t x = 0; x < width; x += 16) {
+        for (std::int64_t j = 0; j < 16; ++j)
+          hn::StoreU(hn::Or(half(2 * (i + j), x), hn::ShiftLeft<16>(half(2 * (i + j) + 1, x))), d32,
+                     lines[j]);
+        turn(lines, out + x * kWords + i, kWords);
+      }
   }
 }
 

@@ -57,12 +57,21 @@ class Problem {
         s(args.shape),
         depth(padded(s.width, kPair<S>) / kPair<S>),
         value_depth(padded(s.value_width, kPair<S>) / kPair<S>),
-        keys(padded(s.keys, kPad)) {}
+        keys(padded(s.keys, kPad)),
+        on_tiles(kPairs<S> && a.small_product != nullptr && !a.additive &&
+                 s.width % kAmxRows == 0 && s.value_width % kAmxRows == 0),
+        group_rows(on_tiles ? kAmxRows : kTileRows),
+        key_step(on_tiles ? kForwardKeys / 2 : kForwardKeys) {}
 
   const AttentionArgs& a;
   const AttentionShape& s;
   const std::int64_t depth, value_depth;  // D and E in units
   const std::int64_t keys;                // padded
+  // Whether products are made on AMX tiles. A is row-major then, wherever it is packed, and what
+  // the gradients of keys and values are made of lies the other way round (gradients.cpu.h).
+  const bool on_tiles;
+  // Forward, the scores of so many queries against so many keys are in the L1 cache together.
+  const std::int64_t group_rows, key_step;
 
   std::int64_t group() const { return s.heads / s.key_heads; }
   std::int64_t key_head(std::int64_t head) const { return head / group(); }
@@ -106,8 +115,7 @@ class Problem {
   // Kᵀ or Vᵀ: panels of keys, from key `from` on (a multiple of the panel).
   Panels<S> key_columns(void* base, std::int64_t steps, std::int64_t batch, std::int64_t head,
                         std::int64_t from) const {
-    return {of_key_head<U>(base, keys * steps, batch, head) + from * steps, steps * kPanel<S>,
-            a.small_product};
+    return {of_key_head<U>(base, keys * steps, batch, head) + from * steps, steps * kPanel<S>};
   }
   // V or K: panels of columns, from key `from` on (whole pairs).
   Panels<S> key_rows(void* base, std::int64_t width, std::int64_t batch, std::int64_t head,
@@ -115,7 +123,7 @@ class Problem {
     const std::int64_t steps = keys / kPair<S>;
     return {of_key_head<U>(base, steps * padded(width, kPad), batch, head) +
                 from / kPair<S> * kPanel<S>,
-            steps * kPanel<S>, a.small_product};
+            steps * kPanel<S>};
   }
 
   // Entry of the bias for (query row `row` of the block, key 0).
@@ -124,6 +132,15 @@ class Problem {
     const std::int64_t length = s.queries + s.keys - 1;
     return static_cast<const C*>(a.relative_bias) + r.head * length + s.queries - 1 -
            (r.first + row);
+  }
+
+  // ---- products on AMX tiles ----
+  // A group's rows of A, row-major, times B.
+  void on_tiles_product(const U* left, std::int64_t row, const Panels<S>& b, std::int64_t steps,
+                        std::int64_t columns, const Sums<C>& out) const {
+    if constexpr (kPairs<S>)
+      a.small_product({left, row, b.data, kPanel<S>, b.stride, kAmxRows, steps, columns, out.data,
+                       out.stride, out.add});
   }
 
   // ---- what a row sees ----

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "backend/cpu/gemm/amx/small.h"
 #include "backend/cpu/kernels.h"
@@ -22,6 +23,7 @@ bool multiplies_bf16() {
 int taken = 0;
 
 void counted(const cpu::SmallProduct& p) noexcept {
+  EXPECT_TRUE(cpu::fits_tiles(p));
   ++taken;
   cpu::amx_small_product_emulated(p);
 }
@@ -42,11 +44,14 @@ const cpu::AttentionKernels with_tiles{
 struct Given {
   std::int64_t tokens, width;
   bool causal;
+  std::int64_t key_heads = 2;
+  std::optional<std::int64_t> look_back = {};
+  double softcap = 0;
 };
 
 std::vector<Tensor> run(const Given& g, DType dtype) {
-  const Shape shape{1, g.tokens, 2, g.width};
   const auto random = [&](std::uint32_t stream) {
+    const Shape shape{1, g.tokens, stream == 2 || stream == 3 ? g.key_heads : 2, g.width};
     return cast(cast(random_normal(shape, 0, 1, {3, 0, stream}, DType::f64), DType::bf16), dtype);
   };
   std::vector<Tensor> x = {random(1), random(2), random(3)};
@@ -55,6 +60,8 @@ std::vector<Tensor> run(const Given& g, DType dtype) {
   Tape tape;
   AttentionOptions options;
   options.mask.causal = g.causal;
+  options.mask.look_back = g.look_back;
+  options.softcap = g.softcap;
   const Tensor y = attention(x[0], x[1], x[2], options);
   tape.backward(std::span(&y, 1), std::span(&dy, 1));
   return {y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
@@ -74,7 +81,8 @@ double relative_error(const Tensor& a, const Tensor& b) {
 TEST(AttentionOnTiles, IsAttention) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
   for (const Given& g :
-       {Given{200, 64, true}, Given{400, 32, false}, Given{96, 128, true}, Given{100, 40, true}}) {
+       {Given{200, 64, true}, Given{400, 32, false}, Given{96, 128, true}, Given{100, 40, true},
+        Given{333, 64, true, 1}, Given{500, 64, true, 2, 70}, Given{210, 96, false, 1, {}, 3}}) {
     const std::vector<Tensor> want = run(g, DType::f64);
     taken = 0;
     cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
@@ -86,37 +94,31 @@ TEST(AttentionOnTiles, IsAttention) {
   }
 }
 
+// Small whole numbers: sums are exact.
+float low(std::int64_t i) { return static_cast<float>(i % 7 - 3); }
+float high(std::int64_t i) { return static_cast<float>(i % 5 - 2); }
+std::uint32_t word(std::int64_t i) {
+  return bf16::from_float(low(i)).bits | static_cast<std::uint32_t>(bf16::from_float(high(i)).bits)
+                                             << 16;
+}
+
 TEST(SmallProduct, IsAProduct) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
-  constexpr std::int64_t kRows = 12, kSteps = 48, kColumns = 64;
-  const auto pair = [](std::int64_t i) {  // two small whole numbers: sums are exact
-    const auto number = [](std::int64_t n) { return bf16::from_float(static_cast<float>(n)).bits; };
-    return number(i % 7 - 3) | static_cast<std::uint32_t>(number(i % 5 - 2)) << 16;
-  };
-  const auto low = [](std::int64_t i) { return static_cast<float>(i % 7 - 3); };
-  const auto high = [](std::int64_t i) { return static_cast<float>(i % 5 - 2); };
-  for (const bool by_rows : {true, false})
+  constexpr std::int64_t kRows = 64, kSteps = 48, kColumns = 96;
+  for (const bool panels : {true, false})  // B in panels, or row-major
     for (const bool add : {true, false}) {
       // Exactly as large as the product reads: a sanitizer would see more.
       std::vector<std::uint32_t> a(kRows * kSteps), b(kSteps * kColumns);
       for (std::int64_t r = 0; r < kRows; ++r)
         for (std::int64_t s = 0; s < kSteps; ++s)
-          a[static_cast<std::size_t>(by_rows ? r * kSteps + s : s * kRows + r)] = pair(r * 11 + s);
+          a[static_cast<std::size_t>(r * kSteps + s)] = word(r * 11 + s);
+      const std::int64_t step = panels ? 32 : kColumns, panel = panels ? kSteps * 32 : 32;
       for (std::int64_t s = 0; s < kSteps; ++s)
         for (std::int64_t c = 0; c < kColumns; ++c)
-          b[static_cast<std::size_t>(c / 32 * kSteps * 32 + s * 32 + c % 32)] = pair(s * 13 + c);
+          b[static_cast<std::size_t>(c / 32 * panel + s * step + c % 32)] = word(s * 13 + c);
       std::vector<float> c(kRows * kColumns, 100.0f);
-      const cpu::SmallProduct p{a.data(),
-                                by_rows ? kSteps : 1,
-                                by_rows ? 1 : kRows,
-                                b.data(),
-                                kSteps * 32,
-                                kRows,
-                                kSteps,
-                                kColumns,
-                                c.data(),
-                                kColumns,
-                                add};
+      const cpu::SmallProduct p{a.data(), kSteps,   b.data(), step,     panel, kRows,
+                                kSteps,   kColumns, c.data(), kColumns, add};
       ASSERT_TRUE(cpu::fits_tiles(p));
       cpu::amx_small_product_emulated(p);
       for (std::int64_t r = 0; r < kRows; ++r)

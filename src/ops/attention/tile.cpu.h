@@ -9,6 +9,8 @@
 //      they are part of the instructions
 //   C  row-major, in the type of sums
 //
+// Where the CPU has AMX tiles, bf16 products are theirs (SmallProduct): see Problem::on_tiles.
+//
 // The register tile is `Height` rows × 2 vectors of sums: kTileRows, or kFewRows where there are no
 // more. Rows are always whole groups: operands are padded instead.
 #pragma once
@@ -46,6 +48,10 @@ static_assert(kPad % kPanel<float> == 0 && kPad % kPanel<double> == 0);
 static_assert(kQueryBlock % kTileRows == 0 && kTileRows % 2 == 0);
 static_assert(kKeyBlock % kTileRows == 0 && kKeyBlock % kPad == 0 && kForwardKeys % kPad == 0);
 static_assert(kForwardQueries % kTileRows == 0);
+// On AMX tiles a group of rows is a block of them, and so is the width.
+inline constexpr std::int64_t kAmxRows = kSmallBlock;
+static_assert(kForwardQueries % kAmxRows == 0 && kQueryBlock % kAmxRows == 0);
+static_assert(kKeyBlock % kAmxRows == 0 && kForwardKeys % kAmxRows == 0 && kAmxRows <= kMostRows);
 
 // How A is read.
 template <std::int64_t Row, std::int64_t Step>
@@ -133,22 +139,13 @@ struct RegisterTile {
 template <class S>
 struct Panels {
   const Unit<S>* data;
-  std::int64_t stride;                   // from a panel to the next, in units
-  SmallProductFunction small = nullptr;  // takes the product over, where it can
+  std::int64_t stride;  // from a panel to the next, in units
 };
 
 // `Height` rows of A times `columns` columns of B.
 template <class S, class A, std::int64_t Height = kTileRows>
 void product(const Unit<S>* a, const Panels<S>& b, std::int64_t steps, std::int64_t columns,
              Sums<Compute<S>> out) {
-  if constexpr (kPairs<S>) {
-    const SmallProduct whole{a,     A::kRow, A::kStep, b.data,     b.stride, Height,
-                             steps, columns, out.data, out.stride, out.add};
-    if (b.small != nullptr && fits_tiles(whole)) {
-      b.small(whole);
-      return;
-    }
-  }
   const Unit<S>* panel = b.data;
   for (std::int64_t c = 0; c < columns; c += kPanel<S>) {
     if (columns - c > kPanel<S> / 2)

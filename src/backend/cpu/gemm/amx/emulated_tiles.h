@@ -14,6 +14,9 @@ struct EmulatedTiles {
     s = State{};
     s.configured = true;
   }
+  static void configure_once() noexcept {
+    if (!state().configured) configure();
+  }
   static void release() noexcept { state().configured = false; }
 
   static void load_a0(const void* p, std::size_t row_bytes) noexcept { load(4, p, row_bytes); }
@@ -35,8 +38,13 @@ struct EmulatedTiles {
   static void store_c(float* p) noexcept {
     for (int t = 0; t < 4; ++t) store(t, p + 256 * t, 64);
   }
-  static void store_upper_c(float* p) noexcept {
-    for (int t = 0; t < 2; ++t) store(t, p + 256 * t, 64);
+  static void load_c(const float* p, std::int64_t row) noexcept {
+    for (int t = 0; t < 4; ++t)
+      load(t, p + t / 2 * 16 * row + t % 2 * 16, static_cast<std::size_t>(row) * 4);
+  }
+  static void store_c(float* p, std::int64_t row) noexcept {
+    for (int t = 0; t < 4; ++t)
+      store(t, p + t / 2 * 16 * row + t % 2 * 16, static_cast<std::size_t>(row) * 4);
   }
 
  private:

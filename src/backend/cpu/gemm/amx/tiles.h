@@ -25,6 +25,9 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
+// Whether this thread's tiles are set up.
+bool& tiles_are_configured() noexcept;
+
 // A streams through from L2 while B is used again and again: A is loaded with the hint that keeps
 // it from pushing B out of L1 (TILELOADDT1). Without it a third of the peak is lost.
 struct Tiles {
@@ -33,9 +36,14 @@ struct Tiles {
     const TileConfig config;
     asm volatile("" : : "m"(config) : "memory");
     _tile_loadconfig(&config);
+    tiles_are_configured() = true;
+  }
+  static void configure_once() noexcept {
+    if (!tiles_are_configured()) configure();
   }
   static void release() noexcept {
     _tile_release();
+    tiles_are_configured() = false;
     compiler_barrier();
   }
 
@@ -80,11 +88,21 @@ struct Tiles {
     _tile_stored(3, p + 768, 64);
     compiler_barrier();
   }
-  // c00 and c01 only, 512 floats.
-  [[gnu::always_inline]] static inline void store_upper_c(float* p) noexcept {
+  // The block where it lies: 32 rows of 32 columns, rows `row` floats apart.
+  [[gnu::always_inline]] static inline void load_c(const float* p, std::int64_t row) noexcept {
+    const auto bytes = static_cast<std::size_t>(row) * 4;
+    _tile_loadd(0, p, bytes);
+    _tile_loadd(1, p + 16, bytes);
+    _tile_loadd(2, p + 16 * row, bytes);
+    _tile_loadd(3, p + 16 * row + 16, bytes);
+  }
+  [[gnu::always_inline]] static inline void store_c(float* p, std::int64_t row) noexcept {
+    const auto bytes = static_cast<std::size_t>(row) * 4;
     compiler_barrier();
-    _tile_stored(0, p, 64);
-    _tile_stored(1, p + 256, 64);
+    _tile_stored(0, p, bytes);
+    _tile_stored(1, p + 16, bytes);
+    _tile_stored(2, p + 16 * row, bytes);
+    _tile_stored(3, p + 16 * row + 16, bytes);
     compiler_barrier();
   }
 };
