@@ -92,11 +92,13 @@ void run(Findings& f) {
            {"tokens on circles, W orthogonal: |A − Aᵀ|", "输入位于圆上、W 正交：|A − Aᵀ|"});
   f.number("circle_normaliser_ratio", circles.normalisers,
            {"the same: largest / smallest normaliser", "同上：归一化因子最大值 / 最小值"});
-  f.note(
-      {"By hand: the scalar tokens 1 and 0 with W_q = W_k = 1 have the scores [[1, 0], [0, 0]], "
-       "and the weights off the diagonal are 1/(1 + e) = 0.27 and 1/2.",
-       "手算即可：标量输入 1 与 0，W_q = W_k = 1，得分为 [[1, 0], [0, 0]]，"
-       "非对角权重分别为 1/(1 + e) = 0.27 与 1/2。"});
+  const double first = 1 / (1 + std::exp(1)), second = 1 / (std::exp(0) + std::exp(0));
+  f.note({fmt::format("By hand: the scalar tokens 1 and 0 with W_q = W_k = 1 have the scores "
+                      "[[1, 0], [0, 0]], and the weights off the diagonal are {:.3g} and {:.3g}.",
+                      first, second),
+          fmt::format("手算即可：标量输入 1 与 0，W_q = W_k = 1，得分为 [[1, 0], [0, 0]]，"
+                      "非对角权重分别为 {:.3g} 与 {:.3g}。",
+                      first, second)});
   f.figure(map_of(f, shared.a),
            {"W_q = W_k, random tokens: A is not symmetric.", "W_q = W_k、随机输入：A 不对称。"});
   f.figure(map_of(f, circles.a),

@@ -107,13 +107,13 @@ Experiment concat_cosine() {
                     "两个查询的权重差小于 1e-12 视为相同。"},
       .expected = Verdict::holds,
       .because =
-          {"cos θ turns its sign when k does, whatever q is, so a sum of a part of k and a "
-           "part of q has nothing in common with it. It is worse than the documents say: the "
-           "query's part is the same for all keys and cancels in the softmax, so concat "
-           "attention does not look at the query at all.",
-           "无论 q 如何，k 反向时 cos θ 变号，因此「k 的部分 + q 的部分」与它毫无相关。"
-           "事实比文档说的更糟：查询那部分对所有键都相同，在 softmax 中被消去，"
-           "连接注意力根本不看查询。"},
+          {"cos θ changes its sign when k alone or q alone does, but a part that knows only one "
+           "of them cannot follow the other: on average it has nothing in common with cos θ. "
+           "It is worse than the documents say: the query's part is the same for all keys and "
+           "cancels in the softmax, so concat attention does not look at the query at all.",
+           "k 或 q 单独反向时 cos θ 都会变号，而只含其中一个的部分无法随另一个变化，"
+           "平均下来与 cos θ 毫无相关。事实比文档说的更糟：查询那部分对所有键都相同，"
+           "在 softmax 中被消去，连接注意力根本不看查询。"},
       .run = run,
   };
 }

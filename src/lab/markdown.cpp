@@ -38,11 +38,11 @@ std::string experiment(const Outcome& o, Language language) {
   const auto item = [&](const Text& name, const std::string& text) {
     return fmt::format("- **{}**: {}\n", name.in(language), cell(text));
   };
-  std::string out = fmt::format("### {}\n\n{}. ", e.name, cell(e.title.in(language)));
-  out += cell(e.claim.in(language)) + "\n\n";
+  std::string out = fmt::format("### {}\n\n**{}** {}\n\n", e.name, cell(e.title.in(language)),
+                                cell(e.claim.in(language)));
   out += item(said::source, e.source.in(language)) + item(said::method, e.method.in(language)) +
          item(said::threshold, e.threshold.in(language));
-  out += item(said::verdict, verdict_of(o, language) + ". " + e.because.in(language)) + "\n";
+  out += item(said::verdict, verdict_of(o, language) + ": " + e.because.in(language)) + "\n";
   if (!o.findings.numbers().empty()) {
     out += fmt::format("| {} | {} |\n|---|---:|\n", said::quantity.in(language),
                        said::measured.in(language));

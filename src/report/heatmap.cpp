@@ -11,7 +11,7 @@ namespace heddle::report {
 namespace {
 
 constexpr double kWidth = 1000, kTop = 46, kRight = 12, kBottom = 12;
-constexpr double kLargestCell = 64;  // a small matrix is not blown up to the width of the page
+constexpr double kLargestCell = 56;  // a small matrix is not blown up to the width of the page
 constexpr std::size_t kNumberedColumns = 16, kNamedColumns = 40;
 constexpr double kFullColour = 0.62;  // opacity at which black and white numbers stay readable
 
