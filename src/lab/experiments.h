@@ -46,10 +46,13 @@ Experiment sinusoid_product();
 Experiment rope_relative();
 Experiment alibi_slopes();
 Experiment t5_buckets();
+Experiment length_extrapolation();
 
 // Cost
 Experiment flash_memory();
 Experiment attention_flops();
+Experiment moe_cost();
+Experiment kv_cache();
 
 // Building blocks
 Experiment patch_conv();

@@ -33,6 +33,21 @@ model::Batch batch_of(const Ids& tokens, const Ids& targets, std::int64_t rows) 
   return b;
 }
 
+BatchMaker repeating(std::int64_t length, std::int64_t period, std::int32_t vocabulary) {
+  return [=](std::int64_t rows, const RandomKey& key) {
+    Ids tokens, targets;
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t t = 0; t < length; ++t) {
+        const auto token = [&](std::int64_t place) {
+          return random_id(key, r * period + place % period, vocabulary);
+        };
+        tokens.push_back(token(t));
+        targets.push_back(t + 1 < period ? model::kIgnore : token(t + 1));
+      }
+    return batch_of(tokens, targets, rows);
+  };
+}
+
 model::Batch EndlessData::training_batch(std::int64_t step, std::int64_t batch,
                                          std::uint64_t seed) const {
   return make_(batch, {seed, static_cast<std::uint32_t>(step), kTaskStream});

@@ -28,6 +28,10 @@ model::Batch batch_of(const Ids& tokens, const Ids& targets, std::int64_t rows);
 // Makes the batch of a step: `rows` sequences, a function of the key alone.
 using BatchMaker = std::function<model::Batch(std::int64_t rows, const RandomKey& key)>;
 
+// The task of looking back: `period` random tokens, then the same again and again, so that the next
+// token is the one `period - 1` places before this one. Counted from where it can be known.
+BatchMaker repeating(std::int64_t length, std::int64_t period, std::int32_t vocabulary);
+
 // A task as data that never ends: every step sees new sequences, so nothing can be learnt by heart.
 class EndlessData final : public data::Dataset {
  public:

@@ -1,0 +1,188 @@
+// kv-cache: generation that keeps keys and values, against generation that reads everything again.
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/cost.h"
+#include "heddle/memory.h"
+#include "heddle/tape.h"
+#include "lab/experiments.h"
+#include "lab/findings.h"
+#include "lab/sequences.h"
+#include "lab/tools.h"
+#include "lab/topics.h"
+#include "model/model.h"
+
+namespace heddle::lab {
+
+namespace {
+
+constexpr std::int64_t kLayers = 2, kWidth = 32, kHeads = 8, kVocabulary = 50, kLength = 128;
+
+std::unique_ptr<model::Model> decoder(std::int64_t kv_heads) {
+  model::ModelConfig c;
+  c.layers = kLayers;
+  c.width = kWidth;
+  c.attention.heads = kHeads;
+  c.attention.kv_heads = kv_heads;
+  c.attention.position = nn::RopePosition{};
+  c.sizes.vocabulary = kVocabulary;
+  c.sizes.context = kLength;
+  return model::build_model(c, {.seed = 11, .dtype = DType::f64});
+}
+
+nn::Pass exact() {
+  nn::Pass pass;
+  pass.precision = DType::f64;
+  return pass;
+}
+
+struct Generated {
+  Ids tokens;
+  std::vector<double> flops;  // of each token
+  std::vector<std::vector<double>> scores;
+};
+
+// The likeliest token each time, from one first token. Without cache, every token begins with an
+// empty state and reads the whole text again.
+Generated generate(const model::Model& model, bool cached) {
+  Generated g{{7}, {}, {}};
+  auto state = model.begin({}, 1, kLength, exact());
+  while (static_cast<std::int64_t>(g.tokens.size()) < kLength) {
+    if (!cached) state = model.begin({}, 1, kLength, exact());
+    const Ids unread(cached ? g.tokens.end() - 1 : g.tokens.begin(), g.tokens.end());
+    const CostMeter meter;
+    const Tensor scores =
+        model.next(*state, ids({1, static_cast<std::int64_t>(unread.size())}, unread), exact());
+    g.flops.push_back(meter.cost().flops);
+    g.scores.push_back(scores.to_vector<double>());
+    const auto& row = g.scores.back();
+    g.tokens.push_back(
+        static_cast<std::int32_t>(std::max_element(row.begin(), row.end()) - row.begin()));
+  }
+  return g;
+}
+
+double largest_gap(const Generated& a, const Generated& b) {
+  double worst = 0;
+  for (std::size_t t = 0; t < a.scores.size(); ++t)
+    for (std::size_t v = 0; v < a.scores[t].size(); ++v)
+      worst = std::max(worst, std::abs(a.scores[t][v] - b.scores[t][v]));
+  return worst;
+}
+
+// 2 tensors · layers · key heads · head width · tokens · 8 bytes.
+double bytes_by_formula(std::int64_t kv_heads) {
+  return static_cast<double>(2 * kLayers * kv_heads * (kWidth / kHeads) * kLength * 8);
+}
+
+double bytes_measured(std::int64_t kv_heads) {
+  const auto model = decoder(kv_heads);
+  const std::int64_t before = memory_use(Device::cpu).live;
+  const auto state = model->begin({}, 1, kLength, exact());
+  return static_cast<double>(memory_use(Device::cpu).live - before);
+}
+
+double measure_bytes(Findings& f) {
+  double worst = 0;
+  for (const std::int64_t kv_heads : {8, 2, 1}) {
+    const double measured = bytes_measured(kv_heads), formula = bytes_by_formula(kv_heads);
+    worst = std::max(worst, std::abs(measured - formula));
+    const std::string text = std::to_string(kv_heads);
+    f.number("bytes_" + text, measured,
+             {"cache of 128 tokens, 8 query heads and " + text + " of keys",
+              "128 个词元的缓存：8 个查询头、" + text + " 个键值头"},
+             "bytes");
+  }
+  f.number("bytes_error", worst,
+           {"measured − 2·layers·heads·width·tokens·8, at most",
+            "实测 − 2·层数·头数·头宽·词元数·8 的最大值"},
+           "bytes");
+  return worst;
+}
+
+void run(Findings& f) {
+  const auto model = decoder(kHeads);
+  const Generated kept = generate(*model, true), again = generate(*model, false);
+  double other_tokens = 0, kept_work = 0, again_work = 0;
+  for (std::size_t t = 0; t < kept.tokens.size(); ++t)
+    other_tokens += kept.tokens[t] != again.tokens[t];
+  report::LineChart chart;
+  chart.x_label = f.say({"token", "第几个词元"});
+  chart.y_label = f.say({"floating-point operations", "浮点运算次数"});
+  chart.log_y = true;
+  chart.series = {{f.say({"without cache", "不使用缓存"}), {}},
+                  {f.say({"with cache", "使用缓存"}), {}}};
+  for (std::size_t t = 0; t < kept.flops.size(); ++t) {
+    const auto place = static_cast<double>(t + 1);
+    chart.series[0].points.push_back({place, again.flops[t]});
+    chart.series[1].points.push_back({place, kept.flops[t]});
+    kept_work += kept.flops[t];
+    again_work += again.flops[t];
+  }
+  const double growth = kept.flops.back() / kept.flops.front();
+  const double gap = largest_gap(kept, again);
+  f.number("other_tokens", other_tokens, {"tokens that differ, of 128", "128 个词元中不同的个数"});
+  f.number("gap", gap, {"scores with − without cache, largest", "有、无缓存时分数之差的最大值"});
+  f.number("saved", again_work / kept_work,
+           {"work without cache over work with it, 128 tokens",
+            "生成 128 个词元：不用缓存与用缓存的运算量之比"});
+  f.number("growth", growth,
+           {"with cache: last token's work over the first's",
+            "用缓存：最后一个与第一个词元的运算量之比"});
+  f.number("growth_without", again.flops.back() / again.flops.front(),
+           {"without cache: the same", "不用缓存：同一比值"});
+  const double bytes_error = measure_bytes(f);
+  f.figure(chart,
+           {"Work for each token of a text of 128. With the cache only the look back over the "
+            "kept keys grows; without, everything is computed again.",
+            "生成 128 "
+            "个词元时每个词元的运算量。使用缓存时只有对已存键的回看在增长；不使用时全部重算。"});
+  const bool same =
+      f.check({"tokens that differ", "不同的词元数"}, other_tokens, Relation::equal, 0);
+  const bool close = f.check({"scores differ by", "分数之差"}, gap, Relation::less, 1e-10);
+  const bool saves = f.check({"work without cache, times", "不用缓存的运算量倍数"},
+                             again_work / kept_work, Relation::greater, 20);
+  const bool bytes = f.check({"bytes differ from the formula by", "字节数与公式之差"}, bytes_error,
+                             Relation::equal, 0);
+  f.verdict(same && close && saves && bytes ? Verdict::holds : Verdict::refuted);
+}
+
+}  // namespace
+
+Experiment kv_cache() {
+  return {
+      .name = "kv-cache",
+      .topic = topics::cost,
+      .title = {"Keeping keys and values", "KV 缓存"},
+      .claim = {"Kept keys and values save a decoder from computing those of the earlier tokens "
+                "again for "
+                "every new one; the price is memory.",
+                "缓存 K 和 V，解码器就不必为每个新词元重新计算前面词元的 K、V；代价是更多内存。"},
+      .source = {"Document 004, KV cache.", "文档 004「KV Cache」。"},
+      .method =
+          {"A decoder with 2 layers and 8 heads writes 128 tokens with Heddle's cache, and again "
+           "with an "
+           "empty state for every token: tokens, scores, arithmetic of each token. Bytes of "
+           "the cache in memory against the formula, with 8, 2 and 1 heads of keys (multi-head, "
+           "grouped, multi-query).",
+           "两层 8 头的解码器分别用 Heddle 的缓存、以及每次从空状态重读全文，生成 128 "
+           "个词元：比较词元、分数和每个词元的运算量。"
+           "再比较缓存的实际字节数与公式，键值头取 8、2、1（多头、分组、多查询）。"},
+      .threshold = {"The same tokens, scores equal to 1e-10 (other orders of summation), 20 times "
+                    "less work over 128 tokens, bytes equal to the formula.",
+                    "词元完全相同；分数相差小于 1e-10（求和次序不同）；128 个词元的运算量少 20 "
+                    "倍以上；字节数与公式相等。"},
+      .expected = Verdict::holds,
+      .because =
+          {"Keys and values of a token depend on the tokens before it only, so they never change. "
+           "What is left per token is one row of every product and a look back over the kept "
+           "keys. The memory grows with the key heads, so grouped heads save in proportion.",
+           "一个词元的 K、V "
+           "只取决于它之前的词元，因此不会再变。每个新词元只剩下每个乘积的一行，以及对已存键的一次"
+           "回看。"
+           "内存与键值头数成正比，所以分组查询按比例节省。"},
+      .run = run,
+  };
+}
+
+}  // namespace heddle::lab
