@@ -39,6 +39,9 @@ const std::vector<Experiment>& experiments() {
       onehot_embedding(),
       layer_vs_batch_norm(),
       residual_gradient(),
+      norm_place(),
+      teacher_forcing(),
+      rnn_vs_attention(),
   };
   // clang-format on
   return all;

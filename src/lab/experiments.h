@@ -60,4 +60,9 @@ Experiment onehot_embedding();
 Experiment layer_vs_batch_norm();
 Experiment residual_gradient();
 
+// Training
+Experiment norm_place();
+Experiment teacher_forcing();
+Experiment rnn_vs_attention();
+
 }  // namespace heddle::lab
