@@ -12,6 +12,7 @@ struct ExitStatus {
 
 void add_bench(CLI::App& app);
 void add_classify(CLI::App& app);
+void add_compare(CLI::App& app);
 void add_data(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_generate(CLI::App& app);

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   heddle::cli::add_bench(app);
   heddle::cli::add_classify(app);
+  heddle::cli::add_compare(app);
   heddle::cli::add_data(app);
   heddle::cli::add_eval(app);
   heddle::cli::add_generate(app);

@@ -1,7 +1,6 @@
 // heddle plan: memory and time of a training, before it begins.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -10,12 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/probe/probe.h"
 #include "command.h"
 #include "data/dataset.h"
-#include "data/job.h"
 #include "report/numbers.h"
-#include "train/plan.h"
+#include "train/plan_run.h"
 #include "train/recipe.h"
 
 namespace heddle::cli {
@@ -23,9 +20,6 @@ namespace heddle::cli {
 namespace {
 
 using nlohmann::json;
-
-// Batches of an epoch that are looked at for their shapes.
-constexpr std::int64_t kLookedAt = 64;
 
 struct Arguments {
   std::string recipe;
@@ -35,48 +29,6 @@ struct Arguments {
   std::int64_t context = 0;
   bool as_json = false;
 };
-
-struct Shapes {
-  train::BatchShape largest;  // memory is for the worst of them,
-  train::BatchShape mean;     // time for the usual one
-};
-
-std::int64_t columns(const Tensor& t) { return t.defined() ? t.size(1) : 0; }
-
-// Texts have one shape; sentences have many.
-Shapes shapes_of(const data::Dataset& data, const train::TrainConfig& config) {
-  Shapes s;
-  const std::int64_t steps = std::min(kLookedAt, data.epoch_steps(config.batch));
-  std::int64_t tokens = 0, targets = 0;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    const model::Batch b = data.training_batch(step, config.batch, config.seed);
-    s.largest.tokens = std::max(s.largest.tokens, columns(b.tokens));
-    s.largest.target_tokens = std::max(s.largest.target_tokens, columns(b.target_tokens));
-    tokens += columns(b.tokens);
-    targets += columns(b.target_tokens);
-    s.largest.documents = b.documents.defined();
-  }
-  s.mean = {config.batch, (tokens + steps / 2) / steps, (targets + steps / 2) / steps,
-            s.largest.documents};
-  s.largest.sequences = config.batch;
-  return s;
-}
-
-// Without reading any data: what the recipe alone says.
-Shapes shapes_of(const train::Recipe& recipe) {
-  const data::DataConfig& d = recipe.data;
-  const std::int64_t tokens =
-      d.context > 0 ? d.context : d.max_length.value_or(data::kDefaultMaxLength);
-  const train::BatchShape shape{recipe.train.batch, tokens, tokens,
-                                d.documents != data::Documents::none};
-  return {shape, shape};
-}
-
-train::MachineSpeed measure_machine(DType precision) {
-  const auto probe = cpu::fastest_probe(precision);
-  if (!probe) return {};
-  return {train::kProductShare * cpu::peak_flops(*probe, 0.1), cpu::read_bandwidth(0.1)};
-}
 
 struct Answer {
   train::Recipe recipe;
@@ -88,20 +40,18 @@ Answer make(const Arguments& a) {
   Answer out;
   out.recipe = train::load_recipe(a.recipe, a.set);
   model::ModelConfig& m = out.recipe.model;
-  Shapes shapes;
+  train::BatchShapes shapes;
   if (a.vocabulary > 0) {
-    shapes = shapes_of(out.recipe);
+    shapes = train::batch_shapes(out.recipe);
     m.sizes.vocabulary = a.vocabulary;
     m.sizes.context = shapes.largest.tokens;
   } else {
     const auto data = data::open_dataset(out.recipe.data, m.kind, m.task);
     m.sizes = data->codec().sizes();
-    shapes = shapes_of(*data, out.recipe.train);
+    shapes = train::batch_shapes(*data, out.recipe.train);
   }
   const train::TrainConfig& t = out.recipe.train;
-  out.plan = train::plan_training(m, t, shapes.largest);
-  out.plan.step_seconds =
-      train::plan_training(m, t, shapes.mean, measure_machine(t.precision)).step_seconds;
+  out.plan = train::plan_run(out.recipe, shapes, train::measure_machine(t.precision));
   if (a.memory > 0)
     out.largest_batch =
         train::largest_batch(m, t, shapes.largest, static_cast<std::int64_t>(a.memory)).value_or(0);
@@ -110,22 +60,11 @@ Answer make(const Arguments& a) {
 
 json to_json(const Answer& answer, const Arguments& a) {
   const train::Plan& p = answer.plan;
-  json bytes = {{"total", p.memory.peak}};
-  for (int i = 0; i < kPurposeCount; ++i)
-    bytes[std::string(to_string(static_cast<Purpose>(i)))] =
-        p.memory.at_peak[static_cast<std::size_t>(i)];
-  json j = {{"parameters", p.parameters},
-            {"flops_per_step", p.flops_per_step},
-            {"peak_bytes", bytes},
-            {"steps", answer.recipe.train.steps}};
-  if (p.step_seconds > 0) {
-    j["step_seconds"] = p.step_seconds;
+  json j = train::to_json(p);
+  j["steps"] = answer.recipe.train.steps;
+  if (p.step_seconds > 0)
     j["total_seconds"] = p.step_seconds * static_cast<double>(answer.recipe.train.steps);
-  }
-  if (p.kv_bytes_per_token > 0) {
-    j["kv_bytes_per_token"] = p.kv_bytes_per_token;
-    if (a.context > 0) j["kv_bytes"] = p.kv_bytes_per_token * a.context;
-  }
+  if (p.kv_bytes_per_token > 0 && a.context > 0) j["kv_bytes"] = p.kv_bytes_per_token * a.context;
   if (answer.largest_batch) j["largest_batch"] = *answer.largest_batch;
   return j;
 }

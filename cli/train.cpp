@@ -1,7 +1,6 @@
 // heddle train: from a recipe to a run's directory.
 #include <fmt/core.h>
 
-#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -13,7 +12,9 @@
 #include "heddle/runtime.h"
 #include "progress.h"
 #include "report/training.h"
+#include "signals.h"
 #include "train/job.h"
+#include "train/plan_run.h"
 
 namespace heddle::cli {
 
@@ -32,17 +33,6 @@ struct Arguments {
   bool resume = false;
   bool as_json = false;
 };
-
-volatile std::sig_atomic_t caught_signal = 0;
-
-// The first signal asks for a checkpoint; the second one ends the program as usual, which does no
-// harm to the run either.
-void catch_signals() {
-  struct sigaction action{};
-  action.sa_handler = [](int signal) { caught_signal = signal; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
-}
 
 // A run's directory stands for its recipe.
 std::string recipe_file(const Arguments& a) {
@@ -68,6 +58,8 @@ class Display {
     std::string summary = job.data().summary();
     while (summary.ends_with("\n")) summary.pop_back();
     if (!summary.empty()) line_.say(summary);
+    if (!job.recipe().compare.empty())
+      line_.say("[compare] is not for training: heddle compare trains its variants");
     for (const std::string& sentence : job.adopted()) line_.say("fine-tuning: " + sentence);
     line_.say(fmt::format("{} parameters, {}, {} threads, {}; writing to {}",
                           count(static_cast<double>(job.model().parameters().count())),
@@ -149,7 +141,7 @@ Outcome run_job(Job& job, Display& display) {
   train::Hooks hooks;
   hooks.on_step = [&display](const train::StepReport& r) { display.show(r); };
   hooks.on_eval = [&display](const train::EvalReport& r) { display.show(r); };
-  hooks.should_stop = [] { return caught_signal != 0; };
+  hooks.should_stop = [] { return caught_signal() != 0; };
   try {
     return job.run(hooks);
   } catch (const Error& e) {
@@ -165,6 +157,15 @@ Outcome run_job(Job& job, Display& display) {
       fmt::print(stderr, "what was saved is whole; to go on: {}\n", how_to_resume(job));
     throw ExitStatus{1};
   }
+}
+
+// What is expected of the run, for its report. What is there from an earlier sitting stays.
+void write_plan(const Job& job) {
+  const Recipe& recipe = job.recipe();
+  if (train::read_plan(job.paths().directory)) return;
+  train::write_plan(job.paths().directory,
+                    train::plan_run(recipe, train::batch_shapes(job.data(), recipe.train),
+                                    train::measure_machine(recipe.train.precision)));
 }
 
 // The page is a help, not a condition: without it the run is no worse.
@@ -183,6 +184,7 @@ void run(const Arguments& a) {
                      : Job::begin(std::move(recipe), directory);
   catch_signals();
   Display display(job, !a.as_json);
+  write_plan(job);
   const Outcome outcome = run_job(job, display);
   display.line().finish();
   write_report(job);
@@ -192,7 +194,7 @@ void run(const Arguments& a) {
     print(job, outcome);
   if (outcome.ending != Ending::stopped) return;
   fmt::print(stderr, "stopped at step {}; to go on: {}\n", outcome.state.step, how_to_resume(job));
-  throw ExitStatus{128 + caught_signal};
+  throw ExitStatus{128 + caught_signal()};
 }
 
 }  // namespace

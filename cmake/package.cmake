@@ -11,6 +11,9 @@ install(TARGETS heddle EXPORT heddle-targets)
 if(TARGET heddle_cli)
   install(TARGETS heddle_cli)
 endif()
+# Where `heddle compare --recipe NAME` finds them: ../share/heddle/recipes from the program.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/recipes" DESTINATION "${CMAKE_INSTALL_DATADIR}/heddle"
+  FILES_MATCHING PATTERN "*.toml")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 install(EXPORT heddle-targets NAMESPACE heddle:: DESTINATION "${HEDDLE_PACKAGE_DIR}")

@@ -92,6 +92,12 @@ if(Python3_FOUND AND TARGET heddle_cli)
     ${PROJECT_BINARY_DIR}/e2e/use_models ${PROJECT_BINARY_DIR}/pages/inspect)
   set_tests_properties(pages.inspect PROPERTIES FIXTURES_REQUIRED tiny_models)
 endif()
+# Comparisons: the same for all, killed and resumed, pages that a browser shows.
+if(Python3_FOUND AND TARGET heddle_cli)
+  heddle_test(e2e.compare slow 300 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/compare.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/compare)
+endif()
 if(Python3_FOUND AND NOT HEDDLE_SANITIZE)
   heddle_test(layers quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
   heddle_test(checks quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/test_checks.py)

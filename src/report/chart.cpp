@@ -27,7 +27,9 @@ struct Axis {
   bool takes(double v) const { return std::isfinite(v) && (!logarithmic || v > 0); }
 };
 
-Axis axis_over(const std::vector<double>& values, bool logarithmic, double from, double to) {
+// Room above and below what is drawn; beside it only where that is asked for.
+Axis axis_over(const std::vector<double>& values, bool logarithmic, double from, double to,
+               bool room_at_ends = false) {
   Axis axis{0, 1, logarithmic, from, to};
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const double v : values) {
@@ -37,8 +39,9 @@ Axis axis_over(const std::vector<double>& values, bool logarithmic, double from,
   }
   if (low > high) return axis;
   const double room = high > low ? 0.04 * (high - low) : std::max(0.5, std::abs(low) * 0.1);
-  axis.low = low - (from > to ? room : 0);  // above and below, but not beside
-  axis.high = high + (from > to || high == low ? room : 0);
+  const bool vertical = from > to;
+  axis.low = low - (vertical || room_at_ends ? room : 0);
+  axis.high = high + (vertical || room_at_ends || high == low ? room : 0);
   return axis;
 }
 
@@ -114,6 +117,20 @@ struct Drawing {
                          colour % kColours, there, back);
   }
 
+  // The names of points in the right half stand on their left.
+  void named(const Series& s, std::size_t colour) {
+    for (const Point& p : s.points) {
+      if (!x.takes(p.x) || !y.takes(p.y)) continue;
+      const bool right = x.at(p.x) > (kLeft + kWidth - kRight) / 2;
+      svg += fmt::format(
+          "<circle r=\"5\" cx=\"{:.1f}\" cy=\"{:.1f}\" style=\"fill:var(--s{})\"/>"
+          "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" "
+          "dominant-baseline=\"middle\">{}</text>\n",
+          x.at(p.x), y.at(p.y), colour % kColours, x.at(p.x) + (right ? -10 : 10), y.at(p.y),
+          right ? "end" : "start", escaped(s.name));
+    }
+  }
+
   void line(const Series& s, std::size_t colour) {
     std::string points, numbers, dots;
     const std::vector<Point> drawn = thinned(s.points, x, y);
@@ -178,13 +195,18 @@ Html chart(const LineChart& chart) {
   }
   if (xs.empty()) return paragraph("Nothing was measured.");
   Drawing d{chart,
-            axis_over(xs, chart.log_x, kLeft, kWidth - kRight),
+            axis_over(xs, chart.log_x, kLeft, kWidth - kRight, chart.named_points),
             axis_over(ys, chart.log_y, kHeight - kBottom, kTop),
             {},
             {}};
   d.grid();
   for (std::size_t i = 0; i < chart.series.size(); ++i) d.band(chart.series[i], i);
-  for (std::size_t i = 0; i < chart.series.size(); ++i) d.line(chart.series[i], i);
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    if (chart.named_points)
+      d.named(chart.series[i], i);
+    else
+      d.line(chart.series[i], i);
+  }
   const std::string data =
       fmt::format("{{\"x\":\"{}\",\"series\":[{}]}}", Drawing::json_text(chart.x_label), d.data);
   std::string out =
@@ -195,7 +217,7 @@ Html chart(const LineChart& chart) {
       "<line class=\"pointer\" y1=\"{}\" y2=\"{}\"/><text class=\"reading\" x=\"{}\" y=\"16\" "
       "text-anchor=\"end\"></text>\n</svg>\n",
       kTop, kHeight - kBottom, kWidth - kRight);
-  return {out + (chart.series.size() > 1 ? legend(chart) : "")};
+  return {out + (chart.series.size() > 1 && !chart.named_points ? legend(chart) : "")};
 }
 
 }  // namespace heddle::report

@@ -29,6 +29,7 @@ struct Series {
 struct LineChart {
   std::string x_label, y_label;
   std::vector<Series> series;
+  bool named_points = false;          // no lines: points with the names of their series beside them
   bool log_x = false, log_y = false;  // what is not positive is left out then
 };
 

@@ -38,8 +38,8 @@ th { color: var(--soft); font-weight: 600; font-size: .85rem; }
 td.number { text-align: right; }
 pre { overflow-x: auto; background: var(--ground); border: 1px solid var(--line);
   border-radius: 8px; padding: .8rem 1rem; margin: 0; font-size: .85rem; white-space: pre-wrap; }
-svg.chart { width: 100%; height: auto; display: block; font-size: 12px; }
-.chart text { fill: var(--soft); }
+svg.chart, svg.bars { width: 100%; height: auto; display: block; font-size: 12px; }
+.chart text, .bars text { fill: var(--soft); }
 .chart .grid { stroke: var(--line); }
 .chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
 svg.bars { width: 100%; height: auto; display: block; font-size: 12px; }

@@ -6,16 +6,19 @@
 #include <filesystem>
 
 #include "io/file.h"
-#include "io/json.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/numbers.h"
+#include "train/checkpoint.h"
+#include "train/compare/statistics.h"
+#include "train/plan_run.h"
+#include "train/run_directory.h"
 
 namespace heddle::report {
 
 namespace {
 
-constexpr std::size_t kMostLog = std::size_t{1} << 30;
+using train::kMostLog;
 constexpr double kPointsPerMean =
     50;  // a fiftieth of a long log is averaged, nothing of a short one
 
@@ -92,32 +95,54 @@ Html summary(const TrainingLog& log) {
   return facts(all);
 }
 
-}  // namespace
-
-TrainingLog parse_training_log(std::string_view text, const std::string& where) {
-  TrainingLog log;
-  std::size_t number = 0;
-  while (true) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return log;
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end + 1);
-    ++number;
-    if (line.empty()) continue;
-    const io::Json j = io::Json::parse(line, where + ":" + std::to_string(number));
-    const double step = j.at("step").number();
-    if (j.has("eval_loss")) {
-      log.evals.push_back({step, j.at("eval_loss").number()});
-      continue;
-    }
-    log.steps.push_back({step, j.at("loss").number(), j.at("lr").number(), j.at("tokens").number(),
-                         j.at("seconds").number(), j.at("tokens_per_s").number(),
-                         j.at("grad_norm").number(), j.at("live_bytes").number()});
-  }
+// "+12 %"
+std::string error_of(double planned, double measured) {
+  return fmt::format("{:+.1f} %", 100 * (planned - measured) / measured);
 }
 
+Html plan_table(const PlanAndOutcome& p) {
+  Table t{{"", "planned", "measured", "error of the plan"}, {}};
+  const auto memory = [&t](const std::string& name, std::int64_t planned, std::int64_t measured) {
+    const auto a = static_cast<double>(planned), b = static_cast<double>(measured);
+    t.rows.push_back(
+        {name, bytes_text(a), bytes_text(b), measured > 0 ? error_of(a, b) : std::string("–")});
+  };
+  if (p.peak_bytes > 0) {
+    memory("memory at the peak of a step", p.plan.memory.peak, p.peak_bytes);
+    for (std::size_t i = 0; i < p.peak_by_purpose.size(); ++i)
+      memory("of it " + std::string(to_string(static_cast<Purpose>(i))), p.plan.memory.at_peak[i],
+             p.peak_by_purpose[i]);
+  }
+  if (p.plan.step_seconds > 0 && p.step_seconds > 0)
+    t.rows.push_back({"time of a step (measured: median)",
+                      fmt::format("{:.4g} ms", 1e3 * p.plan.step_seconds),
+                      fmt::format("{:.4g} ms", 1e3 * p.step_seconds),
+                      error_of(p.plan.step_seconds, p.step_seconds)});
+  if (t.rows.empty()) return paragraph("Nothing was measured.");
+  return join({table(t), paragraph("Planned before the first step: memory by a step without "
+                                   "numbers, time from this machine's speed at that moment.")});
+}
+
+std::optional<PlanAndOutcome> plan_of(const std::string& directory, const TrainingLog& log) {
+  const std::optional<train::Plan> plan = train::read_plan(directory);
+  if (!plan) return std::nullopt;
+  PlanAndOutcome p{.plan = *plan};
+  p.step_seconds = train::median_of(train::step_seconds(log));
+  const train::RunPaths paths{directory};
+  const auto steps = io::directory_exists(paths.checkpoints()) ? train::checkpoint_steps(paths)
+                                                               : std::vector<std::int64_t>{};
+  if (!steps.empty()) {
+    const train::TrainState state = train::read_state(paths.checkpoint(steps.back()));
+    p.peak_bytes = state.peak_bytes;
+    p.peak_by_purpose = state.peak_by_purpose;
+  }
+  return p;
+}
+
+}  // namespace
+
 std::string training_page(const std::string& name, const TrainingLog& log,
-                          const std::string& recipe) {
+                          const std::string& recipe, const std::optional<PlanAndOutcome>& plan) {
   Page page("Training " + name, "What the run logged, step by step");
   page.add(summary(log));
   page.add(section("Loss", loss_chart(log)));
@@ -127,6 +152,7 @@ std::string training_page(const std::string& name, const TrainingLog& log,
                                                        [](const auto& s) { return s.grad_norm; })));
   page.add(section("Speed", small_chart(log, "tokens per second", false,
                                         [](const auto& s) { return s.tokens_per_s; })));
+  if (plan) page.add(section("Planned and measured", plan_table(*plan)));
   page.add(section("Recipe", preformatted(recipe)));
   return page.html();
 }
@@ -138,7 +164,7 @@ std::string write_training_report(const std::string& directory) {
   const std::string recipe = io::read_file((root / "recipe.toml").string(), kMostLog);
   const std::string name = std::filesystem::absolute(root).lexically_normal().filename().string();
   const std::string path = (root / "report.html").string();
-  io::write_file_atomic(path, training_page(name, log, recipe));
+  io::write_file_atomic(path, training_page(name, log, recipe, plan_of(directory, log)));
   return path;
 }
 

@@ -1,33 +1,32 @@
 // report.html of a run: what happened, as curves.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
+
+#include "train/log.h"
+#include "train/plan.h"
 
 namespace heddle::report {
 
-// A run as its log.jsonl tells it.
-struct TrainingLog {
-  struct Step {
-    double step = 0, loss = 0, lr = 0, tokens = 0, seconds = 0, tokens_per_s = 0, grad_norm = 0,
-           live_bytes = 0;
-  };
-  struct Eval {
-    double step = 0, loss = 0;
-  };
-  std::vector<Step> steps;
-  std::vector<Eval> evals;
-};
+using train::parse_training_log;
+using train::TrainingLog;
 
-// `where` names the log in errors. A last line without its end was being written: it is left out.
-TrainingLog parse_training_log(std::string_view text, const std::string& where);
+// What was planned before the run began, and what its steps took.
+struct PlanAndOutcome {
+  train::Plan plan;
+  std::int64_t peak_bytes = 0;  // 0: not measured
+  BytesByPurpose peak_by_purpose = {};
+  double step_seconds = 0;  // median; 0: not measured
+};
 
 // The page. `recipe` is its text.
 std::string training_page(const std::string& name, const TrainingLog& log,
-                          const std::string& recipe);
+                          const std::string& recipe,
+                          const std::optional<PlanAndOutcome>& plan = {});
 
-// Reads log.jsonl and recipe.toml of a run directory and writes its report.html; returns its path.
+// Reads log.jsonl, recipe.toml, plan.json and the newest checkpoint of a run directory and writes
+// its report.html; returns its path.
 std::string write_training_report(const std::string& directory);
 
 }  // namespace heddle::report

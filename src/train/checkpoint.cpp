@@ -21,7 +21,16 @@ std::vector<io::NamedTensor> contents(const nn::ParameterStore& parameters,
   return all;
 }
 
+TrainState state_of(const io::SafetensorsFile& file) {
+  const auto text = file.metadata().find(kStateKey);
+  if (text == file.metadata().end())
+    fail(ErrorCode::io, file.path(), "is not a checkpoint", "metadata " + std::string(kStateKey));
+  return state_from_json(text->second, file.path() + ": " + kStateKey);
+}
+
 }  // namespace
+
+TrainState read_state(const std::string& path) { return state_of(io::SafetensorsFile(path)); }
 
 void save_checkpoint(const std::string& path, const nn::ParameterStore& parameters,
                      const Optimizer& optimizer, const TrainState& state) {
@@ -32,10 +41,7 @@ void save_checkpoint(const std::string& path, const nn::ParameterStore& paramete
 TrainState load_checkpoint(const std::string& path, nn::ParameterStore& parameters,
                            Optimizer& optimizer) {
   const io::SafetensorsFile file(path);
-  const auto text = file.metadata().find(kStateKey);
-  if (text == file.metadata().end())
-    fail(ErrorCode::io, path, "is not a checkpoint", "metadata " + std::string(kStateKey));
-  const TrainState state = state_from_json(text->second, path + ": " + kStateKey);
+  const TrainState state = state_of(file);
   std::vector<io::NamedTensor> wanted = contents(parameters, optimizer);
   for (const io::TensorEntry& entry : file.entries())
     if (std::ranges::none_of(wanted, [&](const auto& t) { return t.name == entry.name; }))

@@ -22,6 +22,9 @@ void save_checkpoint(const std::string& path, const nn::ParameterStore& paramete
 TrainState load_checkpoint(const std::string& path, nn::ParameterStore& parameters,
                            Optimizer& optimizer);
 
+// Where the run of a checkpoint stood; weights and optimiser are not read.
+TrainState read_state(const std::string& path);
+
 // The weights alone, for use: model.safetensors.
 void save_weights(const std::string& path, const nn::ParameterStore& parameters);
 

@@ -71,10 +71,13 @@ Evaluation evaluate(const model::Model& model, const data::Dataset& data,
   const std::int64_t count = std::min(all, options.max_batches.value_or(all));
   for (std::int64_t i = 0; i < count; ++i) {
     const model::Batch batch = data.batch(options.split, i, options.batch);
+    const double before = sums.loss;
     if (batch.counted > 0 && labels) add_labels(model, batch, pass, sums);
     if (batch.counted > 0 && !labels)
       sums.loss += model.loss(batch, pass, 0).task.item() * static_cast<double>(batch.counted);
     sums.counted += batch.counted;
+    if (options.each && batch.counted > 0)
+      options.each((sums.loss - before) / static_cast<double>(batch.counted), batch.counted);
     if (options.progress) options.progress(i + 1, count);
   }
   Evaluation result;

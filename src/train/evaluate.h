@@ -22,6 +22,8 @@ struct EvaluateOptions {
   std::int64_t batch = 16;                       // sequences at a time; does not change the result
   std::optional<std::int64_t> max_batches = {};  // the first ones; absent: all
   DType precision = DType::f32;
+  // Told the mean loss of each batch and how many targets counted in it.
+  std::function<void(double, std::int64_t)> each = {};
   // Called after each batch with the number done and the number of all.
   std::function<void(std::int64_t, std::int64_t)> progress = {};
 };

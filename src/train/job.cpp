@@ -41,11 +41,27 @@ Job Job::resume(Recipe recipe, const std::string& directory) {
   return job;
 }
 
+Job Job::open(Recipe recipe, const std::string& directory,
+              std::shared_ptr<const data::Dataset> data) {
+  Job job(std::move(recipe));
+  job.take_data(std::move(data));
+  job.build();
+  job.directory_ = std::make_unique<RunDirectory>(directory);
+  if (is_run(directory)) check_resumable(load_recipe(job.paths().recipe()), job.recipe_);
+  if (!job.directory_->newest_checkpoint()) job.adopt();
+  job.settle();
+  return job;
+}
+
 void Job::open_data(std::shared_ptr<const data::Codec> codec) {
   data::OpenOptions options;
   options.test = codec == nullptr;  // a new codec is made of all there is
   options.codec = std::move(codec);
-  data_ = data::open_dataset(recipe_.data, recipe_.model.kind, recipe_.model.task, options);
+  take_data(data::open_dataset(recipe_.data, recipe_.model.kind, recipe_.model.task, options));
+}
+
+void Job::take_data(std::shared_ptr<const data::Dataset> data) {
+  data_ = std::move(data);
   recipe_.model.sizes = data_->codec().sizes();
   evaluation_rhythm(recipe_.train, *data_);
 }

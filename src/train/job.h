@@ -26,6 +26,11 @@ class Job {
   // the beginning. The recipe must be the run's (check_resumable()).
   static Job resume(Recipe recipe, const std::string& directory);
 
+  // Begins a run or goes on with it, on data that is open already: for many runs on the same data.
+  // It must be what the recipe's [data] gives.
+  static Job open(Recipe recipe, const std::string& directory,
+                  std::shared_ptr<const data::Dataset> data);
+
   Job(Job&&) = default;
 
   Outcome run(Hooks hooks);
@@ -41,13 +46,14 @@ class Job {
   explicit Job(Recipe recipe) : recipe_(std::move(recipe)) {}
 
   void open_data(std::shared_ptr<const data::Codec> codec);
+  void take_data(std::shared_ptr<const data::Dataset> data);
   void build();
   void adopt();
   void settle();
 
   Recipe recipe_;
   std::unique_ptr<RunDirectory> directory_;
-  std::unique_ptr<data::Dataset> data_;
+  std::shared_ptr<const data::Dataset> data_;
   std::unique_ptr<model::Model> model_;
   std::vector<std::string> adopted_;
 };

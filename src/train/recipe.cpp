@@ -60,17 +60,29 @@ void make_paths_absolute(io::TomlDocument& document, const Recipe& recipe) {
   }
 }
 
+ComparisonKeys parse_compare(const io::TomlTable& table) {
+  constexpr std::int64_t kMostSeeds = 1000;
+  ComparisonKeys keys;
+  if (table.has("vary")) keys.vary = table.strings("vary");
+  if (table.has("seeds")) keys.seeds = table.integer("seeds", {1, kMostSeeds});
+  keys.budget = table.string_or("budget", "");
+  return keys;
+}
+
 }  // namespace
 
-Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides) {
+Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
+                   const std::vector<std::string>& varied) {
   io::TomlDocument document = io::TomlDocument::read(path);
   for (const std::string& assignment : overrides) document.apply(assignment);
+  for (const std::string& assignment : varied) document.apply(assignment, "--vary");
   Recipe recipe;
   const std::string directory = fs::path(path).parent_path().string();
   recipe.model = model::parse_model(document.root().table("model"));
   recipe.data =
       data::parse_data(document.root().table("data"), directory.empty() ? "." : directory);
   recipe.train = parse_train(document.root().table("train"));
+  recipe.compare = parse_compare(document.root().table("compare"));
   document.finish();
   recipe.data.prompts = recipe.model.attention.prefix;
   data::validate(recipe.data, recipe.model.kind, recipe.model.task);
@@ -115,6 +127,7 @@ std::vector<Difference> differences(const Recipe& before, const Recipe& now) {
 
 void check_resumable(const Recipe& before, const Recipe& now) {
   for (const Difference& d : differences(before, now)) {
+    if (d.key.starts_with("compare.")) continue;  // not about this run
     if (d.key == "train.save_every" || d.key == "train.keep") continue;
     std::string expected = "the run's " + d.before.value_or("(absent)");
     if (d.key == "train.steps") {

@@ -1,8 +1,9 @@
 // A recipe: what a model is, what it learns from, and how. One TOML file with the tables [model],
-// [data] and [train]; strict: an unknown key, a value out of range or a combination that makes no
-// sense is an Error that names it.
+// [data] and [train] (and [compare], where variants are worth comparing); strict: an unknown key, a
+// value out of range or a combination that makes no sense is an Error that names it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,11 +15,22 @@
 
 namespace heddle::train {
 
+// The table [compare]: what `heddle compare` varies unless it is told otherwise. It says nothing
+// about the model, and training has no use for it.
+struct ComparisonKeys {
+  std::vector<std::string> vary = {};      // "model.norm=layer,rms", as after --vary
+  std::optional<std::int64_t> seeds = {};  // of each variant
+  std::string budget = {};                 // "steps=200", as after --budget; empty: train.steps
+
+  bool empty() const { return vary.empty() && !seeds && budget.empty(); }
+};
+
 struct Recipe {
   // Without what the data decides: model.sizes is known when the data or the codec is.
   model::ModelConfig model;
   data::DataConfig data;
   TrainConfig train;
+  ComparisonKeys compare;
 
   // The whole as TOML: overrides included, the keys of [train] complete, paths of files that exist
   // made absolute. load_recipe() of it gives the same text again.
@@ -26,8 +38,10 @@ struct Recipe {
 };
 
 // `overrides` are "key=value" as of --set: "train.steps=500", "model.norm=rms". Values are TOML;
-// what is not (a bare word) is taken as a string.
-Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {});
+// what is not (a bare word) is taken as a string. `varied` come on top of them and are named --vary
+// in errors.
+Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {},
+                   const std::vector<std::string>& varied = {});
 
 // The keys of a recipe: "train.steps" -> "500".
 std::map<std::string, std::string> keys_of(const Recipe& recipe);

@@ -60,22 +60,26 @@ std::string RunPaths::checkpoint(std::int64_t step) const {
   return checkpoints() + "/" + std::string(kPrefix) + std::to_string(step) + std::string(kSuffix);
 }
 
+io::Descriptor lock_directory(const std::string& directory, const std::string& occupied) {
+  const std::string path = directory + "/lock";
+  io::Descriptor lock = io::open_file(path, O_RDWR | O_CREAT);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) io::fail_io(directory, occupied);
+    io::fail_system(path, "cannot lock", errno);
+  }
+  return lock;
+}
+
 RunDirectory::RunDirectory(const std::string& directory) : paths_{directory} {
   io::make_directories(paths_.checkpoints());
-  const std::string lock = directory + "/lock";
-  lock_ = io::open_file(lock, O_RDWR | O_CREAT);
-  // The system releases it with the process, however that ends.
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) io::fail_io(directory, "another process is training this run");
-    io::fail_system(lock, "cannot lock", errno);
-  }
+  lock_ = lock_directory(directory, "another process is training this run");
   remove_leftovers(directory);
   remove_leftovers(paths_.checkpoints());
 }
 
-std::vector<std::int64_t> RunDirectory::checkpoint_steps() const {
+std::vector<std::int64_t> checkpoint_steps(const RunPaths& paths) {
   std::vector<std::int64_t> steps;
-  for_each_file(paths_.checkpoints(), [&](const fs::directory_entry& entry) {
+  for_each_file(paths.checkpoints(), [&](const fs::directory_entry& entry) {
     if (const auto step = step_of(entry.path().filename().string())) steps.push_back(*step);
   });
   std::ranges::sort(steps);

@@ -31,6 +31,13 @@ struct RunPaths {
   std::string checkpoint(std::int64_t step) const;
 };
 
+// Steps that there are checkpoints of, ascending.
+std::vector<std::int64_t> checkpoint_steps(const RunPaths& paths);
+
+// Takes directory/lock, which the system releases with the process, however that ends. Error when
+// another process has it: `occupied` says what that one is doing.
+io::Descriptor lock_directory(const std::string& directory, const std::string& occupied);
+
 // For writing: one process at a time.
 class RunDirectory {
  public:
@@ -40,7 +47,7 @@ class RunDirectory {
 
   const RunPaths& paths() const { return paths_; }
 
-  std::vector<std::int64_t> checkpoint_steps() const;  // ascending
+  std::vector<std::int64_t> checkpoint_steps() const { return train::checkpoint_steps(paths_); }
   std::optional<std::int64_t> newest_checkpoint() const;
   void keep_newest(std::int64_t count) const;  // removes older checkpoints
 

@@ -20,6 +20,10 @@ std::string to_json(const TrainState& s) {
     j["best_step"] = s.best_step;
     j["stale"] = s.stale;
   }
+  if (s.peak_bytes > 0) {
+    j["peak_bytes"] = s.peak_bytes;
+    j["peak_by_purpose"] = s.peak_by_purpose;
+  }
   return j.dump();
 }
 
@@ -40,6 +44,14 @@ TrainState state_from_json(const std::string& json, const std::string& where) {
     s.best_loss = j.at("best_loss").number();
     s.best_step = j.at("best_step").integer(1);
     s.stale = j.at("stale").integer(0);
+  }
+  if (j.has("peak_bytes")) {
+    s.peak_bytes = j.at("peak_bytes").integer(0);
+    const io::Json by_purpose = j.at("peak_by_purpose");
+    if (by_purpose.size() != s.peak_by_purpose.size())
+      by_purpose.refuse(std::to_string(s.peak_by_purpose.size()) + " numbers");
+    for (std::size_t i = 0; i < s.peak_by_purpose.size(); ++i)
+      s.peak_by_purpose[i] = by_purpose.at(i).integer();
   }
   return s;
 }

@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "heddle/memory.h"
+
 namespace heddle::train {
 
 struct TrainState {
@@ -20,6 +22,10 @@ struct TrainState {
   // Steps since the last line of the log, so that the next one is the same after a resume.
   double loss_sum = 0;     // of loss · targets
   double loss_weight = 0;  // of targets
+
+  // The step that took the most memory so far, and what for. 0: not measured.
+  std::int64_t peak_bytes = 0;
+  BytesByPurpose peak_by_purpose = {};  // these add up to it
 
   std::uint64_t log_bytes = 0;  // length of the log when this was saved
   std::uint64_t data = 0;       // fingerprint() of the data

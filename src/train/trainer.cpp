@@ -124,6 +124,10 @@ StepReport Trainer::take_step() {
   report.seconds = watch.seconds();
 
   peak_bytes_ = std::max(peak_bytes_, memory.peak);
+  if (memory.peak > state_.peak_bytes) {
+    state_.peak_bytes = memory.peak;
+    state_.peak_by_purpose = memory.at_peak;
+  }
   interval_tokens_ += report.tokens;
   interval_seconds_ += report.seconds;
   state_.step = step;

@@ -1,0 +1,147 @@
+// heddle compare: variants of a recipe, trained in turns, and what differs.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "find_recipe.h"
+#include "progress.h"
+#include "report/compare.h"
+#include "signals.h"
+#include "train/compare/comparison.h"
+#include "train/compare/results.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using train::Comparison;
+using train::ComparisonResults;
+
+struct Arguments {
+  train::ComparisonSpec spec;
+  std::string named;
+  std::int64_t seeds = 0;
+  bool as_json = false;
+};
+
+void print(const ComparisonResults& r) {
+  std::size_t width = 8;
+  for (const train::VariantResult& v : r.variants) width = std::max(width, v.name.size() + 2);
+  fmt::print("{:{}} {:>20} {:>12} {:>10} {:>10} {:>10}\n", "variant", width,
+             r.validation ? "validation loss" : "training loss", "ms/step", "tokens/s", "memory",
+             "cache/tok");
+  for (std::size_t i = 0; i < r.variants.size(); ++i) {
+    const train::VariantResult& v = r.variants[i];
+    const std::string loss = v.spread ? fmt::format("{:.4f} ± {:.4f}", v.mean, *v.spread)
+                                      : fmt::format("{:.4f}", v.mean);
+    fmt::print("{:{}} {:>20} {:>12.4g} {:>10} {:>10} {:>10}\n", v.name + (i == r.best ? " *" : ""),
+               width, loss, 1e3 * v.step_seconds, count(v.tokens_per_s),
+               megabytes(static_cast<double>(v.peak_bytes)),
+               v.kv_bytes_per_token > 0 ? fmt::format("{} B", v.kv_bytes_per_token) : "-");
+  }
+  fmt::print("\n");
+  for (const train::PairResult& p : r.pairs)
+    if (p.a == 0) fmt::print("{}\n", report::in_words(p, r));
+  if (r.noise == train::Noise::evaluation)
+    fmt::print("(noise of the evaluation alone; --seeds 3 measures how much a seed changes)\n");
+}
+
+void show(ProgressLine& line, const train::TurnReport& t) {
+  std::string text = fmt::format("{:3.0f}%  round {}/{}  {}", 100 * t.share_done, t.round, t.rounds,
+                                 t.variant->name);
+  if (t.seeds > 1) text += fmt::format("  seed {}", t.seed);
+  text += fmt::format("  step {}/{}  loss {:.4f}  {:.3g} ms", t.step.step, t.steps, t.step.loss,
+                      1e3 * t.step.seconds);
+  if (t.seconds_left > 0) text += "  " + duration(t.seconds_left) + " left";
+  line.show(text);
+}
+
+bool run_turns(Comparison& comparison, ProgressLine& line) {
+  train::ComparisonHooks hooks;
+  hooks.on_step = [&line](const train::TurnReport& t) { show(line, t); };
+  hooks.machine = train::measure_machine;
+  hooks.should_stop = [] { return caught_signal() != 0; };
+  try {
+    return comparison.run(hooks);
+  } catch (const Error& e) {
+    line.finish();
+    fmt::print(stderr, "heddle: {}\n", e.what());
+    if (e.code() != ErrorCode::failed)
+      fmt::print(stderr, "what was saved is whole; the same command again goes on\n");
+    throw ExitStatus{1};
+  }
+}
+
+void run(const Arguments& a) {
+  train::ComparisonSpec spec = a.spec;
+  if (spec.recipe.empty() == a.named.empty())
+    fail(ErrorCode::invalid_argument, "compare", "which recipe?",
+         "either a path, or --recipe with the name of one that ships (rope-gqa)");
+  if (!a.named.empty()) spec.recipe = find_recipe(a.named);
+  if (a.seeds > 0) spec.seeds = a.seeds;
+  Comparison comparison(std::move(spec));
+  catch_signals();
+  ProgressLine line;
+  const std::string& out = comparison.spec().out;
+  line.say(fmt::format("{} variants x {} seeds, {} each; writing to {}",
+                       comparison.variants().size(), comparison.seeds(), comparison.budget().text,
+                       out));
+  const bool finished = run_turns(comparison, line);
+  line.finish();
+  if (!finished) {
+    fmt::print(stderr, "stopped; the same command again goes on\n");
+    throw ExitStatus{128 + caught_signal()};
+  }
+  const ComparisonResults results = train::collect(comparison);
+  train::write_results(out, results);
+  const std::string page = report::write_comparison_report(out, results);
+  if (a.as_json)
+    std::cout << train::to_json(results).dump(2) << "\n";
+  else {
+    print(results);
+    fmt::print("{}\n", page);
+  }
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("compare", "train variants of a recipe in turns and say what differs");
+  command->footer(
+      "All combinations of --vary are trained with the same data order, seeds and budget. The "
+      "same\n"
+      "command again goes on where it was stopped or killed. With [compare] in the recipe, --vary\n"
+      "may be left out.\n"
+      "Examples:\n"
+      "  heddle compare --recipe rope-gqa --out runs/rope-gqa\n"
+      "  heddle compare recipes/char-gpt.toml --vary model.attention.kv_heads=1,2,4 --seeds 3\n"
+      "      --budget steps=200 --out runs/kv-heads");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("recipe", a->spec.recipe, "a recipe (TOML)")->check(CLI::ExistingFile);
+  command->add_option("--recipe", a->named, "a recipe that ships, by its name: rope-gqa");
+  command->add_option("--vary", a->spec.vary, "values to compare: model.attention.kv_heads=1,2,6")
+      ->type_name("KEY=A,B,C")
+      ->allow_extra_args(false);
+  command->add_option("--also", a->spec.also, "another recipe on the same data as a variant")
+      ->check(CLI::ExistingFile)
+      ->allow_extra_args(false);
+  command->add_option("--set", a->spec.set, "change a key of the recipe in all variants")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--seeds", a->seeds, "seeds of each variant (default: 1)")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--budget", a->spec.budget,
+                      "of each variant: steps=200, tokens=1M, time=60s or flops=1e12 (default: the "
+                      "recipe's train.steps)");
+  command->add_option("--out", a->spec.out, "directory for runs, results.json and index.html")
+      ->required();
+  command->add_flag("--json", a->as_json, "one JSON document on standard output at the end");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,327 @@
+#include "train/compare/comparison.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "heddle/error.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "train/compare/statistics.h"
+#include "train/fingerprint.h"
+#include "train/job.h"
+#include "train/split.h"
+
+namespace heddle::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMostSeeds = 1000;
+constexpr std::int64_t kEvalSequences = 16;  // at a time: many small batches tell the noise
+constexpr int kPilotRounds = 3, kPilotSteps = 4;
+
+std::string manifest_path(const std::string& out) { return out + "/compare.json"; }
+std::string final_path(const std::string& run) { return run + "/final.json"; }
+
+// Whether something is in the directory that a comparison did not put there.
+bool holds_other_things(const std::string& out) {
+  std::error_code error;
+  if (!fs::exists(fs::status(out, error))) return false;
+  if (!fs::is_directory(out, error)) return true;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name != "lock" && !name.ends_with(".tmp")) return true;
+  }
+  return false;
+}
+
+[[noreturn]] void refuse_other(const std::string& out, const std::string& what,
+                               const std::string& expected, const std::string& got) {
+  fail(ErrorCode::invalid_argument, out, "holds another comparison: " + what,
+       expected + ", or another --out", got);
+}
+
+std::int64_t newest_step(const std::string& directory) {
+  const RunPaths paths{directory};
+  if (!is_run(directory)) return 0;
+  const auto steps = checkpoint_steps(paths);
+  return steps.empty() ? 0 : steps.back();
+}
+
+double mean_tokens(const data::Dataset& data, const Recipe& recipe) {
+  constexpr std::int64_t kLookedAt = 64;
+  const std::int64_t count = std::min(kLookedAt, data.epoch_steps(recipe.train.batch));
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    sum += static_cast<double>(
+        tokens_of(data.training_batch(i, recipe.train.batch, recipe.train.seed), recipe.model));
+  return sum / static_cast<double>(count);
+}
+
+void write_final(const std::string& directory, const FinalEvaluation& f) {
+  io::write_json(final_path(directory), {{"losses", f.losses}, {"targets", f.weights}});
+}
+
+}  // namespace
+
+double FinalEvaluation::mean() const {
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  return std::inner_product(losses.begin(), losses.end(), weights.begin(), 0.0) / all;
+}
+
+FinalEvaluation read_final(const std::string& run_directory) {
+  const io::Json j = io::Json::read(final_path(run_directory));
+  FinalEvaluation f{j.at("losses").numbers(), j.at("targets").numbers()};
+  if (f.losses.size() != f.weights.size() || f.losses.empty())
+    j.refuse("as many losses as targets");
+  return f;
+}
+
+// How far the whole is, and how long it will take.
+struct Comparison::Progress {
+  const ComparisonHooks& hooks;
+  std::vector<std::int64_t> done;       // steps of each run
+  std::vector<double> variant_seconds;  // of a step, smoothed; 0: not known
+  std::int64_t round = 0;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  double stepping = 0;  // seconds of this sitting that were steps
+  std::map<DType, MachineSpeed> machines = {};
+
+  MachineSpeed machine(DType precision) {
+    const auto [entry, is_new] = machines.try_emplace(precision);
+    if (is_new && hooks.machine) entry->second = hooks.machine(precision);
+    return entry->second;
+  }
+
+  void count(std::size_t variant, double seconds) {
+    double& mean = variant_seconds[variant];
+    mean += (mean == 0 ? 1 : 0.1) * (seconds - mean);
+    stepping += seconds;
+  }
+
+  double left(const Comparison& c) const {
+    std::vector<double> known;
+    for (const double s : variant_seconds)
+      if (s > 0) known.push_back(s);
+    if (known.empty()) return 0;
+    const double usual = mean_of(known);
+    double sum = 0;
+    for (std::size_t i = 0; i < c.runs_.size(); ++i) {
+      const std::size_t v = c.runs_[i].variant;
+      const double step = variant_seconds[v] > 0 ? variant_seconds[v] : usual;
+      sum += static_cast<double>(c.steps_[v] - done[i]) * step;
+    }
+    // Checkpoints and evaluations take time too.
+    const double wall =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return sum * std::clamp(wall / stepping, 1.0, 3.0);
+  }
+
+  double share(const Comparison& c) const {
+    double all = 0, sum = 0;
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      all += static_cast<double>(c.steps_[c.runs_[i].variant]);
+      sum += static_cast<double>(done[i]);
+    }
+    return sum / all;
+  }
+};
+
+Comparison::Comparison(ComparisonSpec spec)
+    : spec_(std::move(spec)), variants_(make_variants(spec_)) {
+  const Recipe& first = variants_[0].recipe;
+  seeds_ = spec_.seeds.value_or(first.compare.seeds.value_or(1));
+  if (seeds_ < 1 || seeds_ > kMostSeeds)
+    fail(ErrorCode::invalid_argument, "--seeds", "number of seeds", "1 to 1000",
+         std::to_string(seeds_));
+  const std::string budget = spec_.budget.empty() ? first.compare.budget : spec_.budget;
+  budget_ = parse_budget(budget.empty() ? "steps=" + std::to_string(first.train.steps) : budget);
+  if (holds_other_things(spec_.out) && !io::file_exists(manifest_path(spec_.out)))
+    fail(ErrorCode::invalid_argument, spec_.out, "is there already and holds no comparison",
+         "a new directory");
+  open_data();
+  make_plans();
+  take_directory();
+}
+
+void Comparison::open_data() {
+  for (std::size_t i = 0; i < variants_.size(); ++i) {
+    Recipe& r = variants_[i].recipe;
+    for (std::size_t j = 0; j < i && data_.size() <= i; ++j)
+      if (variants_[j].recipe.model.kind == r.model.kind) data_.push_back(data_[j]);
+    if (data_.size() <= i) data_.push_back(data::open_dataset(r.data, r.model.kind, r.model.task));
+    r.model.sizes = data_[i]->codec().sizes();
+    TrainConfig config = r.train;
+    config.seed = 1;
+    TrainConfig first = variants_[0].recipe.train;
+    first.seed = 1;
+    same_batches_ =
+        same_batches_ && fingerprint(*data_[i], config) == fingerprint(*data_[0], first);
+  }
+}
+
+void Comparison::make_plans() {
+  for (std::size_t i = 0; i < variants_.size(); ++i) {
+    const Recipe& r = variants_[i].recipe;
+    plans_.push_back(plan_training(r.model, r.train, batch_shapes(*data_[i], r.train).mean));
+  }
+}
+
+void Comparison::take_directory() {
+  io::make_directories(spec_.out);
+  lock_ = lock_directory(spec_.out, "another process is at this comparison");
+  if (!read_manifest()) settle_steps();
+  write_manifest();
+  for (std::int64_t seed = 1; seed <= seeds_; ++seed)
+    for (std::size_t v = 0; v < variants_.size(); ++v)
+      runs_.push_back(
+          {v, seed, spec_.out + "/runs/" + variants_[v].folder + "/seed-" + std::to_string(seed)});
+  // What cannot be built, or does not go on with what is there, is refused before anything runs.
+  for (const ComparedRun& run : runs_) {
+    const Recipe recipe = recipe_of(variants_[run.variant], steps_[run.variant], run.seed);
+    if (is_run(run.directory))
+      check_resumable(load_recipe(RunPaths{run.directory}.recipe()), recipe);
+  }
+}
+
+// More seeds than before are welcome: runs that are there stay as they are.
+bool Comparison::read_manifest() {
+  const std::string path = manifest_path(spec_.out);
+  if (!io::file_exists(path)) return false;
+  const io::Json j = io::Json::read(path);
+  const std::string budget = j.at("budget").string();
+  if (budget != budget_.text) refuse_other(spec_.out, "the budget", budget, budget_.text);
+  const io::Json all = j.at("variants");
+  for (std::size_t i = 0; i < std::max(all.size(), variants_.size()); ++i) {
+    const std::string old = i < all.size() ? all.at(i).at("name").string() : "none";
+    const std::string now = i < variants_.size() ? variants_[i].name : "none";
+    if (old != now)
+      refuse_other(spec_.out, "variant " + std::to_string(i + 1), "\"" + old + "\"",
+                   "\"" + now + "\"");
+    steps_.push_back(all.at(i).at("steps").integer(1));
+  }
+  return true;
+}
+
+void Comparison::write_manifest() const {
+  nlohmann::json all = nlohmann::json::array();
+  for (std::size_t i = 0; i < variants_.size(); ++i)
+    all.push_back({{"name", variants_[i].name}, {"steps", steps_[i]}});
+  io::write_json(manifest_path(spec_.out),
+                 {{"budget", budget_.text}, {"seeds", seeds_}, {"variants", all}});
+}
+
+void Comparison::settle_steps() {
+  std::vector<StepCost> costs(variants_.size());
+  for (std::size_t i = 0; i < variants_.size(); ++i) {
+    costs[i].flops = plans_[i].flops_per_step;
+    costs[i].tokens = mean_tokens(*data_[i], variants_[i].recipe);
+  }
+  if (budget_.kind == Budget::Kind::seconds) {
+    std::vector<std::vector<double>> seconds(variants_.size());
+    for (int round = 0; round < kPilotRounds; ++round)
+      for (std::size_t i = 0; i < variants_.size(); ++i) seconds[i].push_back(pilot_seconds(i));
+    for (std::size_t i = 0; i < variants_.size(); ++i) costs[i].seconds = median_of(seconds[i]);
+  }
+  for (std::size_t i = 0; i < variants_.size(); ++i)
+    steps_.push_back(steps_of(budget_, costs[i], variants_[i].name));
+}
+
+// The usual step among a few; the first one, which fetches memory, does not count.
+double Comparison::pilot_seconds(std::size_t variant) const {
+  const Recipe& r = variants_[variant].recipe;
+  TrainConfig config = r.train;
+  config.steps = kPilotSteps;
+  config.warmup = 0;
+  config.eval_every = 0;
+  config.eval_batches = {};
+  std::vector<double> seconds;
+  Hooks hooks;
+  hooks.on_step = [&seconds](const StepReport& report) {
+    if (report.step > 1) seconds.push_back(report.seconds);
+  };
+  model::BuildOptions options;
+  options.seed = config.seed;
+  const auto model = model::build_model(r.model, options);
+  Trainer(*model, *data_[variant], config, nullptr, hooks).run();
+  return median_of(seconds);
+}
+
+// The same sequences for all, however large their batches are: as many as an evaluation of the
+// first variant has.
+EvaluateOptions Comparison::evaluation() const {
+  const TrainConfig& first = variants_[0].recipe.train;
+  EvaluateOptions options;
+  options.batch = kEvalSequences;
+  if (first.eval_batches) {
+    const std::int64_t batch = std::max<std::int64_t>(1, first.batch / first.accumulate);
+    options.max_batches = (*first.eval_batches * batch + kEvalSequences - 1) / kEvalSequences;
+  }
+  return options;
+}
+
+bool Comparison::run(const ComparisonHooks& hooks) {
+  Progress progress{hooks, {}, std::vector<double>(variants_.size()), 0};
+  for (const ComparedRun& run : runs_) progress.done.push_back(newest_step(run.directory));
+  std::vector<std::size_t> order(runs_.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (std::int64_t round = 1; round <= kRounds; ++round) {
+    progress.round = round;
+    for (const std::size_t i : order) {
+      const std::int64_t steps = steps_[runs_[i].variant];
+      const std::int64_t target = steps * round / kRounds;
+      const bool last = round == kRounds;
+      const bool finished =
+          last && (!validates() || io::file_exists(final_path(runs_[i].directory)));
+      if (target == 0 || (progress.done[i] >= target && (!last || finished))) continue;
+      if (!advance(runs_[i], target, progress)) return false;
+    }
+    // There and back, so that nobody is always the first.
+    std::ranges::reverse(order);
+  }
+  return true;
+}
+
+bool Comparison::advance(const ComparedRun& run, std::int64_t target, Progress& progress) {
+  const std::size_t v = run.variant;
+  const auto index = static_cast<std::size_t>(&run - runs_.data());
+  Job job = Job::open(recipe_of(variants_[v], steps_[v], run.seed), run.directory, data_[v]);
+  if (!read_plan(run.directory))
+    write_plan(run.directory, plan_run(job.recipe(), batch_shapes(*data_[v], job.recipe().train),
+                                       progress.machine(job.recipe().train.precision)));
+  bool stopped = false;
+  Hooks hooks;
+  TurnReport report{&variants_[v], run.seed, seeds_, progress.round, kRounds, {}, steps_[v]};
+  hooks.on_step = [&](const StepReport& step) {
+    progress.done[index] = step.step;
+    progress.count(v, step.seconds);
+    report.step = step;
+    report.share_done = progress.share(*this);
+    report.seconds_left = progress.left(*this);
+    if (progress.hooks.on_step) progress.hooks.on_step(report);
+  };
+  hooks.should_stop = [&] {
+    stopped = stopped || (progress.hooks.should_stop && progress.hooks.should_stop());
+    return stopped || progress.done[index] >= target;
+  };
+  job.run(hooks);
+  if (stopped) return false;
+  if (target < steps_[v] || !validates()) return true;
+  FinalEvaluation final_losses;
+  EvaluateOptions options = evaluation();
+  options.precision = job.recipe().train.precision;
+  options.each = [&final_losses](double loss, std::int64_t counted) {
+    final_losses.losses.push_back(loss);
+    final_losses.weights.push_back(static_cast<double>(counted));
+  };
+  evaluate(job.model(), *data_[v], options);
+  write_final(run.directory, final_losses);
+  return true;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,108 @@
+// A comparison under way: every variant × seed is a run of its own below DIR/runs, and they go
+// forward in turns, so that a machine that is busy for a while is busy for all of them.
+//
+//   Comparison comparison(spec);
+//   if (comparison.run(hooks)) write_results(DIR, collect(comparison));
+//
+// Only one run is in memory at a time; between its turns it is its checkpoint. So what a run takes
+// is measured as if it were alone, and a comparison that is killed goes on as any run does: the
+// same spec again, and the result is the same apart from times.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "io/descriptor.h"
+#include "train/compare/budget.h"
+#include "train/compare/variant.h"
+#include "train/plan_run.h"
+#include "train/trainer.h"
+
+namespace heddle::train {
+
+inline constexpr std::int64_t kRounds = 10;  // turns that every run gets
+
+struct TurnReport {
+  const Variant* variant = nullptr;
+  std::int64_t seed = 1, seeds = 1;
+  std::int64_t round = 0, rounds = kRounds;  // from 1
+  StepReport step;
+  std::int64_t steps = 0;   // of this run, in all
+  double share_done = 0;    // of all steps of the comparison
+  double seconds_left = 0;  // about; 0: not known yet
+};
+
+struct ComparisonHooks {
+  std::function<void(const TurnReport&)> on_step = {};
+  // The machine's speed, for the plans of runs; asked once for each precision. Absent: plans have
+  // no time.
+  std::function<MachineSpeed(DType)> machine = {};
+  std::function<bool()> should_stop = {};  // true: a checkpoint is written and run() returns
+};
+
+struct ComparedRun {
+  std::size_t variant = 0;  // index
+  std::int64_t seed = 1;
+  std::string directory;
+};
+
+class Comparison {
+ public:
+  // Reads the data, checks everything and takes the directory. A directory with another comparison,
+  // or with anything else, is an Error.
+  explicit Comparison(ComparisonSpec spec);
+
+  // False when it was stopped.
+  bool run(const ComparisonHooks& hooks);
+
+  const ComparisonSpec& spec() const { return spec_; }
+  const std::vector<Variant>& variants() const { return variants_; }
+  const std::vector<ComparedRun>& runs() const { return runs_; }
+  const Budget& budget() const { return budget_; }
+  std::int64_t steps(std::size_t variant) const { return steps_[variant]; }
+  std::int64_t seeds() const { return seeds_; }
+  const data::Dataset& data(std::size_t variant) const { return *data_[variant]; }
+  // Of a usual batch.
+  const Plan& plan(std::size_t variant) const { return plans_[variant]; }
+  // Whether the loss that counts is the one on the validation split.
+  bool validates() const { return data_[0]->has_validation(); }
+  // Whether all variants read the same batches: another batch size means other ones.
+  bool same_batches() const { return same_batches_; }
+
+ private:
+  struct Progress;
+
+  void open_data();
+  void make_plans();
+  void take_directory();
+  bool read_manifest();
+  void settle_steps();
+  double pilot_seconds(std::size_t variant) const;
+  void write_manifest() const;
+  bool advance(const ComparedRun& run, std::int64_t target, Progress& progress);
+  EvaluateOptions evaluation() const;
+
+  ComparisonSpec spec_;
+  std::vector<Variant> variants_;
+  Budget budget_;
+  std::int64_t seeds_ = 1;
+  std::vector<std::shared_ptr<const data::Dataset>> data_;  // of each variant; mostly the same one
+  std::vector<Plan> plans_;
+  std::vector<std::int64_t> steps_;
+  std::vector<ComparedRun> runs_;
+  bool same_batches_ = true;
+  io::Descriptor lock_;
+};
+
+// What a finished run leaves besides: the losses of the evaluation's batches.
+struct FinalEvaluation {
+  std::vector<double> losses;   // means of batches
+  std::vector<double> weights;  // targets that counted
+  double mean() const;
+};
+FinalEvaluation read_final(const std::string& run_directory);
+
+}  // namespace heddle::train

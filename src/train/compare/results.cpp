@@ -1,0 +1,237 @@
+#include "train/compare/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "heddle/error.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "train/checkpoint.h"
+#include "train/log.h"
+
+namespace heddle::train {
+
+namespace {
+
+using nlohmann::json;
+
+// What one run left.
+struct RunFindings {
+  TrainingLog log;
+  TrainState state;
+  FinalEvaluation final_losses;       // empty without validation data
+  double loss = 0;                    // that counts
+  std::vector<double> step_seconds;   // of each line of the log
+  std::vector<double> round_seconds;  // of a step, in each round; 0: none
+};
+
+void add_times(RunFindings& f, std::int64_t steps) {
+  std::vector<double> sum(kRounds), count(kRounds);
+  f.step_seconds = step_seconds(f.log);
+  for (std::size_t i = 0; i < f.log.steps.size(); ++i) {
+    const double share = (f.log.steps[i].step - 1) / static_cast<double>(steps);
+    const auto round =
+        std::min(static_cast<std::size_t>(share * static_cast<double>(kRounds)), sum.size() - 1);
+    sum[round] += f.step_seconds[i];
+    count[round] += 1;
+  }
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    f.round_seconds.push_back(count[i] > 0 ? sum[i] / count[i] : 0);
+}
+
+// The last tenth of the log, but at least its last line.
+double last_losses(const TrainingLog& log) {
+  std::vector<double> last;
+  const std::size_t count = std::max<std::size_t>(1, log.steps.size() / 10);
+  for (std::size_t i = log.steps.size() - count; i < log.steps.size(); ++i)
+    last.push_back(log.steps[i].loss);
+  return mean_of(last);
+}
+
+RunFindings findings_of(const ComparedRun& run, std::int64_t steps, bool validation) {
+  const RunPaths paths{run.directory};
+  RunFindings f;
+  f.log = parse_training_log(io::read_file(paths.log(), kMostLog), paths.log());
+  f.state = read_state(paths.checkpoint(steps));
+  if (f.log.steps.empty()) fail(ErrorCode::io, paths.log(), "has no lines", "a finished run");
+  if (validation) f.final_losses = read_final(run.directory);
+  f.loss = validation ? f.final_losses.mean() : last_losses(f.log);
+  add_times(f, steps);
+  return f;
+}
+
+using Seeds = std::vector<RunFindings>;  // of one variant
+
+template <class Lines>
+std::vector<CurvePoint> curve_of(const Seeds& seeds, Lines TrainingLog::* lines) {
+  std::map<double, std::vector<double>> by_step;
+  for (const RunFindings& f : seeds)
+    for (const auto& line : f.log.*lines) by_step[line.step].push_back(line.loss);
+  std::vector<CurvePoint> curve;
+  for (const auto& [step, losses] : by_step)
+    curve.push_back({step, mean_of(losses), deviation_of(losses)});
+  return curve;
+}
+
+VariantResult summary(const Comparison& c, std::size_t index, const Seeds& seeds) {
+  VariantResult r;
+  r.name = c.variants()[index].name;
+  r.set = c.variants()[index].set;
+  r.steps = c.steps(index);
+  std::vector<double> seconds;
+  for (const RunFindings& f : seeds) {
+    r.losses.push_back(f.loss);
+    seconds.insert(seconds.end(), f.step_seconds.begin(), f.step_seconds.end());
+    if (f.state.peak_bytes > r.peak_bytes) {
+      r.peak_bytes = f.state.peak_bytes;
+      r.peak_by_purpose = f.state.peak_by_purpose;
+    }
+  }
+  r.mean = mean_of(r.losses);
+  r.spread = deviation_of(r.losses);
+  r.step_seconds = median_of(seconds);
+  r.tokens = static_cast<double>(seeds[0].state.tokens);
+  r.tokens_per_s = r.tokens / static_cast<double>(r.steps) / r.step_seconds;
+  const Plan& plan = c.plan(index);
+  r.kv_bytes_per_token = plan.kv_bytes_per_token;
+  r.parameters = plan.parameters;
+  r.flops_per_step = plan.flops_per_step;
+  r.curve = curve_of(seeds, &TrainingLog::steps);
+  r.validation = curve_of(seeds, &TrainingLog::evals);
+  for (const ComparedRun& run : c.runs())
+    if (run.variant == index)
+      r.runs.push_back(
+          std::filesystem::path(run.directory).lexically_relative(c.spec().out).generic_string());
+  return r;
+}
+
+Difference95 loss_difference(const Seeds& a, const Seeds& b, Noise noise) {
+  std::vector<double> all;
+  if (noise == Noise::seeds) {
+    for (std::size_t i = 0; i < a.size(); ++i) all.push_back(a[i].loss - b[i].loss);
+    return judge(all);
+  }
+  const FinalEvaluation &x = a[0].final_losses, &y = b[0].final_losses;
+  if (x.losses.empty()) return judge(std::vector<double>{a[0].loss - b[0].loss});
+  for (std::size_t i = 0; i < std::min(x.losses.size(), y.losses.size()); ++i)
+    all.push_back(x.losses[i] - y.losses[i]);
+  return judge(all, x.weights);
+}
+
+// Rounds in which both had a turn.
+Difference95 time_difference(const Seeds& a, const Seeds& b) {
+  std::vector<double> ratios;
+  for (std::size_t s = 0; s < a.size(); ++s)
+    for (std::size_t i = 0; i < a[s].round_seconds.size(); ++i)
+      if (a[s].round_seconds[i] > 0 && b[s].round_seconds[i] > 0)
+        ratios.push_back(std::log(a[s].round_seconds[i] / b[s].round_seconds[i]));
+  return judge(ratios);
+}
+
+json value_of(const std::string& text) {
+  json value = json::parse(text, nullptr, false);
+  return value.is_discarded() ? json(text) : value;
+}
+
+json curve_json(const std::vector<CurvePoint>& curve) {
+  json all = json::array();
+  for (const CurvePoint& p : curve) all.push_back({p.step, p.loss});
+  return all;
+}
+
+json to_json(const VariantResult& v) {
+  json set = json::object();
+  for (const Assignment& a : v.set) set[a.key] = value_of(a.value);
+  json loss = {{"mean", v.mean}, {"seeds", v.losses}};
+  if (v.spread) loss["spread"] = *v.spread;
+  json j = {{"name", v.name},
+            {"set", set},
+            {"final_loss", loss},
+            {"steps", v.steps},
+            {"tokens", v.tokens},
+            {"step_seconds", v.step_seconds},
+            {"tokens_per_s", v.tokens_per_s},
+            {"peak_bytes", bytes_json(v.peak_bytes, v.peak_by_purpose)},
+            {"parameters", v.parameters},
+            {"flops_per_step", v.flops_per_step},
+            {"curve", curve_json(v.curve)},
+            {"runs", v.runs}};
+  if (v.kv_bytes_per_token > 0) j["kv_bytes_per_token"] = v.kv_bytes_per_token;
+  if (!v.validation.empty()) j["validation_curve"] = curve_json(v.validation);
+  if (v.spread) {
+    json spread = json::array();
+    for (const CurvePoint& p : v.curve) spread.push_back({p.step, p.spread.value_or(0)});
+    j["curve_spread"] = spread;
+  }
+  return j;
+}
+
+json to_json(const PairResult& p, const ComparisonResults& r) {
+  json loss = {{"difference", p.loss.mean}, {"verdict", to_string(p.loss.verdict)}};
+  if (p.loss.interval) loss["interval"] = *p.loss.interval;
+  json j = {{"a", r.variants[p.a].name}, {"b", r.variants[p.b].name}, {"loss", loss}};
+  json time = {{"ratio", std::exp(p.time.mean)}, {"verdict", to_string(p.time.verdict)}};
+  if (p.time.interval) {
+    time["low"] = std::exp(p.time.mean - *p.time.interval);
+    time["high"] = std::exp(p.time.mean + *p.time.interval);
+  }
+  j["step_seconds"] = time;
+  return j;
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::same: return "same";
+    case Verdict::within_noise: return "within-noise";
+    case Verdict::exceeds_noise: return "exceeds-noise";
+    case Verdict::unknown: return "unknown";
+  }
+  return "unknown";
+}
+
+ComparisonResults collect(const Comparison& c) {
+  ComparisonResults r;
+  r.recipe = std::filesystem::path(c.spec().recipe).stem().string();
+  r.budget = c.budget().text;
+  r.seeds = c.seeds();
+  r.validation = c.validates();
+  r.same_batches = c.same_batches();
+  r.noise = c.seeds() >= 2 ? Noise::seeds : Noise::evaluation;
+  std::vector<Seeds> found(c.variants().size());
+  for (const ComparedRun& run : c.runs())
+    found[run.variant].push_back(findings_of(run, c.steps(run.variant), r.validation));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    r.variants.push_back(summary(c, i, found[i]));
+    if (r.variants[i].mean < r.variants[r.best].mean) r.best = i;
+  }
+  for (std::size_t a = 0; a < found.size(); ++a)
+    for (std::size_t b = a + 1; b < found.size(); ++b)
+      r.pairs.push_back({a, b, loss_difference(found[a], found[b], r.noise),
+                         time_difference(found[a], found[b])});
+  return r;
+}
+
+json to_json(const ComparisonResults& r) {
+  json variants = json::array(), differences = json::array();
+  for (const VariantResult& v : r.variants) variants.push_back(to_json(v));
+  for (const PairResult& p : r.pairs) differences.push_back(to_json(p, r));
+  return {{"recipe", r.recipe},
+          {"budget", r.budget},
+          {"seeds", r.seeds},
+          {"loss", r.validation ? "validation" : "training"},
+          {"noise", r.noise == Noise::seeds ? "seeds" : "evaluation"},
+          {"same_batches", r.same_batches},
+          {"variants", variants},
+          {"differences", differences}};
+}
+
+void write_results(const std::string& directory, const ComparisonResults& results) {
+  io::write_json(directory + "/results.json", to_json(results));
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,76 @@
+// What a comparison found: from its runs' logs, checkpoints and last evaluations.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/compare/comparison.h"
+#include "train/compare/statistics.h"
+
+namespace heddle::train {
+
+struct CurvePoint {
+  double step = 0;
+  double loss = 0;                    // mean over seeds
+  std::optional<double> spread = {};  // deviation over seeds
+};
+
+struct VariantResult {
+  std::string name;
+  std::vector<Assignment> set;
+  std::vector<double> losses;  // at the end, of each seed
+  double mean = 0;
+  std::optional<double> spread = {};
+  std::int64_t steps = 0;
+  double step_seconds = 0;  // median
+  double tokens_per_s = 0;
+  double tokens = 0;  // read by a run
+  std::int64_t peak_bytes = 0;
+  BytesByPurpose peak_by_purpose = {};
+  std::int64_t kv_bytes_per_token = 0;  // 0: keeps none
+  std::int64_t parameters = 0;
+  double flops_per_step = 0;
+  std::vector<CurvePoint> curve;       // of training
+  std::vector<CurvePoint> validation;  // evaluations on the way; may be empty
+  std::vector<std::string> runs;       // directories below the comparison's
+};
+
+// What the noise of a difference was estimated from.
+enum class Noise : std::uint8_t {
+  seeds,       // differences of runs with the same seed
+  evaluation,  // one seed: differences on the batches of the evaluation. The luck of the seed is
+               // not in it
+};
+
+struct PairResult {
+  std::size_t a = 0, b = 0;  // variants
+  Difference95 loss;         // of a, less that of b
+  Difference95 time;         // log of (seconds of a's step / seconds of b's), in turns
+};
+
+struct ComparisonResults {
+  std::string recipe;  // its name
+  std::string budget;
+  std::int64_t seeds = 1;
+  bool validation = false;  // the loss is on the validation split; otherwise of the last tenth of
+                            // training
+  bool same_batches = true;
+  Noise noise = Noise::seeds;
+  std::vector<VariantResult> variants;
+  std::vector<PairResult> pairs;  // each once, a < b
+  std::size_t best = 0;           // of the variants, by loss
+};
+
+ComparisonResults collect(const Comparison& comparison);
+
+nlohmann::json to_json(const ComparisonResults& results);
+std::string_view to_string(Verdict verdict);  // "same", "within-noise", "exceeds-noise", "unknown"
+
+// DIR/results.json
+void write_results(const std::string& directory, const ComparisonResults& results);
+
+}  // namespace heddle::train

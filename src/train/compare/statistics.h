@@ -1,0 +1,36 @@
+// Which differences are more than noise.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace heddle::train {
+
+double mean_of(std::span<const double> values);  // 0 of none
+double median_of(std::vector<double> values);    // 0 of none
+// Sample standard deviation; nothing for fewer than two.
+std::optional<double> deviation_of(std::span<const double> values);
+
+// The t with P(|T| <= t) = confidence for Student's distribution. Degrees of freedom from 1.
+double student_t(double confidence, double degrees);
+
+enum class Verdict : std::uint8_t {
+  same,           // the difference is exactly zero, everywhere
+  within_noise,   // zero lies within the interval
+  exceeds_noise,  // it does not
+  unknown,        // there is nothing to estimate noise from
+};
+
+struct Difference95 {
+  double mean = 0;
+  // Half of the 95 % interval; absent with fewer than two pairs.
+  std::optional<double> interval = {};
+  Verdict verdict = Verdict::unknown;
+};
+
+// Of pairs' differences, each weighing as much as its weight says; no weights: all alike.
+Difference95 judge(std::span<const double> differences, std::span<const double> weights = {});
+
+}  // namespace heddle::train

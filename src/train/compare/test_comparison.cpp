@@ -1,0 +1,204 @@
+// Whole comparisons of tiny models: fair, resumable, honest about noise.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "io/test_support.h"
+#include "train/compare/comparison.h"
+#include "train/compare/results.h"
+#include "train/run.h"
+#include "train/test_support.h"
+
+namespace heddle::train {
+namespace {
+
+using io::TempDir;
+using nlohmann::json;
+
+class CompareTest : public testing::Test {
+ protected:
+  CompareTest() {
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "the " + std::to_string(i % 7) + " quick foxes ";
+    dir_.file("text.txt", text);
+    recipe_ = write("tiny", "");
+  }
+  std::string write(const std::string& name, const std::string& more) {
+    return dir_.file(name + ".toml",
+                     "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 8\ndropout = 0.1\n" + more +
+                         "[model.attention]\nheads = 2\n[data]\ntext = \"text.txt\"\ntokenizer = "
+                         "\"char\"\ncontext = 8\n[train]\nsteps = 20\nbatch = 3\nlearning_rate = "
+                         "0.01\neval_batches = 10\n");
+  }
+  ComparisonSpec spec(std::vector<std::string> vary, const std::string& out) const {
+    return {.recipe = recipe_, .vary = std::move(vary), .out = dir_.file(out)};
+  }
+  static json finish(const ComparisonSpec& s) {
+    Comparison c(s);
+    EXPECT_TRUE(c.run({}));
+    return to_json(collect(c));
+  }
+  // Apart from times.
+  static json timeless(json j) {
+    for (json& v : j["variants"]) {
+      v.erase("step_seconds");
+      v.erase("tokens_per_s");
+    }
+    for (json& d : j["differences"]) d.erase("step_seconds");
+    return j;
+  }
+
+  TempDir dir_;
+  std::string recipe_;
+};
+
+TEST_F(CompareTest, FiguresAreThoseOfTheRuns) {
+  ComparisonSpec s = spec({"model.attention.kv_heads=1,2"}, "a");
+  s.seeds = 2;
+  const json j = finish(s);
+  ASSERT_EQ(j["variants"].size(), 2u);
+  const json& v = j["variants"][0];
+  EXPECT_EQ(v["name"], "kv_heads=1");
+  EXPECT_EQ(v["set"], json({{"model.attention.kv_heads", 1}}));
+  EXPECT_EQ(v["final_loss"]["seeds"].size(), 2u);
+  EXPECT_TRUE(v["final_loss"].contains("spread"));
+  EXPECT_EQ(v["steps"], 20);
+  EXPECT_EQ(v["tokens"], 20 * 3 * 8);
+  EXPECT_EQ(v["curve"].back()[0], 20);
+  // Keys and values of one head of width 4, of two.
+  EXPECT_EQ(v["kv_bytes_per_token"], 2 * 4 * 4);
+  EXPECT_EQ(j["variants"][1]["kv_bytes_per_token"], 2 * 2 * 4 * 4);
+  EXPECT_GT(j["variants"][1]["parameters"], v["parameters"]);
+  EXPECT_GT(v["peak_bytes"]["total"], 0);
+  EXPECT_GT(v["peak_bytes"]["optimizer"], 0);
+  EXPECT_EQ(j["loss"], "validation");
+  // The runs are runs: what was saved last is what was evaluated.
+  const LoadedRun run = load_run(dir_.file("a/runs/kv_heads=1/seed-2"));
+  EXPECT_EQ(run.recipe.train.seed, 2u);
+  EXPECT_EQ(run.recipe.model.attention.kv_heads, 1);
+}
+
+TEST_F(CompareTest, IdenticalVariantsDoNotDiffer) {
+  for (const std::int64_t seeds : {1, 2}) {
+    ComparisonSpec s = spec({"model.attention.kv_heads=2,2"}, "same" + std::to_string(seeds));
+    s.seeds = seeds;
+    const json j = finish(s);
+    EXPECT_EQ(j["variants"][1]["name"], "kv_heads=2 #2");
+    EXPECT_EQ(j["differences"][0]["loss"]["verdict"], "same");
+    EXPECT_EQ(j["differences"][0]["loss"]["difference"], 0);
+    EXPECT_EQ(j["variants"][0]["curve"], j["variants"][1]["curve"]);
+    EXPECT_EQ(j["variants"][0]["peak_bytes"], j["variants"][1]["peak_bytes"]);
+  }
+}
+
+// Stopped after every few steps, at places that are not the ends of turns.
+TEST_F(CompareTest, StoppedAndResumedGivesTheSame) {
+  const json whole = timeless(finish(spec({"model.norm=layer,rms"}, "whole")));
+  const ComparisonSpec s = spec({"model.norm=layer,rms"}, "pieces");
+  bool finished = false;
+  int sittings = 0;
+  while (!finished && ++sittings < 50) {
+    Comparison c(s);
+    int steps = 0;
+    ComparisonHooks hooks;
+    hooks.on_step = [&steps](const TurnReport&) { ++steps; };
+    hooks.should_stop = [&steps] { return steps >= 5; };
+    finished = c.run(hooks);
+  }
+  EXPECT_GE(sittings, 8);
+  EXPECT_EQ(timeless(finish(s)), whole);
+}
+
+TEST_F(CompareTest, ANewSeedIsAddedToWhatIsThere) {
+  ComparisonSpec s = spec({"model.norm=layer,rms"}, "seeds");
+  const json one = finish(s);
+  EXPECT_EQ(one["noise"], "evaluation");
+  EXPECT_FALSE(one["variants"][0]["final_loss"].contains("spread"));
+  s.seeds = 2;
+  const json two = finish(s);
+  EXPECT_EQ(two["noise"], "seeds");
+  EXPECT_EQ(two["variants"][0]["final_loss"]["seeds"][0], one["variants"][0]["final_loss"]["mean"]);
+}
+
+TEST_F(CompareTest, BudgetsBecomeStepsBeforehand) {
+  ComparisonSpec s = spec({"train.batch=2,4"}, "tokens");
+  s.budget = "tokens=320";
+  const json j = finish(s);
+  EXPECT_EQ(j["variants"][0]["steps"], 20);
+  EXPECT_EQ(j["variants"][1]["steps"], 10);
+  EXPECT_EQ(j["variants"][0]["tokens"], j["variants"][1]["tokens"]);
+  EXPECT_EQ(j["same_batches"], false);
+  s = spec({"model.norm=layer,rms"}, "time");
+  s.budget = "time=0.01s";
+  std::int64_t steps = 0;
+  {
+    const Comparison first(s);
+    steps = first.steps(0);
+    EXPECT_GE(steps, 1);
+  }
+  EXPECT_EQ(Comparison(s).steps(0), steps);  // written down, not measured again
+}
+
+TEST_F(CompareTest, OtherRecipesAreVariantsToo) {
+  ComparisonSpec s = spec({}, "also");
+  s.also = {write("wide", "ffn_width = 64\n")};
+  const json j = finish(s);
+  EXPECT_EQ(j["variants"][0]["name"], "tiny");
+  EXPECT_EQ(j["variants"][1]["name"], "wide");
+  EXPECT_EQ(j["variants"][1]["set"], json({{"model.ffn_width", 64}}));
+  dir_.file("other.txt", std::string(3000, 'x'));
+  const std::string other = write("other", "");
+  std::string text = io::slurp(other);
+  text.replace(text.find("text.txt"), 8, "other.txt");
+  dir_.file("other.toml", text);
+  s.also = {other};
+  s.out = dir_.file("also2");
+  expect_says([&] { Comparison c(s); }, {"--also", "data.text", "the data of the other variants"});
+}
+
+TEST_F(CompareTest, TheRecipeMayNameItsVariants) {
+  const std::string path = write("named", "");
+  dir_.file("named.toml", io::slurp(path) +
+                              "[compare]\nvary = [\"model.norm=layer,rms\"]\nseeds = 2\nbudget = "
+                              "\"steps=4\"\n");
+  const Comparison c({.recipe = path, .out = dir_.file("named")});
+  EXPECT_EQ(c.variants().size(), 2u);
+  EXPECT_EQ(c.seeds(), 2);
+  EXPECT_EQ(c.steps(1), 4);
+}
+
+TEST_F(CompareTest, BadInputSaysWhatToWriteInstead) {
+  const auto refused = [&](std::vector<std::string> vary,
+                           std::initializer_list<std::string_view> parts) {
+    expect_says([&] { Comparison c(spec(vary, "bad")); }, parts);
+    EXPECT_FALSE(std::filesystem::exists(dir_.file("bad")));
+  };
+  refused({"model.attention.kv_headz=1,2"}, {"--vary", "kv_headz", "did you mean kv_heads"});
+  refused({}, {"nothing to compare", "--vary key=a,b"});
+  refused({"model.norm=rms"}, {"nothing to compare", "two values or more"});
+  refused({"model.norm=rms,batch"}, {"model.norm", "layer"});
+  refused({"data.context=8,16"}, {"data.context", "other data cannot be compared"});
+  refused({"train.steps=8,16"}, {"train.steps", "--budget steps=N"});
+  refused({"train.seed=8,16"}, {"train.seed", "--seeds"});
+  std::filesystem::create_directories(dir_.file("full"));
+  dir_.file("full/mine.txt", "x");
+  expect_says([&] { Comparison c(spec({"model.norm=layer,rms"}, "full")); },
+              {"holds no comparison", "a new directory"});
+}
+
+TEST_F(CompareTest, AnotherComparisonInTheDirectoryIsRefused) {
+  {
+    const Comparison c(spec({"model.norm=layer,rms"}, "dir"));
+  }
+  expect_says([&] { Comparison c(spec({"model.norm=rms,layer"}, "dir")); },
+              {"another comparison", "norm=layer", "--out"});
+  ComparisonSpec s = spec({"model.norm=layer,rms"}, "dir");
+  s.budget = "steps=7";
+  expect_says([&] { Comparison c(s); }, {"the budget", "steps=20", "steps=7"});
+  finish(spec({"model.norm=layer,rms"}, "dir"));
+  s = spec({"model.norm=layer,rms"}, "dir");
+  s.set = {"model.width=16"};
+  expect_says([&] { Comparison c(s); }, {"model.width", "8", "16"});
+}
+
+}  // namespace
+}  // namespace heddle::train

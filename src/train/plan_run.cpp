@@ -1,0 +1,117 @@
+#include "train/plan_run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "backend/cpu/probe/probe.h"
+#include "data/job.h"
+#include "io/file.h"
+#include "io/json.h"
+
+namespace heddle::train {
+
+namespace {
+
+// Batches that are looked at for their shapes; fewer where the first ones are all alike.
+constexpr std::int64_t kLookedAt = 1000, kAlike = 8;
+
+// Bytes that ops other than products get through in the time of one operation of the f32 peak.
+// Activation functions, norms, dropout and attention's weights are bound by their arithmetic, not
+// by memory, and what small models move is in the caches anyway: 4 to 7 GB/s a thread were seen
+// where a thread's peak is 117 GFLOP/s.
+constexpr double kBytesPerVectorFlop = 0.05;
+
+std::int64_t columns(const Tensor& t) { return t.defined() ? t.size(1) : 0; }
+
+std::string plan_path(const std::string& directory) { return directory + "/plan.json"; }
+
+}  // namespace
+
+BatchShapes batch_shapes(const data::Dataset& data, const TrainConfig& config) {
+  BatchShapes s;
+  s.largest.sequences = config.batch;
+  bool documents = false;
+  const std::int64_t steps = std::min(
+      {kLookedAt, data.epoch_steps(config.batch), std::max<std::int64_t>(1, config.steps)});
+  std::int64_t tokens = 0, targets = 0, seen = 0;
+  bool alike = true;
+  while (seen < steps && !(alike && seen == kAlike)) {
+    const model::Batch b = data.training_batch(seen, config.batch, config.seed);
+    const std::int64_t read = columns(b.tokens), written = columns(b.target_tokens);
+    alike =
+        alike && (seen == 0 || (read == s.largest.tokens && written == s.largest.target_tokens));
+    // Memory grows with both sides about alike.
+    if (read + written > s.largest.tokens + s.largest.target_tokens)
+      s.largest = {config.batch, read, written, documents};
+    documents = documents || b.documents.defined();
+    tokens += read;
+    targets += written;
+    ++seen;
+  }
+  s.mean = {config.batch, (tokens + seen / 2) / seen, (targets + seen / 2) / seen, documents};
+  s.largest.documents = documents;
+  return s;
+}
+
+BatchShapes batch_shapes(const Recipe& recipe) {
+  const data::DataConfig& d = recipe.data;
+  const std::int64_t tokens =
+      d.context > 0 ? d.context : d.max_length.value_or(data::kDefaultMaxLength);
+  const BatchShape shape{recipe.train.batch, tokens, tokens, d.documents != data::Documents::none};
+  return {shape, shape};
+}
+
+MachineSpeed measure_machine(DType precision) {
+  const auto probe = cpu::fastest_probe(precision);
+  if (!probe) return {};
+  const double products = cpu::peak_flops(*probe, 0.1);
+  const auto vectors = cpu::fastest_probe(DType::f32);
+  const double vector_peak =
+      precision == DType::f32 || !vectors ? products : cpu::peak_flops(*vectors, 0.1);
+  return {kProductShare * products,
+          std::min(cpu::read_bandwidth(0.1), kBytesPerVectorFlop * vector_peak)};
+}
+
+Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineSpeed& machine) {
+  Plan plan = plan_training(recipe.model, recipe.train, shapes.largest);
+  plan.step_seconds = plan_training(recipe.model, recipe.train, shapes.mean, machine).step_seconds;
+  return plan;
+}
+
+nlohmann::json bytes_json(std::int64_t total, const BytesByPurpose& by_purpose) {
+  nlohmann::json bytes = {{"total", total}};
+  for (std::size_t i = 0; i < by_purpose.size(); ++i)
+    bytes[std::string(to_string(static_cast<Purpose>(i)))] = by_purpose[i];
+  return bytes;
+}
+
+nlohmann::json to_json(const Plan& p) {
+  nlohmann::json j = {{"parameters", p.parameters},
+                      {"flops_per_step", p.flops_per_step},
+                      {"peak_bytes", bytes_json(p.memory.peak, p.memory.at_peak)}};
+  if (p.step_seconds > 0) j["step_seconds"] = p.step_seconds;
+  if (p.kv_bytes_per_token > 0) j["kv_bytes_per_token"] = p.kv_bytes_per_token;
+  return j;
+}
+
+void write_plan(const std::string& run_directory, const Plan& plan) {
+  io::write_json(plan_path(run_directory), to_json(plan));
+}
+
+std::optional<Plan> read_plan(const std::string& run_directory) {
+  const std::string path = plan_path(run_directory);
+  if (!io::file_exists(path)) return std::nullopt;
+  const io::Json j = io::Json::read(path);
+  Plan p;
+  p.parameters = j.at("parameters").integer(0);
+  p.flops_per_step = j.at("flops_per_step").number();
+  const io::Json bytes = j.at("peak_bytes");
+  p.memory.peak = bytes.at("total").integer(0);
+  for (std::size_t i = 0; i < p.memory.at_peak.size(); ++i)
+    p.memory.at_peak[i] = bytes.at(to_string(static_cast<Purpose>(i))).integer(0);
+  p.step_seconds = j.number_or("step_seconds", 0);
+  p.kv_bytes_per_token = j.integer_or("kv_bytes_per_token", 0);
+  return p;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Compares tiny variants through the program.
+
+    compare.py HEDDLE WORK
+
+HEDDLE is the program, WORK a directory for what it makes. A comparison that is killed again and again
+must end with the results of one that was not; identical variants must not differ; bad input must say
+what to write instead; the pages must open in a browser, where there is one. Exits with 1 when
+something is not as it should be.
+"""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HEDDLE = Path(sys.argv[1]).resolve()
+WORK = Path(sys.argv[2]).resolve()
+FAILURES = []
+
+RECIPE = """
+[model]
+kind = "decoder"
+layers = 1
+width = 24
+dropout = 0.1
+[model.attention]
+heads = 4
+position = "rope"
+[data]
+text = "text.txt"
+tokenizer = "char"
+context = 16
+[train]
+steps = 60
+batch = 8
+eval_every = 20
+eval_batches = 6
+save_every = 7
+"""
+
+
+def command(*arguments):
+    return [str(HEDDLE), "compare", *map(str, arguments)]
+
+
+def heddle(*arguments, status=0):
+    done = subprocess.run(command(*arguments), cwd=WORK, capture_output=True, timeout=300)
+    if done.returncode != status:
+        FAILURES.append(f"compare {' '.join(map(str, arguments))}: exit {done.returncode}, expected "
+                        f"{status}\n{done.stderr.decode(errors='replace')}")
+    return done
+
+
+def check(ok, what, *seen):
+    if not ok:
+        FAILURES.append(f"{what}: {' '.join(map(repr, seen))}")
+
+
+def refused(*arguments, saying):
+    done = heddle(*arguments, status=2)
+    for part in saying:
+        check(part in done.stderr.decode(), f"{arguments}: no {part!r}", done.stderr.decode())
+
+
+def results(folder):
+    return json.loads((WORK / folder / "results.json").read_text())
+
+
+def timeless(document):
+    for variant in document["variants"]:
+        del variant["step_seconds"], variant["tokens_per_s"]
+    for difference in document["differences"]:
+        del difference["step_seconds"]
+    return document
+
+
+def contract(document):
+    for variant in document["variants"]:
+        for key in ("name", "set", "final_loss", "step_seconds", "tokens_per_s", "peak_bytes",
+                    "kv_bytes_per_token", "parameters", "flops_per_step", "curve"):
+            check(key in variant, f"results.json lacks {key}", variant.keys())
+        check("mean" in variant["final_loss"] and "spread" in variant["final_loss"], "final_loss")
+        check(sum(v for k, v in variant["peak_bytes"].items() if k != "total")
+              == variant["peak_bytes"]["total"], "purposes do not add up", variant["peak_bytes"])
+        check(all(len(point) == 2 for point in variant["curve"]), "curve")
+
+
+def killed_and_resumed():
+    arguments = ("tiny.toml", "--vary", "model.attention.kv_heads=1,4", "--vary",
+                 "model.norm=layer,rms", "--seeds", 2)
+    begin = time.monotonic()
+    heddle(*arguments, "--out", "whole")
+    seconds = time.monotonic() - begin
+    contract(results("whole"))
+    moments = random.Random(7)
+    for kill in range(8):
+        process = subprocess.Popen(command(*arguments, "--out", "killed"), cwd=WORK,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0.02, max(0.1, seconds / 6)))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    process = subprocess.Popen(command(*arguments, "--out", "killed"), cwd=WORK,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    time.sleep(max(0.3, seconds / 20))
+    process.send_signal(signal.SIGINT)
+    message = process.communicate()[1].decode()
+    if process.returncode != 0:  # it may have been done already
+        check(process.returncode == 130, "Ctrl-C", process.returncode, message)
+        check("the same command again" in message, "Ctrl-C says how to go on", message)
+    heddle(*arguments, "--out", "killed")
+    check(timeless(results("whole")) == timeless(results("killed")), "killed and resumed differs")
+    generated = subprocess.run([str(HEDDLE), "generate", "killed/runs/kv_heads=4,norm=rms/seed-2",
+                                "--prompt", "the", "--tokens", "5"], cwd=WORK, capture_output=True)
+    check(generated.returncode == 0, "a variant is a model", generated.stderr)
+
+
+def identical():
+    done = heddle("tiny.toml", "--vary", "model.attention.kv_heads=2,2", "--budget", "steps=10",
+                  "--out", "same", "--json")
+    document = json.loads(done.stdout)
+    check(document["differences"][0]["loss"]["verdict"] == "same", "identical variants differ",
+          document["differences"])
+    check("does not differ" in (WORK / "same" / "index.html").read_text(), "the page says so")
+    report = (WORK / "same" / "runs" / "kv_heads=2" / "seed-1" / "report.html").read_text()
+    check("Planned and measured" in report, "the run's report has its plan")
+
+
+def bad_input():
+    refused("tiny.toml", "--vary", "model.attention.kv_headz=1,2", "--out", "bad",
+            saying=["--vary", "did you mean kv_heads"])
+    refused("tiny.toml", "--out", "bad", saying=["nothing to compare", "--vary key=a,b"])
+    refused("tiny.toml", "--vary", "model.norm=", "--out", "bad", saying=["no values", "key=a,b,c"])
+    refused("tiny.toml", "--vary", "model.norm=rms,layer", "--budget", "ages", "--out", "bad",
+            saying=["--budget", "tokens=1M"])
+    refused("--recipe", "no-such", "--out", "bad", saying=["no-such", "rope-gqa"])
+    check(not (WORK / "bad").exists(), "a refused comparison leaves no directory")
+
+
+def pages():
+    browser = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if browser is None:
+        print("skipped: no chromium to open the page with")
+        return
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu",
+                           "--enable-logging=stderr", "--dump-dom",
+                           (WORK / "whole" / "index.html").as_uri()],
+                          capture_output=True, timeout=120)
+    log = done.stderr.decode(errors="replace")
+    check(b"What differs" in done.stdout, "the page does not open", log[-2000:])
+    check("CONSOLE" not in log, "the page's script complains", log[-2000:])
+
+
+shutil.rmtree(WORK, ignore_errors=True)
+WORK.mkdir(parents=True)
+(WORK / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 200)
+(WORK / "tiny.toml").write_text(RECIPE)
+killed_and_resumed()
+identical()
+bad_input()
+pages()
+for failure in FAILURES:
+    print("FAIL", failure)
+sys.exit(1 if FAILURES else 0)
