@@ -70,8 +70,11 @@ bool run_turns(Comparison& comparison, ProgressLine& line) {
   } catch (const Error& e) {
     line.finish();
     fmt::print(stderr, "heddle: {}\n", e.what());
-    if (e.code() != ErrorCode::failed)
-      fmt::print(stderr, "what was saved is whole; the same command again goes on\n");
+    const bool failed = e.code() == ErrorCode::failed;
+    fmt::print(stderr, "{}\n",
+               failed ? "it would come to the same step again: leave this variant out, or "
+                        "change the recipe, with another --out"
+                      : "what was saved is whole; the same command again goes on");
     throw ExitStatus{1};
   }
 }

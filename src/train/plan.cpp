@@ -70,14 +70,18 @@ Plan plan_training(const model::ModelConfig& config, const TrainConfig& train,
   Optimizer optimizer(train, model->parameters());
   const model::Batch batch = meta_batch(config, shape);
   reset_peak_memory(Device::meta);
+  double bytes_per_s = machine.bytes_per_s;
+  if (machine.vector_bytes_per_s > 0)
+    bytes_per_s = std::min(bytes_per_s, machine.vector_bytes_per_s);
   // An op takes as long as its arithmetic or its traffic, whichever is longer.
-  CostMeter meter([&plan, &machine](const Cost& cost) {
+  CostMeter meter([&plan, &machine, &bytes_per_s](const Cost& cost) {
     ++plan.ops;
     if (machine.flops_per_s <= 0 || machine.bytes_per_s <= 0) return;
     plan.step_seconds +=
-        kOpSeconds + std::max(cost.flops / machine.flops_per_s, cost.bytes / machine.bytes_per_s);
+        kOpSeconds + std::max(cost.flops / machine.flops_per_s, cost.bytes / bytes_per_s);
   });
   add_gradients(*model, batch, train, 1);
+  bytes_per_s = machine.bytes_per_s;  // the optimiser's kernels do run at the memory's rate
   optimizer.step(1, train.learning_rate, 1);
   plan.flops_per_step = meter.cost().flops;
   plan.parameters = model->parameters().count();

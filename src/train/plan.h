@@ -16,6 +16,9 @@ namespace heddle::train {
 struct MachineSpeed {
   double flops_per_s = 0;  // of matrix products in the run's precision
   double bytes_per_s = 0;  // to and from memory
+  // What ops other than products get through, which are bound by their arithmetic more often than
+  // by memory. 0: not known, then as fast as memory.
+  double vector_bytes_per_s = 0;
 };
 
 // Share of the peak that the matrix products of training reach, all shapes together.

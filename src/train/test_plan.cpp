@@ -125,5 +125,20 @@ TEST(Plan, SevenBillionParametersTakeNoTime) {
   EXPECT_GT(plan.memory.peak, 4 * 4 * plan.parameters);
 }
 
+// Products at their peak, other ops by arithmetic of their own, the optimiser by the memory.
+TEST(Plan, TimeFollowsTheMachine) {
+  const auto seconds = [](const MachineSpeed& machine) {
+    return plan_training(small_decoder(), config_for(6), {6, 24, 0}, machine).step_seconds;
+  };
+  EXPECT_EQ(seconds({}), 0);
+  const double fast = seconds({1e12, 1e12}), memory = seconds({1e12, 1e9});
+  EXPECT_GT(memory, fast);
+  EXPECT_GT(seconds({1e9, 1e12}), fast);
+  const double vectors = seconds({1e12, 1e12, 1e9});
+  EXPECT_GT(vectors, fast);
+  EXPECT_LT(vectors, memory);  // by the optimiser's traffic
+  EXPECT_EQ(seconds({1e12, 1e9, 1e12}), memory);
+}
+
 }  // namespace
 }  // namespace heddle::train

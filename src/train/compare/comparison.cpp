@@ -134,6 +134,9 @@ struct Comparison::Progress {
 
 Comparison::Comparison(ComparisonSpec spec)
     : spec_(std::move(spec)), variants_(make_variants(spec_)) {
+  if (spec_.out.empty())
+    fail(ErrorCode::invalid_argument, "--out", "is empty", "a directory for the comparison");
+  while (spec_.out.size() > 1 && spec_.out.ends_with("/")) spec_.out.pop_back();
   const Recipe& first = variants_[0].recipe;
   seeds_ = spec_.seeds.value_or(first.compare.seeds.value_or(1));
   if (seeds_ < 1 || seeds_ > kMostSeeds)
@@ -176,7 +179,6 @@ void Comparison::take_directory() {
   io::make_directories(spec_.out);
   lock_ = lock_directory(spec_.out, "another process is at this comparison");
   if (!read_manifest()) settle_steps();
-  write_manifest();
   for (std::int64_t seed = 1; seed <= seeds_; ++seed)
     for (std::size_t v = 0; v < variants_.size(); ++v)
       runs_.push_back(
@@ -187,6 +189,7 @@ void Comparison::take_directory() {
     if (is_run(run.directory))
       check_resumable(load_recipe(RunPaths{run.directory}.recipe()), recipe);
   }
+  write_manifest();
 }
 
 // More seeds than before are welcome: runs that are there stay as they are.
@@ -309,7 +312,13 @@ bool Comparison::advance(const ComparedRun& run, std::int64_t target, Progress& 
     stopped = stopped || (progress.hooks.should_stop && progress.hooks.should_stop());
     return stopped || progress.done[index] >= target;
   };
-  job.run(hooks);
+  try {
+    job.run(hooks);
+  } catch (const Error& e) {
+    fail(e.code(),
+         "variant " + variants_[v].name + ", seed " + std::to_string(run.seed) + ": " + e.where(),
+         e.problem(), e.expected(), e.got());
+  }
   if (stopped) return false;
   if (target < steps_[v] || !validates()) return true;
   FinalEvaluation final_losses;

@@ -185,6 +185,19 @@ TEST_F(CompareTest, BadInputSaysWhatToWriteInstead) {
               {"holds no comparison", "a new directory"});
 }
 
+TEST_F(CompareTest, AVariantThatFailsIsNamed) {
+  ComparisonSpec s = spec({"train.learning_rate=0.01,1000"}, "fails/");
+  s.set = {"train.clip=0", "train.optimizer=sgd", "train.warmup=0", "train.schedule=constant"};
+  s.budget = "steps=100";
+  expect_says(
+      [&] {
+        Comparison c(s);
+        EXPECT_EQ(c.spec().out, dir_.file("fails"));
+        c.run({});
+      },
+      {"variant learning_rate=1000, seed 1", "step"});
+}
+
 TEST_F(CompareTest, AnotherComparisonInTheDirectoryIsRefused) {
   {
     const Comparison c(spec({"model.norm=layer,rms"}, "dir"));
