@@ -153,11 +153,9 @@ report::InspectPage page_of(const Arguments& a, const train::LoadedRun& run,
   add("heads of a layer", std::to_string(inspection.maps.layers().front().heads));
   if (inspection.loss)
     add("loss of this text, nats per token", fmt::format("{:.3f}", *inspection.loss));
+  if (a.target) add("target", *a.target);
   if (!inspection.answer.empty())
-    add(a.target                    ? "target"
-        : inspection.target.empty() ? "answer"
-                                    : "translation",
-        inspection.answer);
+    add(inspection.target.empty() ? "answer" : "translation", inspection.answer);
   return page;
 }
 

@@ -95,10 +95,8 @@ Tokens read_prompt(const Work& w, Inspection& result) {
 
 // The translation's tokens without begin and end: the ones given, or the model's own.
 Tokens read_target(const Work& w, Inspection& result) {
-  if (w.input.target) {
-    result.answer = *w.input.target;
+  if (w.input.target)
     return for_option("--target", [&] { return w.codec.encode_target(*w.input.target); });
-  }
   TranslateOptions options;
   options.beam = w.options.beam;
   options.precision = w.options.precision;

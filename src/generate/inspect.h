@@ -36,8 +36,8 @@ struct Inspection {
   std::string image_name = {};
   std::optional<model::PatchGrid> grid = {};
   // What the model made of it, where that is one thing to tell.
-  std::optional<double> loss = {};           // nats per token, of language and translate
-  std::string answer = {};                   // the translation, or the label with its probability
+  std::optional<double> loss = {};  // nats per token, of language and translate
+  std::string answer = {};          // its own translation, or the label with its probability
   std::optional<std::int64_t> learned = {};  // tokens of training's sequences, if there are more
   model::AttentionMaps maps;
 
