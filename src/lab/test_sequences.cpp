@@ -17,14 +17,18 @@ TEST(LabSequences, RepeatingSequencesRepeatAndTargetsComeNext) {
     const std::int64_t t = i % length;
     const auto at = static_cast<std::size_t>(i);
     EXPECT_TRUE(tokens[at] >= 0 && tokens[at] < 9);
-    if (t >= period) EXPECT_EQ(tokens[at], tokens[static_cast<std::size_t>(i - period)]);
+    if (t >= period) {
+      EXPECT_EQ(tokens[at], tokens[static_cast<std::size_t>(i - period)]);
+    }
     if (t + 1 < period) {
       EXPECT_EQ(targets[at], model::kIgnore);
       continue;
     }
     ++counted;
     EXPECT_EQ(targets[at], tokens[static_cast<std::size_t>(i - period + 1)]);
-    if (t + 1 < length) EXPECT_EQ(targets[at], tokens[at + 1]);
+    if (t + 1 < length) {
+      EXPECT_EQ(targets[at], tokens[at + 1]);
+    }
   }
   EXPECT_EQ(b.counted, counted);
 }
