@@ -11,6 +11,7 @@ struct ExitStatus {
 };
 
 void add_bench(CLI::App& app);
+void add_check(CLI::App& app);
 void add_classify(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_data(CLI::App& app);

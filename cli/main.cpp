@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
   app.require_subcommand(1);
   heddle::cli::add_bench(app);
+  heddle::cli::add_check(app);
   heddle::cli::add_classify(app);
   heddle::cli::add_compare(app);
   heddle::cli::add_data(app);

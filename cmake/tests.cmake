@@ -80,6 +80,16 @@ if(NOT HEDDLE_SANITIZE)
 endif()
 
 find_package(Python3 COMPONENTS Interpreter)
+# A second program with a fault in a kernel, which `heddle check` must find.
+if(Python3_FOUND AND TARGET heddle_cli)
+  add_executable(heddle_faulty $<TARGET_OBJECTS:heddle_cli>
+    "${PROJECT_SOURCE_DIR}/tests/e2e/plant_fault.cpp")
+  heddle_target(heddle_faulty)
+  target_link_libraries(heddle_faulty PRIVATE heddle)
+  heddle_test(e2e.check slow 300 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/check_recipes.py $<TARGET_FILE:heddle_cli>
+    $<TARGET_FILE:heddle_faulty> ${PROJECT_SOURCE_DIR}/recipes)
+endif()
 # Tiny models, trained and used through the program.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.use_models slow 120 Python3::Interpreter

@@ -13,7 +13,7 @@ from pathlib import Path
 # Lowest first. A file may include its own layer and the ones before it.
 LAYERS = [
     "base", "tensor", "backend", "autograd", "ops", "io", "text", "nn", "model", "data",
-    "train", "generate", "report", "lab", "bench", "cli",
+    "train", "generate", "check", "report", "lab", "bench", "cli",
 ]
 
 # The layer of each public header include/heddle/<name>.h. heddle/ops.h and heddle/ops/ are `ops`.

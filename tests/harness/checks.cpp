@@ -1,8 +1,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/cpu/isa.h"
-#include "backend/cpu/threads.h"
+#include "backend/cpu/settings.h"
 #include "harness/harness.h"
 #include "harness/values.h"
 
@@ -135,16 +134,6 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
   return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-struct IsaScope {
-  cpu::Isa before = cpu::current_isa();
-  ~IsaScope() { cpu::set_isa(before); }
-};
-
-struct ThreadScope {
-  int before = cpu::thread_count();
-  ~ThreadScope() { cpu::set_threads(before); }
-};
-
 struct GuardScope {
   GuardScope() { set_guard_mode(true); }
   ~GuardScope() { set_guard_mode(false); }
@@ -211,7 +200,7 @@ Faults check_gradient(const Case& c) {
 
 Faults check_kernels(const Case& c) {
   Faults faults;
-  const IsaScope restore;
+  const cpu::SettingsScope restore;
   for (const DType dtype : kernel_dtypes(c)) {
     const Truth t = truth(c, dtype);
     for (const cpu::Isa isa : cpu::available_isas()) {
@@ -225,7 +214,7 @@ Faults check_kernels(const Case& c) {
 
 Faults check_threads(const Case& c) {
   Faults faults;
-  const ThreadScope restore;
+  const cpu::SettingsScope restore;
   for (const DType dtype : kernel_dtypes(c)) {
     const auto values = case_values(c, dtype);
     Evaluation first;

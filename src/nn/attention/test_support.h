@@ -9,7 +9,7 @@
 #include "heddle/ops.h"
 #include "heddle/tape.h"
 #include "nn/attention/attention.h"
-#include "nn/attention/test_reference.h"
+#include "nn/attention/definition.h"
 
 namespace heddle::nn {
 

@@ -1,7 +1,8 @@
-#include "nn/attention/test_reference.h"
+#include "nn/attention/definition.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
-#include <functional>
 #include <numbers>
 
 #include "heddle/ops.h"
@@ -32,6 +33,35 @@ Tensor row(const Tensor& t, Index head) {
   return t.rank() == 3 ? ops::reshape(one, {t.size(1), t.size(2)}) : ops::reshape(one, {t.size(1)});
 }
 
+// Pair i turns L · base^(-2i / R) / 2π times within the original L positions. Pairs up to the whole
+// one below the i of beta_fast turns are kept, those from the whole one above the i of beta_slow on
+// are stretched, between them lies a line.
+double yarn(const YarnScaling& s, double base, double plain, Index pair, double rotated) {
+  const auto pair_with = [&](double turns) {
+    const double angle = 2 * std::numbers::pi * turns / static_cast<double>(s.original_positions);
+    return -rotated / 2 * std::log(angle) / std::log(base);
+  };
+  double first = pair_with(s.beta_fast), last = pair_with(s.beta_slow);
+  if (s.truncate) first = std::floor(first), last = std::ceil(last);
+  first = std::max(first, 0.0);
+  last = std::min(last, rotated - 1);
+  const auto i = static_cast<double>(pair);
+  if (i <= first) return plain;
+  return i >= last ? plain / s.factor
+                   : plain * (1 - (1 - 1 / s.factor) * (i - first) / (last - first));
+}
+
+// What YaRN multiplies rotated vectors by.
+double magnitude(const RopeOptions& o) {
+  const auto* s = std::get_if<YarnScaling>(&o.scaling);
+  if (s == nullptr) return 1;
+  if (s->attention_factor) return *s->attention_factor;
+  const auto of = [s](double mscale) {
+    return s->factor > 1 ? 1 + 0.1 * mscale * std::log(s->factor) : 1;
+  };
+  return s->mscale > 0 ? of(s->mscale) / of(s->mscale_all_dim) : of(1);
+}
+
 // Angles per position of every pair, from the papers' own words: pair i of a YaRN or Llama-3 model
 // turns r(i) times within the original context.
 double frequency(const RopeOptions& o, Index pair, Index rotated) {
@@ -50,6 +80,7 @@ double frequency(const RopeOptions& o, Index pair, Index rotated) {
         (original / wavelength - s->low_frequency) / (s->high_frequency - s->low_frequency);
     return (1 - smooth) * plain / s->factor + smooth * plain;
   }
+  if (const auto* s = std::get_if<YarnScaling>(&o.scaling)) return yarn(*s, o.base, plain, pair, r);
   return plain;
 }
 
@@ -69,9 +100,9 @@ Tensor turned(const Tensor& x, const AttentionConfig& c) {
       const bool half = o->pairing == ops::Pairing::half;
       const Index a = half ? pair : 2 * pair, b = half ? pair + rotated / 2 : 2 * pair + 1;
       const double angle = static_cast<double>(t) * frequency(*o, pair, rotated);
-      at(t, a, a) = at(t, b, b) = std::cos(angle);
-      at(t, a, b) = std::sin(angle);  // row vectors: x1 gives sin to y2
-      at(t, b, a) = -std::sin(angle);
+      at(t, a, a) = at(t, b, b) = magnitude(*o) * std::cos(angle);
+      at(t, a, b) = magnitude(*o) * std::sin(angle);  // row vectors: x1 gives sin to y2
+      at(t, b, a) = -magnitude(*o) * std::sin(angle);
     }
   }
   const Tensor rows = ops::reshape(x, {x.size(0), tokens, 1, width});
@@ -130,6 +161,15 @@ Index bucket(Index distance, const T5Position& t5, bool both) {
   return base + passed;
 }
 
+// With 2^n heads a geometric series that ends at 2^-8; the heads beyond a power of two take every
+// other slope, from the first on, of the series for twice that power.
+double alibi_slope(Index head, Index heads) {
+  const auto power = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(heads)));
+  const double place =
+      head < power ? static_cast<double>(head + 1) : static_cast<double>(head - power) + 0.5;
+  return std::pow(2.0, -8.0 * place / static_cast<double>(power));
+}
+
 Tensor with_bias(const Tensor& s, const AttentionConfig& c, const Parameters& p, Index head) {
   const Index tq = s.size(1), tk = s.size(2);
   if (const auto* t5 = std::get_if<T5Position>(&c.position)) {
@@ -143,9 +183,7 @@ Tensor with_bias(const Tensor& s, const AttentionConfig& c, const Parameters& p,
     return ops::add(s, ops::reshape(bias, {tq, tk}));
   }
   if (std::holds_alternative<AlibiPosition>(c.position)) {
-    // The tests have 1, 2 or 4 heads: a geometric series that ends at 2^-8.
-    const double slope =
-        std::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(c.heads));
+    const double slope = alibi_slope(head, c.heads);
     Doubles bias;
     for (Index i = 0; i < tq; ++i)
       for (Index j = 0; j < tk; ++j) bias.push_back(-slope * static_cast<double>(std::abs(i - j)));

@@ -1,9 +1,13 @@
-// An attention layer by the book, for the tests: head by head, every pair of tokens in memory,
-// plain ops in float64. It shares no code with the layer but the configuration and the parameters.
+// An attention layer by the book: head by head, every pair of tokens in memory, plain ops in
+// float64. It shares no code with the layer but the configuration and the parameters, so that tests
+// and `heddle check` can hold the layer to it. Differentiable; far too slow for anything else.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "nn/attention/attention.h"
 

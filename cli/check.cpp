@@ -1,0 +1,144 @@
+// heddle check: every fast path of a recipe's model against a float64 reference.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "check/check.h"
+#include "check/reduce.h"
+#include "command.h"
+#include "progress.h"
+#include "train/recipe.h"
+
+namespace heddle::cli {
+
+namespace {
+
+using check::Case;
+using nlohmann::json;
+
+struct Arguments {
+  std::string recipe;
+  std::vector<std::string> set;
+  bool as_json = false;
+};
+
+// JSON has no infinity: the largest number there is stands for it, and for NaN.
+double number(double value) {
+  return std::isfinite(value) ? value : std::numeric_limits<double>::max();
+}
+
+json to_json(const Case& c) {
+  json j = {{"path", c.path},       {"dtype", to_string(c.dtype)}, {"isa", c.isa},
+            {"threads", c.threads}, {"error", number(c.error)},    {"tolerance", c.tolerance},
+            {"pass", c.pass()}};
+  if (!c.worst.empty()) j["worst"] = c.worst;
+  return j;
+}
+
+json to_json(const model::ModelConfig& m) {
+  json j = {{"kind", model::to_string(m.kind)},
+            {"task", model::to_string(m.task)},
+            {"layers", m.layers},
+            {"width", m.width},
+            {"heads", m.attention.heads},
+            {"kv_heads", m.attention.key_heads()},
+            {"context", model::positions_of(m)}};
+  if (m.attention.look_back) j["look_back"] = *m.attention.look_back;
+  return j;
+}
+
+// The worst case of each path and type, of all instruction sets and threads.
+struct Line {
+  const Case* worst = nullptr;
+  std::size_t cases = 0, failed = 0;
+};
+
+double excess(const Case& c) {
+  if (c.error <= c.tolerance && c.tolerance == 0) return 0;
+  return std::isnan(c.error) || c.tolerance == 0 ? HUGE_VAL : c.error / c.tolerance;
+}
+
+std::vector<Line> lines_of(const check::Report& report) {
+  std::vector<Line> lines;
+  for (const Case& c : report.cases) {
+    auto found = std::ranges::find_if(
+        lines, [&](const Line& l) { return l.worst->path == c.path && l.worst->dtype == c.dtype; });
+    if (found == lines.end()) found = lines.insert(lines.end(), Line{&c});
+    ++found->cases;
+    if (!c.pass()) ++found->failed;
+    if (excess(c) > excess(*found->worst)) found->worst = &c;
+  }
+  return lines;
+}
+
+std::string text_of(double value) { return value == 0 ? "0" : fmt::format("{:.1e}", value); }
+
+void print(const check::Report& report, const model::ModelConfig& m) {
+  fmt::print("{} of {} layers, width {}, {} tokens, as reduced from the recipe\n\n",
+             model::to_string(m.kind), m.layers, m.width, model::positions_of(m));
+  fmt::print("{:36} {:5} {:>5} {:>9} {:>9}  {:8} {}\n", "path", "type", "cases", "error", "allowed",
+             "verdict", "worst at");
+  for (const Line& line : lines_of(report)) {
+    const Case& c = *line.worst;
+    std::string where = fmt::format("{}, {} thread{}", c.isa, c.threads, c.threads == 1 ? "" : "s");
+    if (!c.worst.empty()) where += ", " + c.worst;
+    fmt::print("{:36} {:5} {:5} {:>9} {:>9}  {:8} {}\n", c.path, to_string(c.dtype), line.cases,
+               text_of(c.error), text_of(c.tolerance), line.failed == 0 ? "right" : "WRONG",
+               c.error > 0 ? where : "");
+  }
+  for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
+  const auto failed = std::ranges::count_if(report.cases, [](const Case& c) { return !c.pass(); });
+  if (failed == 0)
+    fmt::print("\nall {} cases are within their tolerances\n", report.cases.size());
+  else
+    fmt::print("\n{} of {} cases exceed their tolerances\n", failed, report.cases.size());
+}
+
+void run(const Arguments& a) {
+  const train::Recipe recipe = train::load_recipe(a.recipe, a.set);
+  const model::ModelConfig model = check::reduced(recipe);
+  ProgressLine progress;
+  check::Options options;
+  options.label_smoothing = recipe.train.label_smoothing;
+  options.progress = [&progress](const std::string& what) { progress.show("checking " + what); };
+  const check::Report report = check::check_model(model, options);
+  progress.show_last(fmt::format("checked {} cases", report.cases.size()));
+  if (a.as_json) {
+    json cases = json::array();
+    for (const Case& c : report.cases) cases.push_back(to_json(c));
+    std::cout << json{{"cases", cases},
+                      {"pass", report.pass()},
+                      {"model", to_json(model)},
+                      {"notes", report.notes}}
+                     .dump(2)
+              << "\n";
+  } else {
+    print(report, model);
+  }
+  if (!report.pass()) throw ExitStatus{1};
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "check", "every fast path of a recipe's model against float64, at reduced size");
+  command->footer(
+      "Reads no data. Exit status: 0 when every error is within its tolerance, 1 when one is not.\n"
+      "Example: heddle check recipes/llama-style.toml");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("recipe", a->recipe, "the recipe")->required();
+  command->add_option("--set", a->set, "key=value, instead of what the recipe says")
+      ->type_name("KEY=VALUE");
+  command->add_flag("--json", a->as_json, "one JSON document on standard output");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli

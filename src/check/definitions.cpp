@@ -1,0 +1,305 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "check/paths.h"
+#include "check/tolerance.h"
+#include "heddle/tape.h"
+#include "nn/attention/attention.h"
+#include "nn/attention/definition.h"
+#include "nn/norm/norm.h"
+#include "nn/rnn/elman.h"
+#include "ops/copy/copy.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/linear/linear.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/swiglu/swiglu.h"
+
+namespace heddle::check {
+
+namespace {
+
+constexpr std::int64_t kBatch = 2;
+// Longer than the kernels' blocks of queries (96 and 192), of keys (192) and of cached keys (128).
+constexpr std::int64_t kTokens = 197, kMemory = 131;
+
+// A part of a model as it is run: leaves of the tape, and what was made of them.
+struct Run {
+  std::vector<Named> leaves;
+  std::vector<Tensor> outputs;
+};
+using Part = std::function<Run(DType)>;
+
+// Outputs, and gradients of the leaves for random cotangents.
+std::vector<Named> results_of(const Part& part, DType dtype) {
+  Tape tape;
+  const Run run = part(dtype);
+  std::vector<Tensor> cotangents;
+  std::uint32_t stream = 40;
+  for (const Tensor& y : run.outputs)
+    cotangents.push_back(y.elements() == 1 ? Tensor::full(y.shape(), 1, y.dtype())
+                                           : normal(y.shape(), 1, ++stream, y.dtype()));
+  tape.backward(run.outputs, cotangents);
+  std::vector<Named> all;
+  for (std::size_t i = 0; i < run.outputs.size(); ++i)
+    all.push_back({"result " + std::to_string(i), run.outputs[i].detach()});
+  for (const Named& leaf : run.leaves) all.push_back({"gradient." + leaf.name, leaf.value.grad()});
+  return all;
+}
+
+Named leaf(const std::string& name, const Tensor& value) {
+  Tensor own = ops::clone(value.detach());
+  own.set_requires_grad(true);
+  return {name, own};
+}
+
+struct Comparison {
+  std::string path;
+  Part fast, definition;
+  Way way;
+  bool attends = false;
+};
+
+void compare(const Subject& subject, const Comparison& c, Report& report) {
+  reference_setting().use();
+  const std::vector<Named> truth = results_of(c.definition, DType::f64);
+  for (const Setting& s : all_settings(subject)) {
+    // That threads change nothing is for check_passes() to say.
+    if (s.threads !=
+        (s.isa == cpu::available_isas().back() ? subject.threads.back() : subject.threads.front()))
+      continue;
+    if (c.attends && !comparable(subject.config, s.dtype)) continue;
+    subject.progress(c.path + ": " + std::string(to_string(s.dtype)) + " " +
+                     std::string(cpu::to_string(s.isa)));
+    s.use();
+    add_case(report, c.path, s,
+             worst_error(results_of(c.fast, s.dtype), truth, gradient_measure(c.way, s.dtype)),
+             gradient_tolerance(c.way, s.dtype));
+  }
+}
+
+// The parameters of a layer, by name, in the order in which it asks for them.
+template <class Layer, class Config>
+Weights weights_of(const Config& config) {
+  nn::ParameterStore store(nn::StoreOptions{.seed = 3});
+  const Layer layer(config, store.root());
+  return random_weights(store);
+}
+
+std::vector<Named> leaves_of(const nn::ParameterStore& store) {
+  std::vector<Named> all;
+  for (const nn::Parameter& p : store.all()) all.push_back({p.name, p.tensor});
+  return all;
+}
+
+nn::StoreOptions options_of(const Weights& weights, DType dtype) {
+  return {.dtype = parameter_type(dtype), .source = source_of(weights)};
+}
+
+// Keys that are padding.
+std::vector<std::int64_t> key_lengths(std::int64_t keys) { return {keys, keys - 30}; }
+
+nn::AttentionConfig longer(nn::AttentionConfig a) {
+  // The windows of the reduced model are for its short context.
+  for (auto* reach : {&a.look_back, &a.look_ahead})
+    if (*reach && **reach > 0) *reach = **reach * 5;
+  if (auto* learned = std::get_if<nn::LearnedPosition>(&a.position)) learned->positions = kTokens;
+  a.dropout = 0;  // the definition has none
+  return a;
+}
+
+Comparison attention_comparison(const Subject& subject, const nn::AttentionConfig& config,
+                                const std::string& path) {
+  const nn::AttentionConfig a = longer(config);
+  const auto weights = std::make_shared<const Weights>(weights_of<nn::Attention>(a));
+  const Tensor x = normal({kBatch, kTokens, a.width}, 1, 11, DType::f32);
+  const Tensor memory = normal({kBatch, kMemory, a.width}, 1, 12, DType::f32);
+  const std::vector<std::int64_t> lengths = key_lengths(a.cross ? kMemory : kTokens);
+  Comparison c{path, {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
+  c.attends = true;
+  c.way.roundings *= 2;  // projections, scores, weights, mixture, projection
+  c.way.kinks = a.normaliser == ops::Normaliser::relu;
+  c.fast = [=](DType dtype) {
+    nn::ParameterStore store(options_of(*weights, dtype));
+    const nn::Attention layer(a, store.root());
+    Run run{leaves_of(store), {}};
+    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    nn::AttentionCall call;
+    call.key_lengths = Tensor::from<std::int64_t>({kBatch}, std::span(lengths));
+    const Tensor input = run.leaves.back().value;
+    if (a.cross) {
+      run.leaves.push_back(leaf("memory", ops::cast(memory, dtype)));
+      call.memory = run.leaves.back().value;
+    }
+    run.outputs.push_back(layer.forward(input, call));
+    return run;
+  };
+  c.definition = [=](DType dtype) {
+    nn::ParameterStore store(options_of(*weights, dtype));
+    const nn::Attention layer(a, store.root());  // for its names alone
+    Run run{leaves_of(store), {}};
+    nn::book::Parameters parameters;
+    for (const Named& p : run.leaves) parameters.emplace(p.name, p.value);
+    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    const Tensor input = run.leaves.back().value;
+    if (a.cross) run.leaves.push_back(leaf("memory", ops::cast(memory, dtype)));
+    nn::book::Facts facts;
+    facts.key_lengths = lengths;
+    run.outputs.push_back(
+        nn::book::attention(a, parameters, input, run.leaves.back().value, facts));
+    return run;
+  };
+  return c;
+}
+
+Comparison norm_comparison(const Subject& subject) {
+  const nn::NormConfig n = model::norm_config(subject.config);
+  const auto weights = std::make_shared<const Weights>(weights_of<nn::Norm>(n));
+  const Tensor x = normal({kBatch, kTokens, n.width}, 1, 13, DType::f32);
+  const Tensor stream = normal({kBatch, kTokens, n.width}, 1, 14, DType::f32);
+  Comparison c{"norm, by definition", {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
+  const auto run_of = [=](DType dtype, const auto& join) {
+    nn::ParameterStore store(options_of(*weights, dtype));
+    const nn::Norm layer(n, store.root());
+    Run run{leaves_of(store), {}};
+    const Tensor gain = run.leaves[0].value;
+    const Tensor bias = run.leaves.size() > 1 ? run.leaves[1].value : Tensor();
+    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    run.leaves.push_back(leaf("stream", ops::cast(stream, dtype)));
+    const std::size_t last = run.leaves.size() - 1;
+    const ops::NormResidual joined =
+        join(layer, run.leaves[last - 1].value, run.leaves[last].value, gain, bias);
+    run.outputs = {joined.sum, joined.y};
+    return run;
+  };
+  c.fast = [=](DType dtype) {
+    return run_of(dtype, [](const nn::Norm& layer, const Tensor& branch, const Tensor& sum,
+                            const Tensor&, const Tensor&) { return layer.join(branch, sum); });
+  };
+  c.definition = [=](DType dtype) {
+    return run_of(dtype, [n](const nn::Norm&, const Tensor& branch, const Tensor& sum,
+                             const Tensor& gain, const Tensor& bias) {
+      if (n.kind == nn::NormKind::rms)
+        return ops::reference::add_rms_norm(branch, sum, gain, n.epsilon);
+      return ops::reference::add_layer_norm(branch, sum, gain, bias, n.epsilon);
+    });
+  };
+  return c;
+}
+
+// Of a token: out(f(in(x))), or out(silu(gate(x)) · up(x)).
+Tensor feed_forward(const nn::FfnConfig& f, const nn::book::Parameters& p, const Tensor& x) {
+  const auto bias = [&](const char* name) { return f.bias ? p.find(name)->second : Tensor(); };
+  ops::LinearOptions options;
+  if (f.kind == nn::FfnKind::relu) options.activation = ops::Activation::relu;
+  if (f.kind == nn::FfnKind::gelu) options.activation = ops::Activation::gelu;
+  if (f.kind == nn::FfnKind::gelu_tanh) options.activation = ops::Activation::gelu_tanh;
+  Tensor h = ops::reference::linear(x, p.find("in.weight")->second, bias("in.bias"), options);
+  if (f.kind == nn::FfnKind::swiglu) h = ops::reference::swiglu(h);
+  return ops::reference::linear(h, p.find("out.weight")->second, bias("out.bias"), {});
+}
+
+Comparison ffn_comparison(const Subject& subject) {
+  const nn::FfnConfig f = model::ffn_config(subject.config);
+  const auto weights = std::make_shared<const Weights>(weights_of<nn::FeedForward>(f));
+  const Tensor x = normal({kBatch, kTokens, f.width}, 1, 16, DType::f32);
+  Comparison c{
+      "feed-forward, by definition", {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
+  c.way.kinks = f.kind == nn::FfnKind::relu;
+  const auto run_of = [=](DType dtype, bool fast) {
+    nn::ParameterStore store(options_of(*weights, dtype));
+    const nn::FeedForward layer(f, store.root());
+    Run run{leaves_of(store), {}};
+    nn::book::Parameters parameters;
+    for (const Named& p : run.leaves) parameters.emplace(p.name, p.value);
+    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    const Tensor input = run.leaves.back().value;
+    run.outputs = {fast ? layer.forward(input) : feed_forward(f, parameters, input)};
+    return run;
+  };
+  c.fast = [=](DType dtype) { return run_of(dtype, true); };
+  c.definition = [=](DType dtype) { return run_of(dtype, false); };
+  return c;
+}
+
+// The last product and its loss, without the logits ever being stored.
+Comparison classifier_comparison(const Subject& subject) {
+  const model::ModelConfig& m = subject.config;
+  const bool labels = m.sizes.classes > 0;
+  const std::int64_t classes = labels ? m.sizes.classes : m.vocabulary_of_target();
+  const Tensor x = normal({kBatch, kTokens, m.width}, 1, 17, DType::f32);
+  const Tensor weight =
+      normal({classes, m.width}, 1 / std::sqrt(static_cast<double>(m.width)), 18, DType::f32);
+  const Tensor bias = normal({classes}, 0.3, 19, DType::f32);
+  const Tensor targets = random_ids({kBatch, kTokens}, classes, 20);
+  Comparison c{
+      "classifier, by definition", {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
+  ops::CrossEntropyOptions options;
+  options.ignore_index = 3;
+  options.label_smoothing = subject.label_smoothing;
+  const auto run_of = [=](DType dtype, const auto& loss) {
+    const DType own = parameter_type(dtype);
+    Run run{{leaf("x", ops::cast(x, dtype)), leaf("weight", ops::cast(weight, own))}, {}};
+    if (labels && m.bias) run.leaves.push_back(leaf("bias", ops::cast(bias, own)));
+    const Tensor b = run.leaves.size() > 2 ? run.leaves[2].value : Tensor();
+    run.outputs = {loss(run.leaves[0].value, run.leaves[1].value, b, targets, options)};
+    return run;
+  };
+  c.fast = [=](DType dtype) { return run_of(dtype, ops::linear_cross_entropy); };
+  c.definition = [=](DType dtype) { return run_of(dtype, ops::reference::linear_cross_entropy); };
+  return c;
+}
+
+Comparison recurrence_comparison(const Subject& subject) {
+  const std::int64_t tokens = std::min<std::int64_t>(subject.config.sizes.context, 24);
+  const nn::ElmanConfig e{subject.config.width, subject.config.width, subject.config.bias};
+  const auto weights = std::make_shared<const Weights>(weights_of<nn::ElmanLayer>(e));
+  const Tensor x = normal({kBatch, tokens, e.inputs}, 1, 15, DType::f32);
+  const std::vector<std::int64_t> lengths = {tokens, std::max<std::int64_t>(tokens - 5, 1)};
+  const bool reverse = subject.config.kind != model::Kind::rnn;
+  Comparison c{"recurrence, by definition", {}, {}, way_through(subject.config)};
+  const auto run_of = [=](DType dtype, bool fast) {
+    nn::ParameterStore store(options_of(*weights, dtype));
+    const nn::ElmanLayer layer(e, store.root());
+    Run run{leaves_of(store), {}};
+    std::map<std::string, Tensor> by_name;
+    for (const Named& p : run.leaves) by_name[p.name] = p.value;
+    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    ops::ElmanOptions options;
+    options.lengths = Tensor::from<std::int64_t>({kBatch}, std::span(lengths));
+    options.reverse = reverse;
+    const Tensor input = run.leaves.back().value;
+    const Tensor bias = e.bias ? by_name["in.bias"] : Tensor();
+    const ops::ElmanResult r =
+        fast ? layer.forward(input, options)
+             : ops::reference::elman(ops::reference::linear(input, by_name["in.weight"], bias, {}),
+                                     by_name["recurrent.weight"], options);
+    run.outputs = {r.y, r.last};
+    return run;
+  };
+  c.fast = [=](DType dtype) { return run_of(dtype, true); };
+  c.definition = [=](DType dtype) { return run_of(dtype, false); };
+  return c;
+}
+
+}  // namespace
+
+void check_definitions(const Subject& subject, Report& report) {
+  const model::ModelConfig& m = subject.config;
+  const bool pair = m.kind == model::Kind::encoder_decoder;
+  const auto attention = [&](const nn::AttentionConfig& a, const char* path) {
+    compare(subject, attention_comparison(subject, a, path), report);
+  };
+  if (!m.recurrent())
+    attention(model::self_attention(m, pair || m.kind == model::Kind::decoder),
+              "attention, by definition");
+  if (pair) attention(model::self_attention(m, false), "encoder's attention, by definition");
+  if (m.two_stacks()) attention(model::cross_attention(m), "cross-attention, by definition");
+  if (!m.recurrent() || m.residual) compare(subject, norm_comparison(subject), report);
+  if (!m.recurrent()) compare(subject, ffn_comparison(subject), report);  // of an expert with moe
+  if (m.recurrent()) compare(subject, recurrence_comparison(subject), report);
+  compare(subject, classifier_comparison(subject), report);
+}
+
+}  // namespace heddle::check

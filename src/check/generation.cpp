@@ -1,0 +1,93 @@
+#include <algorithm>
+
+#include "check/paths.h"
+#include "check/tolerance.h"
+#include "heddle/tape.h"
+#include "ops/view/view.h"
+
+namespace heddle::check {
+
+namespace {
+
+struct Rhythm {
+  const char* path;
+  std::vector<std::int64_t> blocks;  // of tokens, over and over
+};
+
+const Rhythm kRhythms[] = {{"generation, token by token", {1}},
+                           {"generation, in blocks", {7, 1, 4, 2}}};
+
+// Tokens that count, of each sequence.
+std::vector<std::int64_t> lengths_of(const Tensor& tokens, const Tensor& lengths) {
+  if (lengths.defined()) return lengths.to_vector<std::int64_t>();
+  return std::vector<std::int64_t>(static_cast<std::size_t>(tokens.size(0)), tokens.size(1));
+}
+
+// The logits behind each block against those of the whole pass.
+WorstError generate(const model::Model& model, const Subject& subject, const Tensor& whole,
+                    DType dtype, const Rhythm& rhythm) {
+  const NoGrad no_grad;
+  const model::Batch& batch = subject.batch;
+  const bool pairs = batch.target_tokens.defined();
+  const Tensor written = pairs ? batch.target_tokens : batch.tokens;  // [B, U]
+  const std::vector<std::int64_t> lengths =
+      lengths_of(written, pairs ? batch.target_lengths : batch.lengths);
+  const std::int64_t sequences = written.size(0), tokens = written.size(1);
+  const nn::Pass pass = evaluation_pass(dtype);
+  model::Batch source;
+  if (pairs) source.tokens = batch.tokens, source.lengths = batch.lengths;
+  const auto state = model.begin(source, sequences, tokens, pass);
+  WorstError worst;
+  std::int64_t done = 0;
+  for (std::size_t turn = 0; done < tokens; ++turn) {
+    const std::int64_t block = std::min(rhythm.blocks[turn % rhythm.blocks.size()], tokens - done);
+    const Tensor next = model.next(*state, ops::slice(written, 1, done, done + block), pass);
+    done += block;
+    for (std::int64_t b = 0; b < sequences; ++b) {
+      if (done > lengths[static_cast<std::size_t>(b)]) continue;  // padding
+      const Tensor row = ops::slice(next, 0, b, b + 1);
+      const Tensor expected = ops::slice(ops::slice(whole, 0, b, b + 1), 1, done - 1, done);
+      worst.add(error_of(row, ops::reshape(expected, row.shape())),
+                "token " + std::to_string(done - 1) + " of sequence " + std::to_string(b));
+    }
+  }
+  return worst;
+}
+
+void check_settings(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
+  reference_setting().use();
+  const NoGrad no_grad;
+  const Tensor whole =
+      subject.model(DType::f64)->logits(subject.batch, evaluation_pass(DType::f64));
+  for (const Setting& s : settings) {
+    subject.progress("generation: " + std::string(to_string(s.dtype)) + " " +
+                     std::string(cpu::to_string(s.isa)));
+    s.use();
+    const auto model = subject.model(s.dtype);
+    for (const Rhythm& rhythm : kRhythms)
+      add_case(report, rhythm.path, s, generate(*model, subject, whole, s.dtype, rhythm),
+               tolerance(way_through(subject.config), s.dtype));
+  }
+}
+
+}  // namespace
+
+void check_generation(const Subject& subject, Report& report) {
+  if (!subject.config.generates()) return;
+  model::ModelConfig config = subject.config;
+  std::vector<Setting> exact, rough;
+  for (const Setting& s : all_settings(subject))
+    if (comparable(config, s.dtype))
+      (config.moe && s.dtype == DType::bf16 ? rough : exact).push_back(s);
+  if (config.moe && config.moe->capacity) {
+    // What an expert has room for depends on how many tokens come at once.
+    config.moe->capacity = std::nullopt;
+    report.notes.emplace_back("generation: without capacity, which counts the tokens of a call");
+  }
+  check_settings(Subject(config, subject), exact, report);
+  if (rough.empty()) return;
+  config.moe->active = config.moe->experts;
+  check_settings(Subject(config, subject), rough, report);
+}
+
+}  // namespace heddle::check

@@ -1,0 +1,78 @@
+#include "check/subject.h"
+
+#include "backend/cpu/threads.h"
+#include "heddle/tape.h"
+#include "ops/copy/copy.h"
+
+namespace heddle::check {
+
+void Setting::use() const {
+  cpu::set_isa(isa);
+  cpu::set_threads(threads);
+}
+
+Subject::Subject(const model::ModelConfig& model, double smoothing)
+    : config(model),
+      label_smoothing(smoothing),
+      weights(random_weights(model)),
+      batch(random_batch(model)) {}
+
+Subject::Subject(const model::ModelConfig& model, const Subject& like)
+    : Subject(model, like.label_smoothing) {
+  threads = like.threads;
+  progress = like.progress;
+}
+
+std::vector<Setting> all_settings(const Subject& subject) {
+  std::vector<Setting> all;
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
+    for (const cpu::Isa isa : cpu::available_isas())
+      for (const int threads : subject.threads) all.push_back({dtype, isa, threads});
+  return all;
+}
+
+Setting reference_setting() { return {DType::f64, cpu::available_isas().front(), 1}; }
+
+Setting best_setting(DType dtype) { return {dtype, cpu::available_isas().back(), 1}; }
+
+nn::Pass evaluation_pass(DType dtype) {
+  nn::Pass pass;
+  pass.precision = dtype;
+  return pass;
+}
+
+nn::Pass training_pass(DType dtype, bool recompute) {
+  nn::Pass pass = evaluation_pass(dtype);
+  pass.recompute = recompute;
+  pass.random = RandomKey{1, 7, 0};
+  return pass;
+}
+
+Evaluation evaluate(const model::Model& model, const model::Batch& batch, DType dtype,
+                    const EvaluationOptions& options) {
+  Evaluation e;
+  std::vector<nn::Parameter> parameters = model.parameters().all();
+  for (nn::Parameter& p : parameters) p.tensor.clear_grad();
+  {
+    Tape tape;
+    const Tensor loss =
+        model.loss(batch, training_pass(dtype, options.recompute), options.label_smoothing).total;
+    tape.backward(loss);
+    e.loss = loss.detach();
+  }
+  for (nn::Parameter& p : parameters) {
+    e.gradients.push_back({p.name, p.tensor.grad()});
+    p.tensor.clear_grad();
+  }
+  const NoGrad no_grad;
+  e.logits = model.logits(batch, evaluation_pass(dtype));
+  return e;
+}
+
+void add_case(Report& report, const std::string& path, const Setting& setting,
+              const WorstError& worst, double tolerance) {
+  report.cases.push_back({path, setting.dtype, std::string(cpu::to_string(setting.isa)),
+                          setting.threads, worst.error, tolerance, worst.name});
+}
+
+}  // namespace heddle::check

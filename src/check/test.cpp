@@ -1,0 +1,231 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/settings.h"
+#include "check/check.h"
+#include "check/reduce.h"
+#include "check/values.h"
+#include "ops/attention/attention.kernels.h"
+#include "ops/layer_norm/layer_norm.kernels.h"
+#include "ops/support/product.h"
+
+namespace heddle::check {
+namespace {
+
+train::Recipe recipe_of(const std::string& model, const std::string& data) {
+  const std::string path = testing::TempDir() + "heddle_check_recipe.toml";
+  std::ofstream(path) << "[model]\n"
+                      << model << "\n[data]\n"
+                      << data << "\n[train]\nsteps = 1\nbatch = 1\n";
+  train::Recipe recipe = train::load_recipe(path);
+  std::filesystem::remove(path);
+  return recipe;
+}
+
+const std::string kText = "text = \"a.txt\"\ntokenizer = \"char\"\ncontext = 4096";
+
+model::ModelConfig small_decoder() {
+  model::ModelConfig m;
+  m.layers = 1;
+  m.width = 20;
+  m.attention.heads = 2;
+  m.attention.kv_heads = 1;
+  m.attention.look_back = 5;
+  m.attention.position = nn::RopePosition{};
+  m.dropout = 0.1;
+  m.sizes.vocabulary = 19;
+  m.sizes.context = 17;
+  return m;
+}
+
+std::string failures(const Report& report) {
+  std::string all;
+  for (const Case& c : report.cases)
+    if (!c.pass())
+      all += c.path + " " + std::string(to_string(c.dtype)) + " " + c.isa + " " +
+             std::to_string(c.error) + " of " + std::to_string(c.tolerance) + " " + c.worst + "\n";
+  return all;
+}
+
+TEST(CheckReduce, KeepsEveryChoiceAndShrinksTheNumbers) {
+  const model::ModelConfig m = reduced(recipe_of(R"(
+kind = "decoder"
+layers = 32
+width = 4200
+norm = "rms"
+norm_place = "post"
+ffn = "swiglu"
+ffn_width = 11009
+bias = false
+dropout = 0.1
+[model.attention]
+heads = 30
+kv_heads = 10
+look_back = 1000
+position = "rope"
+rope_width = 70
+softcap = 3.0
+sinks = true)",
+                                                 kText));
+  EXPECT_EQ(m.layers, 2);
+  EXPECT_EQ(m.attention.heads / *m.attention.kv_heads, 3);
+  EXPECT_FALSE(std::has_single_bit(static_cast<std::uint64_t>(m.attention.heads)));
+  const std::int64_t head = m.width / m.attention.heads;
+  EXPECT_EQ(head % 16, 140 % 16);
+  EXPECT_LE(m.width, 400);
+  EXPECT_EQ(m.ffn_width % 16, 11009 % 16);
+  EXPECT_LT(m.ffn_width, 130);
+  EXPECT_LT(*m.attention.look_back, m.sizes.context / 2);
+  EXPECT_GT(*m.attention.look_back, 2);
+  const auto& rope = std::get<nn::RopePosition>(m.attention.position);
+  EXPECT_LT(rope.rotated, head);
+  EXPECT_EQ(m.norm, nn::NormKind::rms);
+  EXPECT_EQ(m.norm_place, model::NormPlace::post);
+  EXPECT_EQ(m.ffn, nn::FfnKind::swiglu);
+  EXPECT_EQ(m.attention.softcap, 3);
+  EXPECT_TRUE(m.attention.sinks);
+  EXPECT_FALSE(m.bias);
+  EXPECT_EQ(m.dropout, 0.1);
+}
+
+TEST(CheckReduce, KeepsWhichStackIsDeeperAndHowManyVocabulariesThereAre) {
+  const std::string model = "kind = \"rnn-seq2seq\"\nlayers = 2\ndecoder_layers = 5\nwidth = 300\n";
+  const std::string data = "source = \"a\"\ntarget = \"b\"\ntokenizer = \"bpe:100\"\n";
+  model::ModelConfig m = reduced(recipe_of(model, data));
+  EXPECT_LT(m.layers, m.decoder_layers);
+  EXPECT_EQ(m.sizes.target_vocabulary, 0);
+  m = reduced(recipe_of(model, data + "target_tokenizer = \"bpe:200\""));
+  EXPECT_GT(m.sizes.target_vocabulary, 0);
+  EXPECT_NE(m.sizes.target_vocabulary, m.sizes.vocabulary);
+}
+
+TEST(CheckReduce, RefusesWhatTrainingRefusesInTheRecipesNumbers) {
+  try {
+    reduced(recipe_of("kind = \"decoder\"\nlayers = 2\nwidth = 100\n[model.attention]\nheads = 7",
+                      kText));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("width 100"), std::string::npos) << e.what();
+  }
+}
+
+TEST(CheckValues, ErrorsAreRelativeAndNeverMissNans) {
+  const Tensor want = Tensor::from<double>({2}, {3.0, 4.0});
+  EXPECT_EQ(error_of(want, want), 0);
+  const double size = std::sqrt(12.5);
+  EXPECT_DOUBLE_EQ(error_of(Tensor::from<double>({2}, {3.0, 5.0}), want), 1 / (4 + size));
+  EXPECT_DOUBLE_EQ(error_of(Tensor::from<double>({2}, {3.0, 5.0}), want, Measure::mean),
+                   std::sqrt(0.5) / size);
+  EXPECT_EQ(error_of(Tensor::from<double>({2}, {3.0, NAN}), want), INFINITY);
+  EXPECT_EQ(error_of(Tensor::from<double>({1}, {3.0}), want), INFINITY);
+  EXPECT_EQ(error_of(Tensor(), want), INFINITY);
+  EXPECT_EQ(other_bits(Tensor::from<double>({2}, {3.0, 5.0}), want), 1);
+  // A gradient that is there on one side only.
+  EXPECT_EQ(worst_error({{"a", want}}, {{"a", Tensor()}}).error, INFINITY);
+}
+
+TEST(Check, ASoundModelPassesAndSettingsAreAsBefore) {
+  const cpu::Isa isa = cpu::current_isa();
+  const int threads = cpu::thread_count();
+  const Report report = check_model(small_decoder(), {.threads = {1, 2}, .label_smoothing = 0.1});
+  EXPECT_TRUE(report.pass()) << failures(report);
+  EXPECT_EQ(cpu::current_isa(), isa);
+  EXPECT_EQ(cpu::thread_count(), threads);
+  // All types and instruction sets are there.
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
+    for (const cpu::Isa each : cpu::available_isas())
+      EXPECT_EQ(std::ranges::count_if(report.cases,
+                                      [&](const Case& c) {
+                                        return c.path == "gradients" && c.dtype == dtype &&
+                                               c.isa == cpu::to_string(each);
+                                      }),
+                2);
+}
+
+// A fault in one table; what the check says about it.
+template <class K>
+Report with_fault(void (*change)(K&)) {
+  static K table;
+  table = cpu::native_kernels<K>(cpu::available_isas().back());
+  change(table);
+  cpu::planted_kernels<K> = &table;
+  const Report report = check_model(small_decoder(), {.threads = {1, 2}});
+  cpu::planted_kernels<K> = nullptr;
+  return report;
+}
+
+template <class K>
+const K& sound() {
+  return cpu::native_kernels<K>(cpu::current_isa());
+}
+
+bool finds(const Report& report, const std::string& path, DType dtype) {
+  return std::ranges::any_of(
+      report.cases, [&](const Case& c) { return !c.pass() && c.path == path && c.dtype == dtype; });
+}
+
+bool only(const Report& report, DType dtype) {
+  return std::ranges::all_of(report.cases,
+                             [&](const Case& c) { return c.pass() || c.dtype == dtype; });
+}
+
+// On every instruction set alike: only a definition and differences can tell.
+TEST(Check, FindsANormWithTheWrongEpsilonByItsDefinition) {
+  using K = cpu::LayerNormKernels;
+  const Report r = with_fault<K>([](K& k) {
+    k.forward = [](const cpu::NormArgs& a) noexcept {
+      cpu::NormArgs b = a;
+      b.eps *= 1.5;
+      sound<K>().forward(b);
+    };
+  });
+  EXPECT_TRUE(finds(r, "norm, by definition", DType::f64));
+  EXPECT_TRUE(finds(r, "norm, by definition", DType::f32));
+}
+
+TEST(Check, FindsAGradientWithAMissingTermByDifferences) {
+  using K = cpu::LayerNormKernels;
+  const Report r = with_fault<K>([](K& k) {
+    k.backward = [](const cpu::NormBackwardArgs& a) noexcept {
+      cpu::NormBackwardArgs b = a;
+      b.dsum = nullptr;  // the residual stream
+      sound<K>().backward(b);
+    };
+  });
+  EXPECT_TRUE(finds(r, "gradients, by differences", DType::f64));
+}
+
+TEST(Check, FindsABiasThatOnlyOneTypeForgets) {
+  using K = cpu::ProductKernels;
+  const Report r = with_fault<K>([](K& k) {
+    k.run = [](DType t, const cpu::GemmJob& job) {
+      cpu::GemmJob b = job;
+      if (t == DType::bf16) b.epilogue.bias = nullptr;
+      sound<K>().run(t, b);
+    };
+  });
+  EXPECT_TRUE(finds(r, "logits", DType::bf16));
+  EXPECT_TRUE(finds(r, "generation, token by token", DType::bf16));
+  EXPECT_TRUE(only(r, DType::bf16)) << failures(r);
+}
+
+TEST(Check, FindsAFaultOfOneInstructionSet) {
+  using K = cpu::ProductKernels;
+  const Report r = with_fault<K>([](K& k) {
+    k.run = [](DType t, const cpu::GemmJob& job) {
+      cpu::GemmJob b = job;
+      if (cpu::current_isa() == cpu::Isa::generic && b.m > 3) --b.m;  // the last row
+      sound<K>().run(t, b);
+    };
+  });
+  EXPECT_FALSE(r.pass());
+}
+
+}  // namespace
+}  // namespace heddle::check

@@ -1,0 +1,68 @@
+#include "check/tolerance.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle::check {
+
+namespace {
+
+constexpr double kSafety = 8;
+constexpr double kRoundingsOfLayer = 8;  // norms, projections, weights, branch, stream
+
+double epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return 0x1p-23;
+    case DType::bf16: return 0x1p-8;
+    default: return 0x1p-52;
+  }
+}
+
+}  // namespace
+
+double tolerance(const Way& way, DType dtype) {
+  const double summed = epsilon(dtype == DType::f64 ? DType::f64 : DType::f32);
+  return kSafety * std::sqrt(way.roundings) * (epsilon(dtype) + summed * std::sqrt(way.terms) / 4);
+}
+
+double gradient_tolerance(const Way& way, DType dtype) {
+  const double smooth = 2 * tolerance(way, dtype);
+  return gradient_measure(way, dtype) == Measure::mean ? smooth + std::sqrt(smooth) / 4 : smooth;
+}
+
+// In f64 so few terms are that close to a jump that there is none.
+Measure gradient_measure(const Way& way, DType dtype) {
+  return way.kinks && dtype != DType::f64 ? Measure::mean : Measure::largest;
+}
+
+bool has_kinks(const model::ModelConfig& c) {
+  return (!c.recurrent() && c.ffn == nn::FfnKind::relu) ||
+         c.attention.normaliser == ops::Normaliser::relu;
+}
+
+bool comparable(const model::ModelConfig& c, DType dtype) {
+  return dtype != DType::bf16 || c.attention.normaliser == ops::Normaliser::softmax;
+}
+
+Way way_through(const model::ModelConfig& c) {
+  const std::int64_t layers = c.layers + (c.two_stacks() ? c.layers_of_decoder() : 0);
+  const std::int64_t tokens = std::max<std::int64_t>(model::positions_of(c), 1);
+  Way way;
+  way.roundings = kRoundingsOfLayer * static_cast<double>(layers + 1);
+  // A state goes through every token; tanh takes back most of what was before.
+  if (c.recurrent()) way.roundings += static_cast<double>(layers * tokens) / 4;
+  const std::int64_t widest = c.recurrent() ? c.width : std::max(c.width, c.width_of_ffn());
+  way.terms = static_cast<double>(std::max({widest, c.sizes.vocabulary, 3 * tokens}));
+  way.kinks = has_kinks(c);
+  return way;
+}
+
+Way way_through_layer(const model::ModelConfig& c, std::int64_t tokens) {
+  Way way = way_through(c);
+  way.roundings = kRoundingsOfLayer;
+  way.kinks = false;
+  way.terms = std::max(way.terms, static_cast<double>(tokens));
+  return way;
+}
+
+}  // namespace heddle::check

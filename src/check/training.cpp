@@ -1,0 +1,123 @@
+#include <cmath>
+
+#include "check/paths.h"
+#include "check/tolerance.h"
+#include "heddle/memory.h"
+#include "train/step.h"
+
+namespace heddle::check {
+
+namespace {
+
+constexpr DType kTypes[] = {DType::f64, DType::f32, DType::bf16};
+
+// In a stack with cross-attention the memory's gradient is summed in another order when layers are
+// recomputed. Everywhere else: the same bits.
+double recomputation_tolerance(const Subject& subject, DType dtype) {
+  const bool other_order = subject.config.kind == model::Kind::encoder_decoder;
+  return other_order ? gradient_tolerance(way_through(subject.config), dtype) : 0;
+}
+
+void check_recomputation(const Subject& subject, Report& report) {
+  for (const DType dtype : kTypes) {
+    const Setting s = best_setting(dtype);
+    s.use();
+    const auto model = subject.model(dtype);
+    EvaluationOptions options{.label_smoothing = subject.label_smoothing};
+    const Evaluation plain = evaluate(*model, subject.batch, dtype, options);
+    options.recompute = true;
+    const Evaluation again = evaluate(*model, subject.batch, dtype, options);
+    const Way way = way_through(subject.config);
+    WorstError worst = worst_error(again.gradients, plain.gradients, gradient_measure(way, dtype));
+    worst.add(error_of(again.loss, plain.loss), "loss");
+    add_case(report, "recomputed activations", s, worst, recomputation_tolerance(subject, dtype));
+  }
+}
+
+train::TrainConfig step_config(const Subject& subject, DType dtype, std::int64_t parts) {
+  train::TrainConfig c;
+  c.precision = dtype;
+  c.accumulate = parts;
+  c.label_smoothing = subject.label_smoothing;
+  return c;
+}
+
+std::vector<Named> step_gradients(const model::Model& model, const model::Batch& batch,
+                                  const train::TrainConfig& config) {
+  train::add_gradients(model, batch, config, 1);
+  std::vector<Named> all;
+  for (nn::Parameter p : model.parameters().all()) {
+    all.push_back({p.name, p.tensor.grad()});
+    p.tensor.clear_grad();
+  }
+  return all;
+}
+
+// Dropout's masks follow the parts, and experts' loads the tokens that come together: neither is
+// part of this comparison.
+void check_parts(const Subject& subject, Report& report) {
+  model::ModelConfig config = subject.config;
+  config.dropout = config.embedding_dropout = config.attention.dropout = 0;
+  if (config.moe) {
+    config.moe->balance = 0;
+    config.moe->capacity = std::nullopt;
+    report.notes.emplace_back(
+        "a batch in parts: without balance loss and capacity, which count the tokens of a part");
+  }
+  const Subject certain(config, subject);
+  for (const DType dtype : kTypes) {
+    if (config.moe && dtype == DType::bf16) continue;  // rounding chooses experts
+    if (!comparable(config, dtype)) continue;
+    const Setting s = best_setting(dtype);
+    s.use();
+    const auto model = certain.model(dtype);
+    const auto whole = step_gradients(*model, certain.batch, step_config(subject, dtype, 1));
+    WorstError worst;
+    for (const std::int64_t parts : {2, 3}) {
+      const WorstError own =
+          worst_error(step_gradients(*model, certain.batch, step_config(subject, dtype, parts)),
+                      whole, gradient_measure(way_through(config), dtype));
+      worst.add(own.error, own.name);
+    }
+    add_case(report, "a batch in parts", s, worst, gradient_tolerance(way_through(config), dtype));
+  }
+}
+
+std::int64_t peak_of_step(const Subject& subject, DType dtype, Device device) {
+  const model::Batch batch = device == Device::meta ? on_meta(subject.batch) : subject.batch;
+  const MemoryUse before = memory_use(device);
+  const auto model = make_model(subject.config, subject.weights, dtype, device);
+  reset_peak_memory(device);
+  train::add_gradients(*model, batch, step_config(subject, dtype, 1), 1);
+  return memory_use(device).peak - before.live;
+}
+
+void check_memory(const Subject& subject, Report& report) {
+  // The meta device sends equally many tokens to each expert; a model does so if all get all.
+  model::ModelConfig config = subject.config;
+  if (config.moe) {
+    config.moe->active = config.moe->experts;
+    config.moe->capacity = std::nullopt;
+  }
+  const Subject even(config, subject);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Setting s = best_setting(dtype);
+    s.use();
+    const auto planned = static_cast<double>(peak_of_step(even, dtype, Device::meta));
+    const auto used = static_cast<double>(peak_of_step(even, dtype, Device::cpu));
+    WorstError worst;
+    worst.add(std::abs(planned - used) / used, {});
+    add_case(report, "bytes of a step, as planned", s, worst, 0);
+  }
+}
+
+}  // namespace
+
+void check_training(const Subject& subject, Report& report) {
+  subject.progress("training: recomputation, parts, memory");
+  check_recomputation(subject, report);
+  check_parts(subject, report);
+  check_memory(subject, report);
+}
+
+}  // namespace heddle::check

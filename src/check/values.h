@@ -1,0 +1,72 @@
+// Weights, batches and errors of a check. Everything is random and follows from fixed keys.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/tensor.h"
+#include "model/model.h"
+
+namespace heddle::check {
+
+using Weights = std::map<std::string, Tensor>;  // f32, every number one that bf16 can hold
+
+// As the parameters begin, except that gains are not 1 and biases not 0, where they would hide
+// mistakes.
+Weights random_weights(const nn::ParameterStore& beginning);
+Weights random_weights(const model::ModelConfig& config);
+
+// Hands them out by name, each as a copy.
+nn::ParameterSource source_of(const Weights& weights);
+
+std::unique_ptr<model::Model> make_model(const model::ModelConfig& config, const Weights& weights,
+                                         DType precision, Device device = Device::cpu);
+
+// Three sequences; where the kind has padding the second and third are shorter. Some targets do not
+// count.
+model::Batch random_batch(const model::ModelConfig& config);
+model::Batch on_meta(const model::Batch& batch);
+
+// Normal numbers that every type can hold, so that rounding is the computation's own.
+Tensor normal(const Shape& shape, double deviation, std::uint32_t stream, DType dtype);
+
+Tensor random_ids(const Shape& shape, std::int64_t limit, std::uint32_t stream);  // i32
+
+DType parameter_type(DType precision);  // f64 beside f64, else f32
+
+// Of all elements, with r the root mean square of b:
+//   largest  the largest |a - b| / (|b| + r): relative for large elements, and kind to those that
+//            happen to be small
+//   mean     the root mean square of a - b over r: where single elements may jump
+enum class Measure : std::uint8_t { largest, mean };
+
+// Infinite for NaN and for other shapes. `least`: taken for r where r is less.
+double error_of(const Tensor& got, const Tensor& want, Measure measure = Measure::largest,
+                double least = 0);
+
+// How many elements have other bits; all of them if the shapes differ.
+std::int64_t other_bits(const Tensor& a, const Tensor& b);
+
+// One number or tensor by name: a parameter's gradient, the logits.
+struct Named {
+  std::string name;
+  Tensor value;  // undefined: no gradient (an expert that no token chose)
+};
+
+struct WorstError {
+  double error = 0;
+  std::string name = {};
+
+  void add(double e, const std::string& where);
+};
+
+// Over tensors of the same names. One that is there on one side only: infinite. What a tensor's
+// error is relative to is at least a tenth of the size that those of the same layer have: some
+// gradients are 0 by mathematics and nothing but rounding by arithmetic, as that of a key's bias.
+WorstError worst_error(const std::vector<Named>& got, const std::vector<Named>& want,
+                       Measure measure = Measure::largest);
+
+}  // namespace heddle::check
