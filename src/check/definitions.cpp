@@ -156,8 +156,9 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
 Comparison norm_comparison(const Subject& subject) {
   const nn::NormConfig n = model::norm_config(subject.config);
   const auto weights = std::make_shared<const Weights>(weights_of<nn::Norm>(n));
-  const Tensor x = normal({kBatch, kTokens, n.width}, 1, 13, DType::f32);
-  const Tensor stream = normal({kBatch, kTokens, n.width}, 1, 14, DType::f32);
+  // Small, so that the epsilon counts.
+  const Tensor x = normal({kBatch, kTokens, n.width}, 0.01, 13, DType::f32);
+  const Tensor stream = normal({kBatch, kTokens, n.width}, 0.01, 14, DType::f32);
   Comparison c{"norm, by definition", {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
   const auto run_of = [=](DType dtype, const auto& join) {
     nn::ParameterStore store(options_of(*weights, dtype));
