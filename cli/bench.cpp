@@ -180,6 +180,7 @@ void add_bench(CLI::App& app) {
   add_roofline(*command);
   add_attention(*command);
   add_bench_train(*command);
+  add_bench_decode(*command);
 }
 
 }  // namespace heddle::cli

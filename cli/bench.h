@@ -18,6 +18,7 @@ void declare_bench(CLI::App& command, BenchArguments& arguments, int rounds);
 
 void show_bench_progress(const std::string& what);
 
+void add_bench_decode(CLI::App& bench);
 void add_bench_train(CLI::App& bench);
 
 }  // namespace heddle::cli

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/probe/probe.h"
 #include "bench/clock.h"
+#include "bench/models.h"
 #include "bench/resident.h"
 #include "bench/rival.h"
 #include "heddle/cost.h"
@@ -22,47 +23,28 @@ constexpr std::array<const char*, 4> kModes = {"fp32", "autocast", "compile", "c
 constexpr double kRate = 1e-4, kClip = 1.0;
 
 struct Case {
-  const char* name;
-  std::int64_t layers, heads, width, vocabulary, batch, context;
+  DecoderShape shape;
+  std::int64_t batch, context;
   int steps;  // in a round
+  const char* name = shape.name;
 
   std::string request(const char* mode, int count) const {
     std::string words = "train";
-    for (const std::int64_t n : {layers, heads, width, vocabulary, batch, context})
+    for (const std::int64_t n :
+         {shape.layers, shape.heads, shape.width, shape.vocabulary, batch, context})
       words += " " + std::to_string(n);
     return words + " " + mode + " " + std::to_string(count);
   }
 };
 
-constexpr Case kGpt2 = {"gpt2-124m", 12, 12, 768, 50304, 4, 256, 1};
-constexpr Case kTiny = {"tiny", 4, 4, 128, 65, 12, 64, 20};
-
-model::ModelConfig config_of(const Case& c) {
-  model::ModelConfig m;
-  m.layers = c.layers;
-  m.width = c.width;
-  m.attention.heads = c.heads;
-  m.attention.position = nn::LearnedPosition{};
-  m.ffn = nn::FfnKind::gelu_tanh;
-  m.tied = true;
-  m.init = nn::InitRule::normal;
-  m.sizes.vocabulary = c.vocabulary;
-  m.sizes.context = c.context;
-  return m;
-}
+constexpr Case kGpt2Steps = {kGpt2, 4, 256, 1};
+constexpr Case kTinySteps = {kTiny, 12, 64, 20};
 
 model::Batch random_batch(const Case& c, std::uint32_t step) {
   model::Batch b;
   const Shape shape{c.batch, c.context};
-  for (Tensor* t : {&b.tokens, &b.targets}) {
-    *t = Tensor::empty(shape, DType::i32);
-    auto* ids = t->mutable_data<std::int32_t>();
-    for (std::int64_t i = 0; i < t->elements(); ++i) {
-      const RandomKey key{1, step, t == &b.tokens ? 1u : 2u};
-      const std::uint32_t bits = philox(key, static_cast<std::uint64_t>(i))[0];
-      ids[i] = static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(c.vocabulary));
-    }
-  }
+  b.tokens = random_ids(shape, c.shape.vocabulary, {1, step, 1});
+  b.targets = random_ids(shape, c.shape.vocabulary, {1, step, 2});
   b.counted = b.targets.elements();
   return b;
 }
@@ -70,7 +52,7 @@ model::Batch random_batch(const Case& c, std::uint32_t step) {
 class Training {
  public:
   Training(const Case& c, DType precision) : case_(c) {
-    model_ = model::build_model(config_of(c), {.seed = 1});
+    model_ = model::build_model(config_of(c.shape, c.context), {.seed = 1});
     train::TrainConfig config;
     config.learning_rate = kRate;
     config.clip = kClip;
@@ -183,9 +165,9 @@ TrainFigure measure(const Case& c, const TrainBenchOptions& options) {
 
 std::vector<TrainFigure> measure_training(const TrainBenchOptions& options) {
   std::vector<TrainFigure> figures;
-  figures.push_back(measure(kTiny, options));
+  figures.push_back(measure(kTinySteps, options));
   trim_memory();
-  if (!options.quick) figures.push_back(measure(kGpt2, options));
+  if (!options.quick) figures.push_back(measure(kGpt2Steps, options));
   return figures;
 }
 

@@ -1,7 +1,6 @@
 #include "model/head.h"
 
 #include "ops/binary/binary.h"
-#include "ops/copy/copy.h"
 #include "ops/linear/linear.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
@@ -12,9 +11,12 @@ Head::Head(std::int64_t classes, std::int64_t width, bool bias, const nn::ParamS
   if (bias) bias_ = scope.zeros("head.bias", {classes});
 }
 
-// Differences between logits decide, so they are not rounded to bf16.
+// Differences between logits decide, so they are not rounded to bf16. They are those that loss()
+// compares with the targets.
 Tensor Head::logits(const Tensor& x) const {
-  return ops::linear(ops::cast(x, weight_.dtype()), weight_, bias_);
+  ops::LinearOptions options;
+  options.wide = true;
+  return ops::linear(x, weight_, bias_, options);
 }
 
 Loss Head::loss(const Tensor& x, const Tensor& targets, double label_smoothing,

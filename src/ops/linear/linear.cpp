@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
 #include "ops/linear/linear.kernels.h"
 #include "ops/matmul/matmul.h"
 #include "ops/support/op.h"
@@ -62,6 +63,9 @@ void check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
     fail(ErrorCode::shape_mismatch, "linear", "argument weight does not fit x, " + x.describe(),
          "[N, " + std::to_string(x.size(-1)) + "]", weight.describe());
   if (bias.defined()) check_parameter({"linear", "bias", bias}, x, {weight.size(0)});
+  if (options.wide && (options.residual.defined() || options.activation != Activation::none))
+    fail(ErrorCode::invalid_argument, "linear", "option wide", "neither activation nor residual",
+         options.residual.defined() ? "a residual" : "an activation");
   if (options.residual.defined()) {
     check_dtype({"linear", "residual", options.residual}, x.dtype());
     check_shape({"linear", "residual", options.residual}, with_last(x.shape(), weight.size(0)));
@@ -180,7 +184,7 @@ struct Kept {
 };
 
 void backward(VjpContext& c, const Kept& kept) {
-  const Tensor& dy = c.cotangent();
+  const Tensor dy = cast(c.cotangent(), kept.x.get().dtype());  // of a wide y it is f32
   if (c.needs(3)) c.add(3, dy);
   if (!c.needs(0) && !c.needs(1) && !c.needs(2)) return;
   const SumGradient g = sum_gradient(dy, kept.sum.get(), kept.activation, c.needs(2));
@@ -203,7 +207,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
   f.activation = kernel_activation(options.activation);
   if (bias.defined()) f.bias = dense(bias);
   if (residual.defined()) f.residual = dense(residual);
-  f.y = Tensor::empty(with_last(x.shape(), weight.size(0)), x.dtype(), x.device());
+  const DType result = options.wide ? parameter_dtype(x) : x.dtype();
+  f.y = Tensor::empty(with_last(x.shape(), weight.size(0)), result, x.device());
   const bool on_tape = tracked({&x, &weight, &bias, &residual});
   const bool from_output = f.activation == cpu::Activation::relu && !residual.defined();
   if (on_tape && f.activation != cpu::Activation::none && !from_output) f.sum = empty_like(f.y);

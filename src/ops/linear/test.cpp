@@ -15,6 +15,7 @@ struct Layer {
   bool bias = true;
   bool residual = false;
   Activation activation = Activation::none;
+  bool wide = false;
 };
 
 Fn call(const Layer& layer, Op op) {
@@ -23,6 +24,7 @@ Fn call(const Layer& layer, Op op) {
     const Tensor bias = layer.bias ? in[next++] : Tensor();
     ops::LinearOptions options;
     options.activation = layer.activation;
+    options.wide = layer.wide;
     if (layer.residual) options.residual = in[next++];
     return Tensors{op(in[0], in[1], bias, options)};
   };
@@ -61,6 +63,8 @@ const bool registered = [] {
   add_case(make_case("gelu", {{3, 5, 10}, 35, true, false, Activation::gelu}));
   add_case(make_case("gelu_tanh", {{5, 10}, 35, false, false, Activation::gelu_tanh}));
   add_case(make_case("silu", {{5, 10}, 35, true, true, Activation::silu}));
+  add_case(make_case("wide", {{4, 19}, 21, true, false, Activation::none, true}));
+  add_case(make_case("wide, one row", {{1, 70}, 130, false, false, Activation::none, true}));
   add_case(make_case("several blocks", {{130, 40}, 300, true, false, Activation::gelu}));
   add_case(make_case("blocks of bias sums", {{300, 6}, 200}));
   // More rows than the weight's gradient takes at a time.

@@ -1,0 +1,26 @@
+// The decoders that `heddle bench` measures, and their inputs.
+#pragma once
+
+#include <cstdint>
+
+#include "heddle/random.h"
+#include "heddle/tensor.h"
+#include "model/config.h"
+
+namespace heddle::bench {
+
+struct DecoderShape {
+  const char* name;
+  std::int64_t layers, heads, width, vocabulary;
+};
+
+inline constexpr DecoderShape kGpt2 = {"gpt2-124m", 12, 12, 768, 50304};
+inline constexpr DecoderShape kTiny = {"tiny", 4, 4, 128, 65};
+
+// As GPT-2 is built: learned positions, gelu, the table as classifier.
+model::ModelConfig config_of(const DecoderShape& shape, std::int64_t context);
+
+// Ids below `limit`, i32.
+Tensor random_ids(const Shape& shape, std::int64_t limit, const RandomKey& key);
+
+}  // namespace heddle::bench
