@@ -126,6 +126,7 @@ DecodeFigure measure(const DecoderShape& shape, DType precision,
   Decoding decoding(shape, precision);
   decoding.read_prompt();
   decoding.write();
+  const std::int64_t peak = resident_peak();  // before the bandwidth's own arrays are there
   Rounds r;
   for (int round = 0; round < options.rounds; ++round) {
     options.progress(std::string(shape.name) + ", " + std::string(to_string(precision)) +
@@ -144,7 +145,7 @@ DecodeFigure measure(const DecoderShape& shape, DType precision,
   f.precision = to_string(precision);
   f.parameters = decoding.parameters();
   f.bytes_per_token = decoding.bytes_of_token();
-  f.peak_bytes = resident_peak();
+  f.peak_bytes = peak;
   return f;
 }
 

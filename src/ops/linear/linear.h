@@ -12,16 +12,17 @@ enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
 struct LinearOptions {
   Activation activation = Activation::none;
   Tensor residual;  // like y, added last; may be undefined
-  // Beside bf16: y is f32, so that the sums are not rounded. Alone: without activation and residual.
+  // Beside bf16: y is f32, so that the sums are not rounded. Alone: without activation and
+  // residual.
   bool wide = false;
 };
 
 // y = activation(x · weightᵀ + bias) + residual
 //
-// x is [..., K], weight [N, K], bias [N] or undefined, y [..., N] of x's type unless wide. Beside x in f32 or
-// bf16 the weight is f32 or bf16 and the bias f32; beside f64 all are f64. The products are
-// computed in x's type: beside bf16 activations an f32 weight is rounded to bf16, and sums are made
-// in f32.
+// x is [..., K], weight [N, K], bias [N] or undefined, y [..., N] of x's type unless wide. Beside x
+// in f32 or bf16 the weight is f32 or bf16 and the bias f32; beside f64 all are f64. The products
+// are computed in x's type: beside bf16 activations an f32 weight is rounded to bf16, and sums are
+// made in f32.
 //
 // The weight is packed for the matrix kernels once and kept until it changes: see packed_weight()
 // in ops/support/product.h. Saved for the backward pass: x, and for an activation the sum before it
