@@ -107,6 +107,7 @@ void run(const Arguments& a) {
   ProgressLine progress;
   check::Options options;
   options.label_smoothing = recipe.train.label_smoothing;
+  options.documents = recipe.data.documents != data::Documents::none;
   options.progress = [&progress](const std::string& what) { progress.show("checking " + what); };
   const check::Report report = check::check_model(model, options);
   progress.show_last(fmt::format("checked {} cases", report.cases.size()));

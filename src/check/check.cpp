@@ -7,7 +7,7 @@ namespace heddle::check {
 
 Report check_model(const model::ModelConfig& model, const Options& options) {
   const cpu::SettingsScope restore;
-  Subject subject(model, options.label_smoothing);
+  Subject subject(model, options.label_smoothing, options.documents);
   subject.threads = options.threads;
   subject.progress = options.progress;
   Report report;

@@ -13,6 +13,7 @@ namespace heddle::check {
 struct Options {
   std::vector<int> threads = {1, 2, 3};
   double label_smoothing = 0;
+  bool documents = false;  // sequences hold several that do not see each other (data.documents)
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };
 

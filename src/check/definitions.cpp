@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -23,6 +24,7 @@ namespace {
 constexpr std::int64_t kBatch = 2;
 // Longer than the kernels' blocks of queries (96 and 192), of keys (192) and of cached keys (128).
 constexpr std::int64_t kTokens = 197, kMemory = 131;
+constexpr std::array<std::int64_t, kBatch> kPrefixes = {100, 33};
 
 // A part of a model as it is run: leaves of the tape, and what was made of them.
 struct Run {
@@ -127,6 +129,7 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
     run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
     nn::AttentionCall call;
     call.key_lengths = Tensor::from<std::int64_t>({kBatch}, std::span(lengths));
+    if (a.prefix) call.prefix_lengths = Tensor::from<std::int64_t>({kBatch}, std::span(kPrefixes));
     const Tensor input = run.leaves.back().value;
     if (a.cross) {
       run.leaves.push_back(leaf("memory", ops::cast(memory, dtype)));
@@ -146,6 +149,7 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
     if (a.cross) run.leaves.push_back(leaf("memory", ops::cast(memory, dtype)));
     nn::book::Facts facts;
     facts.key_lengths = lengths;
+    if (a.prefix) facts.prefix_lengths.assign(kPrefixes.begin(), kPrefixes.end());
     run.outputs.push_back(
         nn::book::attention(a, parameters, input, run.leaves.back().value, facts));
     return run;

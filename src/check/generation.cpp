@@ -54,18 +54,31 @@ WorstError generate(const model::Model& model, const Subject& subject, const Ten
   return worst;
 }
 
+// What generation reads, as one batch: it knows one document, and its first block is the prompt.
+model::Batch read_at_once(const Subject& subject, const Rhythm& rhythm) {
+  model::Batch batch = subject.batch;
+  batch.documents = {};
+  if (subject.config.attention.prefix)
+    batch.prefix_lengths = Tensor::full({batch.tokens.size(0)},
+                                        static_cast<double>(rhythm.blocks.front()), DType::i64);
+  return batch;
+}
+
 void check_settings(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
   reference_setting().use();
   const NoGrad no_grad;
-  const Tensor whole =
-      subject.model(DType::f64)->logits(subject.batch, evaluation_pass(DType::f64));
+  std::vector<Tensor> whole;
+  for (const Rhythm& rhythm : kRhythms)
+    whole.push_back(subject.model(DType::f64)
+                        ->logits(read_at_once(subject, rhythm), evaluation_pass(DType::f64)));
   for (const Setting& s : settings) {
     subject.progress("generation: " + std::string(to_string(s.dtype)) + " " +
                      std::string(cpu::to_string(s.isa)));
     s.use();
     const auto model = subject.model(s.dtype);
-    for (const Rhythm& rhythm : kRhythms)
-      add_case(report, rhythm.path, s, generate(*model, subject, whole, s.dtype, rhythm),
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      add_case(report, kRhythms[i].path, s,
+               generate(*model, subject, whole[i], s.dtype, kRhythms[i]),
                tolerance(way_through(subject.config), s.dtype));
   }
 }

@@ -11,14 +11,17 @@ void Setting::use() const {
   cpu::set_threads(threads);
 }
 
-Subject::Subject(const model::ModelConfig& model, double smoothing)
+Subject::Subject(const model::ModelConfig& model, double smoothing, bool with_documents)
     : config(model),
       label_smoothing(smoothing),
+      documents(with_documents),
       weights(random_weights(model)),
-      batch(random_batch(model)) {}
+      batch(random_batch(model)) {
+  if (documents) add_documents(batch);
+}
 
 Subject::Subject(const model::ModelConfig& model, const Subject& like)
-    : Subject(model, like.label_smoothing) {
+    : Subject(model, like.label_smoothing, like.documents) {
   threads = like.threads;
   progress = like.progress;
 }

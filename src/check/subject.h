@@ -24,6 +24,7 @@ struct Setting {
 struct Subject {
   model::ModelConfig config;
   double label_smoothing = 0;
+  bool documents = false;  // several in a sequence
   std::vector<int> threads;
   std::function<void(const std::string&)> progress;
   Weights weights = {};
@@ -31,7 +32,7 @@ struct Subject {
 
   // With its own weights and batch.
   Subject(const model::ModelConfig& model, const Subject& like);
-  Subject(const model::ModelConfig& model, double smoothing);
+  Subject(const model::ModelConfig& model, double smoothing, bool with_documents);
 
   std::unique_ptr<model::Model> model(DType dtype) const {
     return make_model(config, weights, dtype);

@@ -148,6 +148,13 @@ TEST(Check, ASoundModelPassesAndSettingsAreAsBefore) {
                 2);
 }
 
+TEST(Check, PromptsAndDocumentsAreCheckedToo) {
+  model::ModelConfig m = small_decoder();
+  m.attention.prefix = true;
+  const Report report = check_model(m, {.threads = {1, 2}, .documents = true});
+  EXPECT_TRUE(report.pass()) << failures(report);
+}
+
 // A fault in one table; what the check says about it.
 template <class K>
 Report with_fault(void (*change)(K&)) {

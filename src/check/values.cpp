@@ -110,6 +110,14 @@ std::unique_ptr<model::Model> make_model(const model::ModelConfig& config, const
   return model::build_model(config, options);
 }
 
+void add_documents(model::Batch& batch) {
+  const std::int64_t t = batch.tokens.size(1);
+  batch.documents = Tensor::empty(batch.tokens.shape(), DType::i64);
+  auto* d = batch.documents.mutable_data<std::int64_t>();
+  for (std::int64_t i = 0; i < batch.documents.elements(); ++i)
+    d[i] = i / t == 2 ? 0 : (i % t) / (5 + 8 * (i / t));  // 5 tokens each, 13 tokens each, one
+}
+
 model::Batch random_batch(const model::ModelConfig& c) {
   using model::Task;
   const std::int64_t n = kSequences, t = c.sizes.context;
@@ -123,6 +131,7 @@ model::Batch random_batch(const model::ModelConfig& c) {
   b.tokens = random_ids({n, t}, c.sizes.vocabulary, 1);
   const Tensor lengths = integers({t, std::max<std::int64_t>(t - 5, 1), (t + 1) / 2});
   if (c.task != Task::language) b.lengths = lengths;
+  if (c.attention.prefix) b.prefix_lengths = integers({t / 3, 0, t / 4 + 1});
   if (c.task == Task::classify) {
     b.targets = random_ids({n}, c.sizes.classes, 2);
     b.counted = n;
@@ -144,8 +153,8 @@ model::Batch random_batch(const model::ModelConfig& c) {
 
 model::Batch on_meta(const model::Batch& batch) {
   model::Batch b = batch;
-  for (Tensor* t :
-       {&b.tokens, &b.lengths, &b.images, &b.target_tokens, &b.target_lengths, &b.targets})
+  for (Tensor* t : {&b.tokens, &b.lengths, &b.images, &b.target_tokens, &b.target_lengths,
+                    &b.targets, &b.documents, &b.prefix_lengths})
     if (t->defined()) *t = Tensor::empty(t->shape(), t->dtype(), Device::meta);
   return b;
 }

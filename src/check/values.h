@@ -28,6 +28,7 @@ std::unique_ptr<model::Model> make_model(const model::ModelConfig& config, const
 // Three sequences; where the kind has padding the second and third are shorter. Some targets do not
 // count.
 model::Batch random_batch(const model::ModelConfig& config);
+void add_documents(model::Batch& batch);  // in some of the sequences several
 model::Batch on_meta(const model::Batch& batch);
 
 // Normal numbers that every type can hold, so that rounding is the computation's own.
