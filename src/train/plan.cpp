@@ -77,8 +77,9 @@ Plan plan_training(const model::ModelConfig& config, const TrainConfig& train,
   CostMeter meter([&plan, &machine, &bytes_per_s](const Cost& cost) {
     ++plan.ops;
     if (machine.flops_per_s <= 0 || machine.bytes_per_s <= 0) return;
-    plan.step_seconds +=
-        kOpSeconds + std::max(cost.flops / machine.flops_per_s, cost.bytes / bytes_per_s);
+    // Copies have no arithmetic that could bind them.
+    const double rate = cost.flops == 0 ? machine.bytes_per_s : bytes_per_s;
+    plan.step_seconds += kOpSeconds + std::max(cost.flops / machine.flops_per_s, cost.bytes / rate);
   });
   add_gradients(*model, batch, train, 1);
   bytes_per_s = machine.bytes_per_s;  // the optimiser's kernels do run at the memory's rate
