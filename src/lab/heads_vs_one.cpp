@@ -12,7 +12,7 @@ namespace heddle::lab {
 
 namespace {
 
-constexpr std::int64_t kWidth = 16, kHeads = 2, kHeadWidth = kWidth / kHeads, kTokens = 9;
+constexpr std::int64_t kWidth = 16, kHeads = 2, kHeadWidth = kWidth / kHeads, kTokens = 7;
 
 // The same parameters read as one head: they lie side by side already.
 nn::Attention as_one_head(const nn::Attention& two, double scale) {
