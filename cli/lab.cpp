@@ -47,7 +47,8 @@ void run(const Arguments& a) {
   };
   watch.ended = [&](const lab::Outcome& o) {
     if (!a.as_json)
-      std::cout << lab::outcome_text(o, language, colour) << std::endl;  // as soon as it is there
+      std::cout << lab::outcome_text(o, language, colour) << "\n"
+                << std::flush;  // as soon as it is there
   };
   const std::vector<lab::Outcome> outcomes = lab::run(chosen, language, watch);
   if (!a.page.empty()) io::write_file_atomic(a.page, lab::outcomes_page(outcomes, language));
