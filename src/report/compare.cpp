@@ -190,7 +190,8 @@ std::string comparison_page(const ComparisonResults& r) {
 std::string write_comparison_report(const std::string& directory,
                                     const ComparisonResults& results) {
   for (const VariantResult& v : results.variants)
-    for (const std::string& run : v.runs) write_training_report(directory + "/" + run);
+    for (const std::string& run : v.runs)
+      write_training_report(fmt::format("{}/{}", directory, run));
   const std::string path = directory + "/index.html";
   io::write_file_atomic(path, comparison_page(results));
   return path;

@@ -71,6 +71,7 @@ std::vector<CurvePoint> curve_of(const Seeds& seeds, Lines TrainingLog::* lines)
   for (const RunFindings& f : seeds)
     for (const auto& line : f.log.*lines) by_step[line.step].push_back(line.loss);
   std::vector<CurvePoint> curve;
+  curve.reserve(by_step.size());
   for (const auto& [step, losses] : by_step)
     curve.push_back({step, mean_of(losses), deviation_of(losses)});
   return curve;
