@@ -38,6 +38,7 @@ std::vector<std::vector<double>> weights_of_bias() {
   options.mask.causal = true;
   options.relative_bias = nn::alibi_bias(kHeads, {kTokens, kTokens}, DType::f64);
   std::vector<std::vector<double>> rows;
+  rows.reserve(kHeads);
   for (std::int64_t h = 0; h < kHeads; ++h)
     rows.push_back(
         ops::attention_weights(zeros, zeros, options, {h, kTokens - 1, 1}).to_vector<double>());

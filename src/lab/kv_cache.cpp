@@ -16,7 +16,8 @@ namespace heddle::lab {
 
 namespace {
 
-constexpr std::int64_t kLayers = 2, kWidth = 32, kHeads = 8, kVocabulary = 50, kLength = 128;
+constexpr std::int64_t kLayers = 2, kHeads = 8, kHeadWidth = 4, kWidth = kHeads * kHeadWidth;
+constexpr std::int64_t kVocabulary = 50, kLength = 128;
 
 std::unique_ptr<model::Model> decoder(std::int64_t kv_heads) {
   model::ModelConfig c;
@@ -72,7 +73,7 @@ double largest_gap(const Generated& a, const Generated& b) {
 
 // 2 tensors · layers · key heads · head width · tokens · 8 bytes.
 double bytes_by_formula(std::int64_t kv_heads) {
-  return static_cast<double>(2 * kLayers * kv_heads * (kWidth / kHeads) * kLength * 8);
+  return static_cast<double>(2 * kLayers * kv_heads * kHeadWidth * kLength * 8);
 }
 
 double bytes_measured(std::int64_t kv_heads) {

@@ -153,10 +153,12 @@ Experiment norm_place() {
           {"Decoders with 12 layers, initialised as the first Transformer (Xavier), on a task made "
            "of random "
            "numbers: 16 tokens, each with a fixed partner to name. Gradients of each layer before "
-           "training; then 200 steps of Adam at 0.003, with and without 100 steps of warm-up.",
+           "training; then 200 steps of Adam at 0.003, with and without 100 steps of warm-up; "
+           "and 6 layers with post-norm, without.",
            "12 层解码器，按最初的 Transformer 初始化（Xavier），任务由随机数构造：16 "
            "种词元各有一个固定搭档，要求说出它。"
-           "先测训练前每层的梯度；再用 Adam（0.003）训练 200 步，有、无 100 步预热各一次。"},
+           "先测训练前每层的梯度；再用 Adam（0.003）训练 200 步，有、无 100 "
+           "步预热各一次；另有一个不预热的 6 层后归一化网络。"},
       .threshold = {"Trained: a loss below 0.5; not trained: above 1.5, near the 2.77 of guessing.",
                     "学会：损失低于 0.5；没学会：高于 1.5，接近瞎猜的 2.77。"},
       .expected = Verdict::holds,

@@ -73,6 +73,7 @@ void run(Findings& f) {
     }
     chart.series.push_back(series);
     std::vector<double> logs;
+    logs.reserve(c.gradients.size());
     for (const double g : c.gradients) logs.push_back(std::log(g));
     f.number(
         std::string(c.key) + "_48", c.gradients.back(),

@@ -22,6 +22,7 @@ constexpr std::int64_t kPositions = 1'000'000;
 // positions have a million distances and not half a billion.
 std::vector<double> half_angles(std::int64_t width) {
   std::vector<double> halves;
+  halves.reserve(static_cast<std::size_t>(width / 2));
   for (std::int64_t i = 0; i < width / 2; ++i)
     halves.push_back(0.5 *
                      std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
