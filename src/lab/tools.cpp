@@ -43,6 +43,7 @@ Tensor matrix(const std::vector<std::vector<double>>& rows) {
 std::vector<std::vector<double>> rows_of(const Tensor& matrix) {
   const std::vector<double> all = matrix.detach().to_vector<double>();
   std::vector<std::vector<double>> rows;
+  rows.reserve(static_cast<std::size_t>(matrix.size(0)));
   for (std::int64_t r = 0; r < matrix.size(0); ++r)
     rows.emplace_back(all.begin() + r * matrix.size(1), all.begin() + (r + 1) * matrix.size(1));
   return rows;
@@ -127,6 +128,7 @@ std::vector<double> least_squares(const std::vector<std::vector<double>>& x,
     }
   }
   std::vector<double> w;
+  w.reserve(n);
   for (std::size_t i = 0; i < n; ++i) w.push_back(a[i][n]);
   return w;
 }
