@@ -35,7 +35,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; font-size: .85rem; }
-td.number { text-align: right; }
+td.number { text-align: right; white-space: nowrap; }
 pre { overflow-x: auto; background: var(--ground); border: 1px solid var(--line);
   border-radius: 8px; padding: .8rem 1rem; margin: 0; font-size: .85rem; white-space: pre-wrap; }
 svg.chart, svg.bars { width: 100%; height: auto; display: block; font-size: 12px; }
