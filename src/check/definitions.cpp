@@ -38,12 +38,14 @@ std::vector<Named> results_of(const Part& part, DType dtype) {
   Tape tape;
   const Run run = part(dtype);
   std::vector<Tensor> cotangents;
+  cotangents.reserve(run.outputs.size());
   std::uint32_t stream = 40;
   for (const Tensor& y : run.outputs)
     cotangents.push_back(y.elements() == 1 ? Tensor::full(y.shape(), 1, y.dtype())
                                            : normal(y.shape(), 1, ++stream, y.dtype()));
   tape.backward(run.outputs, cotangents);
   std::vector<Named> all;
+  all.reserve(run.outputs.size() + run.leaves.size());
   for (std::size_t i = 0; i < run.outputs.size(); ++i)
     all.push_back({"result " + std::to_string(i), run.outputs[i].detach()});
   for (const Named& leaf : run.leaves) all.push_back({"gradient." + leaf.name, leaf.value.grad()});

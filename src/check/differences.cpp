@@ -32,7 +32,7 @@ class Walk {
 
   // The error of the derivative along one random direction of one parameter, relative to the size
   // such a derivative has.
-  double error(nn::Parameter p, const Tensor& gradient, std::uint32_t stream) const {
+  double error(const nn::Parameter& p, const Tensor& gradient, std::uint32_t stream) const {
     const double count = static_cast<double>(p.tensor.elements());
     const double size = std::max(size_of_numbers(p.tensor.detach()) / std::sqrt(count), 1e-3);
     const Tensor direction = normal(p.tensor.shape(), size, stream, DType::f64);
