@@ -54,26 +54,6 @@ generate::InspectInput input_of(const Arguments& a) {
   return input;
 }
 
-json to_json(const model::HeadStats& s, std::int64_t head) {
-  json j = {{"head", head},
-            {"queries", s.queries},
-            {"entropy_bits", s.entropy_bits},
-            {"entropy_share", s.entropy_share},
-            {"largest", s.largest},
-            {"first", s.first},
-            {"last", s.last}};
-  const auto put = [&j](const char* key, const std::optional<double>& value) {
-    if (value) j[key] = *value;
-  };
-  put("distance", s.distance);
-  put("self", s.self);
-  put("previous", s.previous);
-  put("next", s.next);
-  put("monotonicity", s.monotonicity);
-  put("sink", s.sink);
-  return j;
-}
-
 // The rows that were asked for, as the model computed them.
 json weights_json(const Inspection& inspection, const report::MapChoice& choice) {
   std::int64_t numbers = 0;
@@ -119,8 +99,11 @@ json document_of(const Arguments& a, const Inspection& inspection, const report:
               {"part", model::to_string(layers[i].part)},
               {"queries", layers[i].queries},
               {"keys", layers[i].keys}};
-    for (std::size_t h = 0; h < heads[i].size(); ++h)
-      l["heads"].push_back(to_json(heads[i][h].stats, static_cast<std::int64_t>(h)));
+    for (std::size_t h = 0; h < heads[i].size(); ++h) {
+      json head = report::stats_json(heads[i][h].stats);
+      head["head"] = h;
+      l["heads"].push_back(std::move(head));
+    }
     d["layers"].push_back(std::move(l));
   }
   if (a.request.given()) d["weights"] = weights_json(inspection, choice);

@@ -88,24 +88,6 @@ const char* list_of(MapPart part, bool queries) {
   return part == MapPart::decoder ? "target" : "source";
 }
 
-json stats_json(const model::HeadStats& s) {
-  json j = {{"entropy_bits", s.entropy_bits},
-            {"entropy_share", s.entropy_share},
-            {"largest", s.largest},
-            {"first", s.first},
-            {"last", s.last}};
-  const auto put = [&j](const char* key, const std::optional<double>& value) {
-    if (value) j[key] = *value;
-  };
-  put("distance", s.distance);
-  put("self", s.self);
-  put("previous", s.previous);
-  put("next", s.next);
-  put("monotonicity", s.monotonicity);
-  put("sink", s.sink);
-  return j;
-}
-
 // The document that the script reads.
 class Document {
  public:
@@ -212,6 +194,25 @@ std::int64_t first_query(const Inspection& inspection, const AttentionLayer& lay
 }
 
 }  // namespace
+
+json stats_json(const model::HeadStats& s) {
+  json j = {{"queries", s.queries},
+            {"entropy_bits", s.entropy_bits},
+            {"entropy_share", s.entropy_share},
+            {"largest", s.largest},
+            {"first", s.first},
+            {"last", s.last}};
+  const auto put = [&j](const char* key, const std::optional<double>& value) {
+    if (value) j[key] = *value;
+  };
+  put("distance", s.distance);
+  put("self", s.self);
+  put("previous", s.previous);
+  put("next", s.next);
+  put("monotonicity", s.monotonicity);
+  put("sink", s.sink);
+  return j;
+}
 
 HeadTable summarise_heads(const Inspection& inspection,
                           const std::function<void(std::int64_t, std::int64_t)>& progress) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,9 @@ using HeadTable = std::vector<std::vector<model::HeadSummary>>;  // [layer][head
 // Statistics and pooled maps of all heads. `progress` is called with heads done and of all.
 HeadTable summarise_heads(const generate::Inspection& inspection,
                           const std::function<void(std::int64_t, std::int64_t)>& progress = {});
+
+// What `--json` and the page say of a head; what it has not is absent.
+nlohmann::json stats_json(const model::HeadStats& stats);
 
 struct InspectPage {
   std::string title, subtitle;
