@@ -25,6 +25,8 @@ constexpr std::int64_t kBatch = 2;
 // Longer than the kernels' blocks of queries (96 and 192), of keys (192) and of cached keys (128).
 constexpr std::int64_t kTokens = 197, kMemory = 131;
 constexpr std::array<std::int64_t, kBatch> kPrefixes = {100, 33};
+// Of each sequence. They end within the kernels' blocks, and none is padding alone.
+constexpr std::array<std::int64_t, kBatch> kDocumentLengths = {37, 110};
 
 // A part of a model as it is run: leaves of the tape, and what was made of them.
 struct Run {
@@ -104,6 +106,15 @@ nn::StoreOptions options_of(const Weights& weights, DType dtype) {
 // Keys that are padding.
 std::vector<std::int64_t> key_lengths(std::int64_t keys) { return {keys, keys - 30}; }
 
+// Of each token, [kBatch · kTokens]; nothing where there is one in a sequence.
+std::vector<std::int64_t> documents_of(const Subject& subject, bool cross) {
+  std::vector<std::int64_t> all;
+  if (!subject.documents || cross) return all;
+  for (const std::int64_t length : kDocumentLengths)
+    for (std::int64_t token = 0; token < kTokens; ++token) all.push_back(token / length);
+  return all;
+}
+
 nn::AttentionConfig longer(nn::AttentionConfig a) {
   // The windows of the reduced model are for its short context.
   for (auto* reach : {&a.look_back, &a.look_ahead})
@@ -120,6 +131,7 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
   const Tensor x = normal({kBatch, kTokens, a.width}, 1, 11, DType::f32);
   const Tensor memory = normal({kBatch, kMemory, a.width}, 1, 12, DType::f32);
   const std::vector<std::int64_t> lengths = key_lengths(a.cross ? kMemory : kTokens);
+  const std::vector<std::int64_t> documents = documents_of(subject, a.cross);
   Comparison c{path, {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
   c.attends = true;
   c.way.roundings *= 2;  // projections, scores, weights, mixture, projection
@@ -132,6 +144,8 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
     nn::AttentionCall call;
     call.key_lengths = Tensor::from<std::int64_t>({kBatch}, std::span(lengths));
     if (a.prefix) call.prefix_lengths = Tensor::from<std::int64_t>({kBatch}, std::span(kPrefixes));
+    if (!documents.empty())
+      call.documents = Tensor::from<std::int64_t>({kBatch, kTokens}, std::span(documents));
     const Tensor input = run.leaves.back().value;
     if (a.cross) {
       run.leaves.push_back(leaf("memory", ops::cast(memory, dtype)));
@@ -152,6 +166,7 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
     nn::book::Facts facts;
     facts.key_lengths = lengths;
     if (a.prefix) facts.prefix_lengths.assign(kPrefixes.begin(), kPrefixes.end());
+    facts.documents = facts.key_documents = documents;
     run.outputs.push_back(
         nn::book::attention(a, parameters, input, run.leaves.back().value, facts));
     return run;

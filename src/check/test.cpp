@@ -157,12 +157,13 @@ TEST(Check, PromptsAndDocumentsAreCheckedToo) {
 
 // A fault in one table; what the check says about it.
 template <class K>
-Report with_fault(void (*change)(K&)) {
+Report with_fault(void (*change)(K&), const model::ModelConfig& model = small_decoder(),
+                  bool documents = false) {
   static K table;
   table = cpu::native_kernels<K>(cpu::available_isas().back());
   change(table);
   cpu::planted_kernels<K> = &table;
-  const Report report = check_model(small_decoder(), {.threads = {1, 2}});
+  const Report report = check_model(model, {.threads = {1, 2}, .documents = documents});
   cpu::planted_kernels<K> = nullptr;
   return report;
 }
@@ -232,6 +233,39 @@ TEST(Check, FindsAFaultOfOneInstructionSet) {
     };
   });
   EXPECT_FALSE(r.pass());
+}
+
+// The token before the first that may be seen. Without a window that is one of another document.
+std::vector<std::int32_t> one_too_early(const cpu::AttentionArgs& a) {
+  std::vector<std::int32_t> first(a.first_key, a.first_key + a.shape.batch * a.shape.queries);
+  for (std::int32_t& key : first) key -= key > 0 ? 1 : 0;
+  return first;
+}
+
+// In both directions and everywhere alike: differences agree, and so do all settings.
+TEST(Check, FindsADocumentThatSeesTheOneBefore) {
+  using K = cpu::AttentionKernels;
+  const auto plant = [](K& k) {
+    k.forward = [](const cpu::AttentionArgs& a) noexcept {
+      const std::vector<std::int32_t> first = one_too_early(a);
+      cpu::AttentionArgs b = a;
+      b.first_key = first.data();
+      sound<K>().forward(b);
+    };
+    k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
+      const std::vector<std::int32_t> first = one_too_early(a.forward);
+      cpu::AttentionBackwardArgs b = a;
+      b.forward.first_key = first.data();
+      sound<K>().backward(b);
+    };
+  };
+  model::ModelConfig m = small_decoder();
+  m.attention.look_back = std::nullopt;
+  const Report r = with_fault<K>(plant, m, true);
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
+    EXPECT_TRUE(finds(r, "attention, by definition", dtype));
+  EXPECT_FALSE(finds(r, "gradients, by differences", DType::f64));
+  EXPECT_TRUE(with_fault<K>(plant, m, false).pass());  // one document: nothing to see
 }
 
 }  // namespace
