@@ -48,6 +48,9 @@ void print(const ComparisonResults& r) {
     if (p.a == 0) fmt::print("{}\n", report::in_words(p, r));
   if (r.noise == train::Noise::evaluation)
     fmt::print("(noise of the evaluation alone; --seeds 3 measures how much a seed changes)\n");
+  if (r.noise == train::Noise::none)
+    fmt::print(
+        "(one seed and no validation data: no estimate of the noise; --seeds 3 gives one)\n");
 }
 
 void show(ProgressLine& line, const train::TurnReport& t) {
@@ -136,7 +139,7 @@ void add_compare(CLI::App& app) {
   command->add_option("--set", a->spec.set, "change a key of the recipe in all variants")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command->add_option("--seeds", a->seeds, "seeds of each variant (default: 1)")
+  command->add_option("--seeds", a->seeds, "seeds of each variant, from train.seed on (default: 1)")
       ->check(CLI::Range(1, 1000));
   command->add_option("--budget", a->spec.budget,
                       "of each variant: steps=200, tokens=1M, time=60s or flops=1e12 (default: the "

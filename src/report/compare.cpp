@@ -109,10 +109,10 @@ std::string noise_note(const ComparisonResults& r) {
         "± is the 95 % interval of Student's t over the {} seeds: runs with the same seed read the "
         "same batches and are compared with each other. One pair in twenty exceeds it by chance.",
         r.seeds);
-  if (r.validation)
+  if (r.noise == Noise::evaluation)
     return "One seed: ± is the 95 % interval over the batches of the evaluation, on which the "
-           "variants are compared. How much another seed would change is not in it: --seeds 3 "
-           "measures that.";
+           "models are compared. How much another seed would change is not in it, so that nothing "
+           "is said about the variants: --seeds 3 measures that.";
   return "One seed and no validation data: there is nothing to estimate the noise from. --seeds 3 "
          "measures it.";
 }
@@ -151,6 +151,10 @@ std::string in_words(const PairResult& p, const ComparisonResults& r) {
   if (p.loss.interval) text += fmt::format(" ± {:.4f}", *p.loss.interval);
   switch (p.loss.verdict) {
     case Verdict::exceeds_noise: return text + ": more than the noise.";
+    case Verdict::models_differ:
+      return text +
+             ": these two models differ on this text; whether the variants do, one seed cannot "
+             "tell.";
     case Verdict::within_noise: return text + ": within the noise, no difference is shown.";
     default: return text + ": one seed cannot tell whether that is noise.";
   }

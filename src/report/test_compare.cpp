@@ -70,6 +70,9 @@ TEST(ReportCompare, ComparisonsAreToldInWords) {
             "b is worse than a<1> by 0.0120 ± 0.0040: more than the noise.");
   EXPECT_TRUE(contains(words({0.012, 0.04, Verdict::within_noise}), "better than a<1> by 0.0120"));
   EXPECT_EQ(words({0, 0, Verdict::same}), "b does not differ from a<1>.");
+  EXPECT_EQ(words({-0.012, 0.004, Verdict::models_differ}),
+            "b is worse than a<1> by 0.0120 ± 0.0040: these two models differ on this text; "
+            "whether the variants do, one seed cannot tell.");
   EXPECT_TRUE(contains(words({0.1, {}, Verdict::unknown}), "one seed cannot tell"));
   const std::string page = comparison_page(two_variants({0.1, 0.01, Verdict::exceeds_noise}));
   EXPECT_FALSE(contains(page, "a<1>"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include "heddle/error.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "train/checkpoint.h"
 #include "train/compare/statistics.h"
 #include "train/fingerprint.h"
 #include "train/job.h"
@@ -51,6 +53,17 @@ std::int64_t newest_step(const std::string& directory) {
   if (!is_run(directory)) return 0;
   const auto steps = checkpoint_steps(paths);
   return steps.empty() ? 0 : steps.back();
+}
+
+// A finished run is not opened any more, so that nobody else would notice.
+void check_data(const std::string& directory, const data::Dataset& data, const TrainConfig& config,
+                const std::string& name) {
+  const std::int64_t step = newest_step(directory);
+  if (step == 0) return;
+  const std::string path = RunPaths{directory}.checkpoint(step);
+  if (read_state(path).data != fingerprint(data, config))
+    fail(ErrorCode::invalid_argument, path, name + " was trained on other data",
+         "the files of [data] as they were when the comparison began, or another --out");
 }
 
 double mean_tokens(const data::Dataset& data, const Recipe& recipe) {
@@ -142,6 +155,11 @@ Comparison::Comparison(ComparisonSpec spec)
   if (seeds_ < 1 || seeds_ > kMostSeeds)
     fail(ErrorCode::invalid_argument, "--seeds", "number of seeds", "1 to 1000",
          std::to_string(seeds_));
+  first_seed_ = static_cast<std::int64_t>(first.train.seed);
+  if (first_seed_ > std::numeric_limits<std::int64_t>::max() - seeds_)
+    fail(ErrorCode::invalid_argument, "compare", "key train.seed",
+         "a first seed with room for " + std::to_string(seeds_) + " of them",
+         std::to_string(first_seed_));
   const std::string budget = spec_.budget.empty() ? first.compare.budget : spec_.budget;
   budget_ = parse_budget(budget.empty() ? "steps=" + std::to_string(first.train.steps) : budget);
   if (holds_other_things(spec_.out) && !io::file_exists(manifest_path(spec_.out)))
@@ -179,17 +197,22 @@ void Comparison::take_directory() {
   io::make_directories(spec_.out);
   lock_ = lock_directory(spec_.out, "another process is at this comparison");
   if (!read_manifest()) settle_steps();
-  for (std::int64_t seed = 1; seed <= seeds_; ++seed)
+  for (std::int64_t seed = first_seed_; seed < first_seed_ + seeds_; ++seed)
     for (std::size_t v = 0; v < variants_.size(); ++v)
       runs_.push_back(
           {v, seed, spec_.out + "/runs/" + variants_[v].folder + "/seed-" + std::to_string(seed)});
   // What cannot be built, or does not go on with what is there, is refused before anything runs.
   for (const ComparedRun& run : runs_) {
     const Recipe recipe = recipe_of(variants_[run.variant], steps_[run.variant], run.seed);
-    if (is_run(run.directory))
-      check_resumable(load_recipe(RunPaths{run.directory}.recipe()), recipe);
+    if (!is_run(run.directory)) continue;
+    check_resumable(load_recipe(RunPaths{run.directory}.recipe()), recipe);
+    check_data(run.directory, *data_[run.variant], recipe.train, name_of(run));
   }
   write_manifest();
+}
+
+std::string Comparison::name_of(const ComparedRun& run) const {
+  return "variant " + variants_[run.variant].name + ", seed " + std::to_string(run.seed);
 }
 
 // More seeds than before are welcome: runs that are there stay as they are.
@@ -199,6 +222,10 @@ bool Comparison::read_manifest() {
   const io::Json j = io::Json::read(path);
   const std::string budget = j.at("budget").string();
   if (budget != budget_.text) refuse_other(spec_.out, "the budget", budget, budget_.text);
+  const std::int64_t first_seed = j.integer_or("first_seed", 1);
+  if (first_seed != first_seed_)
+    refuse_other(spec_.out, "the first seed (train.seed)", std::to_string(first_seed),
+                 std::to_string(first_seed_));
   const io::Json all = j.at("variants");
   for (std::size_t i = 0; i < std::max(all.size(), variants_.size()); ++i) {
     const std::string old = i < all.size() ? all.at(i).at("name").string() : "none";
@@ -215,8 +242,10 @@ void Comparison::write_manifest() const {
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < variants_.size(); ++i)
     all.push_back({{"name", variants_[i].name}, {"steps", steps_[i]}});
-  io::write_json(manifest_path(spec_.out),
-                 {{"budget", budget_.text}, {"seeds", seeds_}, {"variants", all}});
+  io::write_json(manifest_path(spec_.out), {{"budget", budget_.text},
+                                            {"first_seed", first_seed_},
+                                            {"seeds", seeds_},
+                                            {"variants", all}});
 }
 
 void Comparison::settle_steps() {
@@ -315,9 +344,7 @@ bool Comparison::advance(const ComparedRun& run, std::int64_t target, Progress& 
   try {
     job.run(hooks);
   } catch (const Error& e) {
-    fail(e.code(),
-         "variant " + variants_[v].name + ", seed " + std::to_string(run.seed) + ": " + e.where(),
-         e.problem(), e.expected(), e.got());
+    fail(e.code(), name_of(run) + ": " + e.where(), e.problem(), e.expected(), e.got());
   }
   if (stopped) return false;
   if (target < steps_[v] || !validates()) return true;

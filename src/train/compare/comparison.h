@@ -84,11 +84,12 @@ class Comparison {
   void write_manifest() const;
   bool advance(const ComparedRun& run, std::int64_t target, Progress& progress);
   EvaluateOptions evaluation() const;
+  std::string name_of(const ComparedRun& run) const;  // "variant norm=rms, seed 2"
 
   ComparisonSpec spec_;
   std::vector<Variant> variants_;
   Budget budget_;
-  std::int64_t seeds_ = 1;
+  std::int64_t seeds_ = 1, first_seed_ = 1;
   std::vector<std::shared_ptr<const data::Dataset>> data_;  // of each variant; mostly the same one
   std::vector<Plan> plans_;
   std::vector<std::int64_t> steps_;

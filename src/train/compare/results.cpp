@@ -115,11 +115,13 @@ Difference95 loss_difference(const Seeds& a, const Seeds& b, Noise noise) {
     for (std::size_t i = 0; i < a.size(); ++i) all.push_back(a[i].loss - b[i].loss);
     return judge(all);
   }
+  if (noise == Noise::none) return judge(std::vector<double>{a[0].loss - b[0].loss});
   const FinalEvaluation &x = a[0].final_losses, &y = b[0].final_losses;
-  if (x.losses.empty()) return judge(std::vector<double>{a[0].loss - b[0].loss});
   for (std::size_t i = 0; i < std::min(x.losses.size(), y.losses.size()); ++i)
     all.push_back(x.losses[i] - y.losses[i]);
-  return judge(all, x.weights);
+  Difference95 found = judge(all, x.weights);
+  if (found.verdict == Verdict::exceeds_noise) found.verdict = Verdict::models_differ;
+  return found;
 }
 
 // Rounds in which both had a turn.
@@ -190,9 +192,19 @@ std::string_view to_string(Verdict verdict) {
     case Verdict::same: return "same";
     case Verdict::within_noise: return "within-noise";
     case Verdict::exceeds_noise: return "exceeds-noise";
+    case Verdict::models_differ: return "models-differ";
     case Verdict::unknown: return "unknown";
   }
   return "unknown";
+}
+
+std::string_view to_string(Noise noise) {
+  switch (noise) {
+    case Noise::seeds: return "seeds";
+    case Noise::evaluation: return "evaluation";
+    case Noise::none: return "none";
+  }
+  return "none";
 }
 
 ComparisonResults collect(const Comparison& c) {
@@ -202,7 +214,10 @@ ComparisonResults collect(const Comparison& c) {
   r.seeds = c.seeds();
   r.validation = c.validates();
   r.same_batches = c.same_batches();
-  r.noise = c.seeds() >= 2 ? Noise::seeds : Noise::evaluation;
+  if (c.seeds() >= 2)
+    r.noise = Noise::seeds;
+  else if (r.validation)
+    r.noise = Noise::evaluation;
   std::vector<Seeds> found(c.variants().size());
   for (const ComparedRun& run : c.runs())
     found[run.variant].push_back(findings_of(run, c.steps(run.variant), r.validation));
@@ -225,7 +240,7 @@ json to_json(const ComparisonResults& r) {
           {"budget", r.budget},
           {"seeds", r.seeds},
           {"loss", r.validation ? "validation" : "training"},
-          {"noise", r.noise == Noise::seeds ? "seeds" : "evaluation"},
+          {"noise", to_string(r.noise)},
           {"same_batches", r.same_batches},
           {"variants", variants},
           {"differences", differences}};

@@ -44,6 +44,7 @@ enum class Noise : std::uint8_t {
   seeds,       // differences of runs with the same seed
   evaluation,  // one seed: differences on the batches of the evaluation. The luck of the seed is
                // not in it
+  none,        // one seed and no validation data: no estimate
 };
 
 struct PairResult {
@@ -59,7 +60,7 @@ struct ComparisonResults {
   bool validation = false;  // the loss is on the validation split; otherwise of the last tenth of
                             // training
   bool same_batches = true;
-  Noise noise = Noise::seeds;
+  Noise noise = Noise::none;
   std::vector<VariantResult> variants;
   std::vector<PairResult> pairs;  // each once, a < b
   std::size_t best = 0;           // of the variants, by loss
@@ -68,7 +69,9 @@ struct ComparisonResults {
 ComparisonResults collect(const Comparison& comparison);
 
 nlohmann::json to_json(const ComparisonResults& results);
-std::string_view to_string(Verdict verdict);  // "same", "within-noise", "exceeds-noise", "unknown"
+// "same", "within-noise", "exceeds-noise", "models-differ", "unknown"
+std::string_view to_string(Verdict verdict);
+std::string_view to_string(Noise noise);  // "seeds", "evaluation", "none"
 
 // DIR/results.json
 void write_results(const std::string& directory, const ComparisonResults& results);

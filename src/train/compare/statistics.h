@@ -20,6 +20,8 @@ enum class Verdict : std::uint8_t {
   same,           // the difference is exactly zero, everywhere
   within_noise,   // zero lies within the interval
   exceeds_noise,  // it does not
+  models_differ,  // it does not, but the interval has no luck of seeds in it: these two models
+                  // differ on this text, which says little about their variants
   unknown,        // there is nothing to estimate noise from
 };
 

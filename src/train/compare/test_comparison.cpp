@@ -1,4 +1,5 @@
 // Whole comparisons of tiny models: fair, resumable, honest about noise.
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -119,6 +120,59 @@ TEST_F(CompareTest, ANewSeedIsAddedToWhatIsThere) {
   EXPECT_EQ(two["variants"][0]["final_loss"]["seeds"][0], one["variants"][0]["final_loss"]["mean"]);
 }
 
+// Finished runs are not opened any more; their data is looked at all the same.
+TEST_F(CompareTest, OtherDataIsRefusedForFinishedRunsToo) {
+  ComparisonSpec s = spec({"model.norm=layer,rms"}, "edited");
+  s.budget = "steps=2";
+  finish(s);
+  const std::string before = io::slurp(dir_.file("edited/compare.json"));
+  std::string text = io::slurp(dir_.file("text.txt"));
+  std::ranges::reverse(text);
+  dir_.file("text.txt", text);
+  for (const std::int64_t seeds : {1, 2}) {
+    s.seeds = seeds;
+    expect_says([&] { Comparison c(s); }, {"variant norm=layer, seed 1", "other data", "--out"});
+  }
+  EXPECT_EQ(io::slurp(dir_.file("edited/compare.json")), before);
+}
+
+TEST_F(CompareTest, TheRecipesSeedIsTheFirst) {
+  ComparisonSpec s = spec({"model.norm=layer,rms"}, "from-7");
+  s.set = {"train.seed=7"};
+  s.budget = "steps=2";
+  s.seeds = 2;
+  const json seven = finish(s);
+  EXPECT_EQ(seven["variants"][0]["runs"],
+            json({"runs/norm=layer/seed-7", "runs/norm=layer/seed-8"}));
+  EXPECT_EQ(load_run(dir_.file("from-7/runs/norm=rms/seed-8")).recipe.train.seed, 8u);
+  s.set = {};
+  expect_says([&] { Comparison c(s); }, {"another comparison", "train.seed", "7", "1"});
+  s.set = {"train.seed=9223372036854775807"};
+  s.out = dir_.file("no-room");
+  expect_says([&] { Comparison c(s); }, {"train.seed", "room for 2"});
+}
+
+// Nothing to estimate noise from: neither seeds nor an evaluation.
+TEST_F(CompareTest, WithoutValidationOneSeedHasNoNoise) {
+  ComparisonSpec s = spec({"model.norm=layer,rms"}, "training");
+  s.set = {"data.validation_share=0"};
+  s.budget = "steps=2";
+  const json j = finish(s);
+  EXPECT_EQ(j["loss"], "training");
+  EXPECT_EQ(j["noise"], "none");
+  EXPECT_EQ(j["differences"][0]["loss"]["verdict"], "unknown");
+  EXPECT_FALSE(j["differences"][0]["loss"].contains("interval"));
+}
+
+// However large the difference: another seed could turn it around.
+TEST_F(CompareTest, OneSeedSpeaksOfModelsOnly) {
+  ComparisonSpec s = spec({"train.learning_rate=0.03,0.00001"}, "models");
+  s.budget = "steps=5";
+  EXPECT_EQ(finish(s)["differences"][0]["loss"]["verdict"], "models-differ");
+  s.seeds = 3;
+  EXPECT_EQ(finish(s)["differences"][0]["loss"]["verdict"], "exceeds-noise");
+}
+
 TEST_F(CompareTest, BudgetsBecomeStepsBeforehand) {
   ComparisonSpec s = spec({"train.batch=2,4"}, "tokens");
   s.budget = "tokens=320";
@@ -179,6 +233,14 @@ TEST_F(CompareTest, BadInputSaysWhatToWriteInstead) {
   refused({"data.context=8,16"}, {"data.context", "other data cannot be compared"});
   refused({"train.steps=8,16"}, {"train.steps", "--budget steps=N"});
   refused({"train.seed=8,16"}, {"train.seed", "--seeds"});
+  refused({"compare.seeds=1,2"}, {"compare.seeds", "--seeds"});
+  refused({"compare.budget=a,b"}, {"compare.budget", "--budget"});
+  refused({"compare.vary=[],[]"}, {"compare.vary", "[model] and [train]"});
+  for (const char* key : {"save_every", "keep", "log_every", "eval_every", "eval_batches"})
+    refused({std::string("train.") + key + "=1,2"}, {"--vary", key});
+  ComparisonSpec both = spec({"model.norm=layer,rms"}, "bad");
+  both.set = {"model.norm=rms"};
+  expect_says([&] { Comparison c(both); }, {"--set model.norm=rms", "is varied"});
   std::filesystem::create_directories(dir_.file("full"));
   dir_.file("full/mine.txt", "x");
   expect_says([&] { Comparison c(spec({"model.norm=layer,rms"}, "full")); },

@@ -18,10 +18,21 @@ struct Fixed {
   const char* instead;
 };
 // What is the same for all variants, by the meaning of a comparison.
-constexpr std::array<Fixed, 3> kFixed = {
-    {{"train.steps", "--budget steps=N: all variants may spend the same"},
+constexpr const char* kNotPartOfTheModel =
+    "keys that change what is trained; it may be the same for all: --set";
+constexpr std::array<Fixed, 12> kFixed = {
+    {{"train", "its keys one by one: train.batch=32,64"},
+     {"train.steps", "--budget steps=N: all variants may spend the same"},
      {"train.seed", "--seeds N: every variant is trained with the same seeds"},
-     {"train.patience", "no early stopping: all variants may spend the same"}}};
+     {"train.patience", "no early stopping: all variants may spend the same"},
+     {"train.eval_every", kNotPartOfTheModel},
+     {"train.eval_batches", kNotPartOfTheModel},
+     {"train.save_every", kNotPartOfTheModel},
+     {"train.keep", "nothing: of every run the newest checkpoint stays"},
+     {"train.log_every", kNotPartOfTheModel},
+     {"compare", "--seeds N and --budget steps=N: they are the same for all variants"},
+     {"compare.seeds", "--seeds N: every variant is trained with the same seeds"},
+     {"compare.budget", "--budget steps=N: all variants may spend the same"}}};
 
 void check_key(const std::string& key) {
   if (key.starts_with("data.") || key == "data")
@@ -29,6 +40,19 @@ void check_key(const std::string& key) {
          "keys of [model] and [train]: losses on other data cannot be compared");
   for (const Fixed& fixed : kFixed)
     if (key == fixed.key) fail(ErrorCode::invalid_argument, "--vary", "key " + key, fixed.instead);
+  if (key.starts_with("compare."))
+    fail(ErrorCode::invalid_argument, "--vary", "key " + key, "keys of [model] and [train]");
+}
+
+// What is set for all and then varies would be ignored.
+void check_not_set(const std::vector<std::string>& set, const std::string& varied) {
+  for (const std::string& text : set) {
+    std::string key = text.substr(0, text.find('='));
+    std::erase_if(key, [](char c) { return c == ' ' || c == '\t'; });
+    if (key == varied || key.starts_with(varied + "."))
+      fail(ErrorCode::invalid_argument, "--set " + text, "key " + varied + " is varied",
+           "either one value with --set, or several with --vary");
+  }
 }
 
 std::string stem(const std::string& file) { return std::filesystem::path(file).stem().string(); }
@@ -111,6 +135,7 @@ std::vector<Variant> make_variants(const ComparisonSpec& spec) {
   for (const std::string& text : texts) {
     variations.push_back(parse_variation(text));
     check_key(variations.back().key);
+    check_not_set(spec.set, variations.back().key);
   }
   std::vector<Variant> all;
   for (const std::vector<Assignment>& combination : combinations(variations)) {
