@@ -14,10 +14,14 @@ namespace {
 // Steps, as shares of a parameter's size. Differences over long ones are the most exact, but a jump
 // of the derivative (relu, a choice of experts) may lie between two points; a gradient that is
 // wrong is wrong by all of them.
-constexpr double kSteps[] = {1e-3, 1e-4, 1e-5, 1e-6};
+constexpr double kSteps[] = {1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8};
 constexpr double kTolerance = 1e-6;
+// With jumps only the shortest steps are free of them, and those leave four digits.
+constexpr double kToleranceWithJumps = 1e-4;
 // Of the loss: differences of it cannot tell a smaller derivative from 0.
 constexpr double kLeastShare = 1e-5;
+
+bool jumps(const model::ModelConfig& c) { return has_kinks(c) || c.moe.has_value(); }
 
 double size_of_numbers(const Tensor& t) {
   double squares = 0;
@@ -49,7 +53,7 @@ class Walk {
       const double by_difference = (4 * narrow - wide) / 3;
       const double scale = std::max({std::abs(by_difference), usual, least_});
       least = std::min(least, std::abs(by_tape - by_difference) / scale);
-      if (least <= kTolerance) break;
+      if (least <= (jumps(subject_.config) ? kToleranceWithJumps : kTolerance)) break;
     }
     return least;
   }
@@ -93,7 +97,7 @@ void check_differences(const Subject& subject, Report& report) {
               e.gradients[i].name);
   }
   add_case(report, "gradients, by differences", setting, worst,
-           has_kinks(subject.config) || subject.config.moe ? 10 * kTolerance : kTolerance);
+           jumps(subject.config) ? kToleranceWithJumps : kTolerance);
 }
 
 }  // namespace heddle::check

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 
+#include "backend/cpu/settings.h"
 #include "ops/copy/copy.h"
 #include "ops/random/random.h"
 
@@ -59,6 +60,16 @@ std::string layer_of(const std::string& name) {
   return before == std::string::npos ? std::string() : name.substr(0, before);
 }
 
+// Instruction sets may differ in the last bit of a random number, which decides how it is rounded
+// to bf16: all see the numbers of one.
+class Generic {
+ public:
+  Generic() { cpu::set_isa(cpu::Isa::generic); }
+
+ private:
+  cpu::SettingsScope restore_;
+};
+
 }  // namespace
 
 DType parameter_type(DType precision) { return precision == DType::f64 ? DType::f64 : DType::f32; }
@@ -73,11 +84,13 @@ Tensor random_ids(const Shape& shape, std::int64_t limit, std::uint32_t stream) 
 }
 
 Tensor normal(const Shape& shape, double deviation, std::uint32_t stream, DType dtype) {
+  const Generic generic;
   const Tensor exact = ops::random_normal(shape, 0, deviation, {kSeed, 1, stream}, DType::f32);
   return ops::cast(ops::cast(exact, DType::bf16), dtype);
 }
 
 Weights random_weights(const nn::ParameterStore& beginning) {
+  const Generic generic;
   Weights weights;
   for (const nn::Parameter& p : beginning.all()) {
     const Tensor start = p.tensor.detach();
@@ -94,6 +107,7 @@ Weights random_weights(const nn::ParameterStore& beginning) {
 }
 
 Weights random_weights(const model::ModelConfig& config) {
+  const Generic generic;
   return random_weights(model::build_model(config, {.seed = kSeed})->parameters());
 }
 
