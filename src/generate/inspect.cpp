@@ -87,6 +87,9 @@ Tokens read_prompt(const Work& w, Inspection& result) {
     return w.codec.task() == Task::tag ? words_of(w.codec, *w.input.prompt)
                                        : w.codec.encode_source(*w.input.prompt);
   });
+  // White space that is none in ASCII: words have nothing in it.
+  if (tokens.empty())
+    fail(ErrorCode::invalid_argument, "--prompt", "tokens of the text", "one or more", "none");
   check_length(w, "--prompt", tokens, result);
   result.source = shown(w.codec.source(), tokens);
   if (w.model.config().has_class_token()) result.source.insert(result.source.begin(), "[class]");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "generate/buckets.h"
+#include "generate/inspect.h"
 #include "generate/predict.h"
 #include "generate/translate.h"
 #include "heddle/error.h"
@@ -53,6 +54,22 @@ Task translator(bool learned = false) {
               [&](model::ModelConfig& c, data::CodecParts&) {
                 if (learned) c.attention.position = nn::LearnedPosition{};
               });
+}
+
+TEST(Inspect, RefusesAPromptWithoutTokens) {
+  const Task task = make(model::Kind::decoder, model::Task::language,
+                         [](model::ModelConfig&, data::CodecParts& parts) { parts.labels = {}; });
+  // Not white space in ASCII, and yet without a word.
+  for (const char* blank : {"", " \n", "\u3000", "\u00a0"}) {
+    try {
+      inspect(*task.model, *task.codec, {.prompt = blank});
+      ADD_FAILURE() << blank;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.where(), "--prompt");
+      EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+    }
+  }
+  EXPECT_EQ(inspect(*task.model, *task.codec, {.prompt = "a"}).source.size(), 1u);
 }
 
 TEST(Translate, ManyTextsGiveWhatEachGivesAloneInTheirOrder) {
