@@ -27,15 +27,24 @@ std::int64_t longest(const model::AttentionMaps& maps, const std::vector<HeadPla
   return most;
 }
 
+// What is asked for twice is wanted once, in the order of the first time.
+template <class T>
+std::vector<T> without_repeats(const std::vector<T>& all) {
+  std::vector<T> kept;
+  for (const T& one : all)
+    if (std::ranges::find(kept, one) == kept.end()) kept.push_back(one);
+  return kept;
+}
+
+// One number is one row.
 RowRange parse_rows(const std::string& text, std::int64_t queries) {
   const std::size_t colon = text.find(':');
-  if (colon == std::string::npos) {
-    const std::int64_t one = bound(text, 0, text);
-    return parse_rows(std::to_string(one) + ":" + std::to_string(one + 1), queries);
-  }
   const std::string_view view = text;
-  const RowRange r{bound(view.substr(0, colon), 0, text),
-                   bound(view.substr(colon + 1), queries, text)};
+  RowRange r{bound(view.substr(0, colon), 0, text), queries};
+  if (colon != std::string::npos)
+    r.end = bound(view.substr(colon + 1), queries, text);
+  else if (r.first < queries)  // also keeps the sum from overflowing
+    r.end = r.first + 1;
   if (r.first >= r.end || r.end > queries)
     fail(ErrorCode::out_of_range, "--rows", "range of queries",
          "FIRST:END with 0 <= FIRST < END <= " + std::to_string(queries), text);
@@ -60,17 +69,18 @@ MapChoice choose(const model::AttentionMaps& maps, const MapRequest& request) {
     }
   }
   for (std::size_t i = 0; request.layers.empty() && i < layers.size(); ++i) places.push_back(i);
+  places = without_repeats(places);
+  const std::vector<std::int64_t> wanted = without_repeats(request.heads);
   MapChoice choice;
   for (const std::size_t layer : places) {
     const std::int64_t heads = layers[layer].heads;
-    for (const std::int64_t head : request.heads) {
+    for (const std::int64_t head : wanted) {
       if (head < 0 || head >= heads)
         fail(ErrorCode::out_of_range, "--head", "head", "0 to " + std::to_string(heads - 1),
              std::to_string(head));
       choice.heads.push_back({layer, head});
     }
-    for (std::int64_t h = 0; request.heads.empty() && h < heads; ++h)
-      choice.heads.push_back({layer, h});
+    for (std::int64_t h = 0; wanted.empty() && h < heads; ++h) choice.heads.push_back({layer, h});
   }
   if (request.rows.empty()) return choice;
   choice.rows = parse_rows(request.rows, longest(maps, choice.heads));

@@ -86,13 +86,20 @@ TEST(MapRequest, IsCheckedAgainstTheMaps) {
   };
   EXPECT_NE(message({.layers = {"1"}}).find("--layer"), std::string::npos);
   EXPECT_NE(message({.heads = {2}}).find("0 to 1"), std::string::npos);
-  for (const char* bad : {"3:3", "0:6", "a:b", "1:2:3", "-1:2", "9"})
+  for (const char* bad : {"3:3", "0:6", "a:b", "1:2:3", "-1:2", "9", "5", "9223372036854775807",
+                          "9223372036854775808"}) {
     EXPECT_NE(message({.rows = bad}).find("--rows"), std::string::npos) << bad;
+    EXPECT_NE(message({.rows = bad}).find(bad), std::string::npos) << "not as it was given";
+  }
   const MapChoice c = choose(i.maps, {.heads = {1}, .rows = "2:"});
   ASSERT_EQ(c.heads.size(), 1u);
   EXPECT_EQ(c.heads[0].head, 1);
   EXPECT_EQ(c.rows_of(i.maps.layers()[0]).end, 5);
   EXPECT_EQ(choose(i.maps, {.rows = "4"}).rows->end, 5);
+  const MapChoice repeated = choose(i.maps, {.layers = {"0", "0"}, .heads = {1, 0, 1}});
+  ASSERT_EQ(repeated.heads.size(), 2u) << "a head more than once";
+  EXPECT_EQ(repeated.heads[0].head, 1);
+  EXPECT_EQ(repeated.heads[1].head, 0);
 }
 
 }  // namespace
