@@ -53,20 +53,7 @@ class Reader {
   }
 
   HeadSummary finish() {
-    const auto n = static_cast<double>(std::max<std::int64_t>(total_.queries, 1));
-    for (double* x : {&total_.entropy_bits, &total_.entropy_share, &total_.largest, &total_.first,
-                      &total_.last})
-      *x /= n;
-    if (layer_.leaves_some) total_.sink = std::max(sink_ / n, 0.0);
-    if (layer_.cross()) {
-      total_.monotonicity = order_.value();
-    } else {
-      total_.self = self_ / n;
-      total_.previous = previous_ / n;
-      total_.next = next_ / n;
-      const double weight = distance_weight_;
-      if (weight > 0) total_.distance = distance_ / weight;
-    }
+    if (total_.queries > 0) take_means();
     for (std::size_t i = 0; i < sums_.size(); ++i)
       pooled_.shares[i] = static_cast<float>(
           sums_[i] / std::max(heights_[i / static_cast<std::size_t>(pooled_.columns)], 1.0));
@@ -74,6 +61,24 @@ class Reader {
   }
 
  private:
+  void take_means() {
+    const auto n = static_cast<double>(total_.queries);
+    total_.entropy_bits = entropy_bits_ / n;
+    total_.entropy_share = entropy_share_ / n;
+    total_.largest = largest_ / n;
+    total_.first = first_ / n;
+    total_.last = last_ / n;
+    if (layer_.leaves_some) total_.sink = std::max(sink_ / n, 0.0);
+    if (layer_.cross()) {
+      total_.monotonicity = order_.value();
+      return;
+    }
+    total_.self = self_ / n;
+    total_.previous = previous_ / n;
+    total_.next = next_ / n;
+    if (distance_weight_ > 0) total_.distance = distance_ / distance_weight_;
+  }
+
   static double at(std::span<const float> w, std::int64_t j) {
     return j >= 0 && j < static_cast<std::int64_t>(w.size()) ? w[static_cast<std::size_t>(j)] : 0;
   }
@@ -95,17 +100,17 @@ class Reader {
       largest = std::max(largest, x);
       if (x > 0) logs += x * std::log2(x);
     }
-    total_.largest += largest;
+    largest_ += largest;
     sink_ += 1 - sum;
     if (sum <= 0) return;  // relu weights may all be zero
     const double bits = std::max(std::log2(sum) - logs / sum, 0.0);
-    total_.entropy_bits += bits;
-    total_.entropy_share += bits / std::log2(static_cast<double>(seen.count()));
+    entropy_bits_ += bits;
+    entropy_share_ += bits / std::log2(static_cast<double>(seen.count()));
   }
 
   void places(std::int64_t query, std::span<const float> w, const KeyRange& seen) {
-    total_.first += at(w, 0);
-    total_.last += at(w, layer_.keys - 1);
+    first_ += at(w, 0);
+    last_ += at(w, layer_.keys - 1);
     if (layer_.cross()) return look(query, w, seen);
     self_ += at(w, query);
     previous_ += at(w, query - 1);
@@ -143,6 +148,7 @@ class Reader {
   HeadStats total_;
   PooledMap pooled_;
   std::vector<double> sums_, heights_;  // of cells; queries of a row of cells
+  double entropy_bits_ = 0, entropy_share_ = 0, largest_ = 0, first_ = 0, last_ = 0;
   double self_ = 0, previous_ = 0, next_ = 0, distance_ = 0, distance_weight_ = 0, sink_ = 0;
   Correlation order_;
 };

@@ -15,18 +15,18 @@ struct PatchGrid {
   bool class_token = false;
 };
 
-// Means over the queries that see at least two keys: the others have no choice. All are 0 when
+// Means over the queries that see at least two keys: the others have no choice. Absent when
 // there is no such query.
 //
 // Where a sink takes a share, entropy is that of the shares the keys have among themselves;
 // everything else is by the weights as they are.
 struct HeadStats {
-  std::int64_t queries = 0;  // that see at least two keys
-  double entropy_bits = 0;   // -Σ w log2 w
-  double entropy_share = 0;  // of the most it could be: log2 of the keys that are visible
-  double largest = 0;        // weight of a row
-  double first = 0;          // weight of the first key: the begin token, the class token
-  double last = 0;           // weight of the last key of all; where the mask shows it
+  std::int64_t queries = 0;                  // that see at least two keys
+  std::optional<double> entropy_bits = {};   // -Σ w log2 w
+  std::optional<double> entropy_share = {};  // of the most it could be: log2 of the visible keys
+  std::optional<double> largest = {};        // weight of a row
+  std::optional<double> first = {};  // weight of the first key: the begin token, the class token
+  std::optional<double> last = {};   // weight of the last key of all; where the mask shows it
   // What no key gets, where that can be: a sink's share, or rows of relu weights that are all 0.
   std::optional<double> sink = {};
   // Tokens that look at each other. Distances are |i - j|, or between the middles of patches,

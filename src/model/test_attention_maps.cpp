@@ -164,16 +164,25 @@ Tensor peak(std::int64_t queries, std::int64_t keys, std::int64_t offset) {
 TEST(AttentionStats, OfEqualWeights) {
   const HeadStats s = summarise(made_of({}, 4, 4, false, true), 0, 0).stats;
   EXPECT_EQ(s.queries, 3);  // the first sees itself alone
-  EXPECT_NEAR(s.entropy_bits, (1 + std::log2(3.0) + 2) / 3, 1e-6);
-  EXPECT_NEAR(s.entropy_share, 1, 1e-6);
+  EXPECT_NEAR(*s.entropy_bits, (1 + std::log2(3.0) + 2) / 3, 1e-6);
+  EXPECT_NEAR(*s.entropy_share, 1, 1e-6);
   const double mean = (1.0 / 2 + 1.0 / 3 + 1.0 / 4) / 3;
-  for (const double share : {s.largest, s.first, *s.self, *s.previous})
+  for (const double share : {*s.largest, *s.first, *s.self, *s.previous})
     EXPECT_NEAR(share, mean, 1e-6);
-  EXPECT_NEAR(s.last, 0.25 / 3, 1e-6);
+  EXPECT_NEAR(*s.last, 0.25 / 3, 1e-6);
   EXPECT_EQ(*s.next, 0);
   EXPECT_NEAR(*s.distance, (0.5 + 1 + 1.5) / 3, 1e-6);
   EXPECT_FALSE(s.sink);
   EXPECT_FALSE(s.monotonicity);
+}
+
+TEST(AttentionStats, OfQueriesWithoutAChoiceAreAbsent) {
+  const HeadStats s = summarise(made_of({}, 1, 1, false, true), 0, 0).stats;
+  EXPECT_EQ(s.queries, 0);
+  for (const std::optional<double>& mean :
+       {s.entropy_bits, s.entropy_share, s.largest, s.first, s.last, s.distance, s.self, s.previous,
+        s.next, s.sink, s.monotonicity})
+    EXPECT_FALSE(mean);
 }
 
 TEST(AttentionStats, OfAHeadThatLooksAtThePreviousToken) {
@@ -181,8 +190,8 @@ TEST(AttentionStats, OfAHeadThatLooksAtThePreviousToken) {
   const HeadStats s = summarise(made_of(peak(40, 40, -1), 40, 40, false, true), 0, 0).stats;
   EXPECT_NEAR(*s.previous, 1, 1e-5);
   EXPECT_NEAR(*s.distance, 1, 1e-5);
-  EXPECT_NEAR(s.entropy_bits, 0, 1e-5);
-  EXPECT_NEAR(s.first, 1.0 / 39, 1e-5);
+  EXPECT_NEAR(*s.entropy_bits, 0, 1e-5);
+  EXPECT_NEAR(*s.first, 1.0 / 39, 1e-5);
 }
 
 TEST(AttentionStats, OfCrossAttention) {
@@ -191,7 +200,7 @@ TEST(AttentionStats, OfCrossAttention) {
   EXPECT_FALSE(s.distance);
   const HeadStats flat = summarise(made_of({}, 9, 7, true, false), 0, 0).stats;
   EXPECT_FALSE(flat.monotonicity) << *flat.monotonicity;  // it always looks at the middle
-  EXPECT_NEAR(flat.last, 1.0 / 7, 1e-6);
+  EXPECT_NEAR(*flat.last, 1.0 / 7, 1e-6);
 }
 
 TEST(AttentionStats, DistancesOfPatchesAreThoseOfTheImage) {

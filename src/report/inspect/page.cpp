@@ -196,15 +196,15 @@ std::int64_t first_query(const Inspection& inspection, const AttentionLayer& lay
 }  // namespace
 
 json stats_json(const model::HeadStats& s) {
-  json j = {{"queries", s.queries},
-            {"entropy_bits", s.entropy_bits},
-            {"entropy_share", s.entropy_share},
-            {"largest", s.largest},
-            {"first", s.first},
-            {"last", s.last}};
+  json j = {{"queries", s.queries}};
   const auto put = [&j](const char* key, const std::optional<double>& value) {
     if (value) j[key] = *value;
   };
+  put("entropy_bits", s.entropy_bits);
+  put("entropy_share", s.entropy_share);
+  put("largest", s.largest);
+  put("first", s.first);
+  put("last", s.last);
   put("distance", s.distance);
   put("self", s.self);
   put("previous", s.previous);

@@ -169,7 +169,8 @@ function buildGrid() {
         button.dataset.layer = layer;
         button.dataset.head = head;
         const s = l.stats[head];
-        button.title = `layer ${l.name}, head ${head}: entropy ${s.entropy_bits.toFixed(2)} bits`
+        button.title = `layer ${l.name}, head ${head}`
+          + (s.entropy_bits === undefined ? "" : `: entropy ${s.entropy_bits.toFixed(2)} bits`)
           + (s.distance === undefined ? "" : `, distance ${s.distance.toFixed(1)}`)
           + (own.pooled ? " (pooled)" : "");
         button.setAttribute("aria-label", button.title);
