@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "data/dataset.h"
+#include "heddle/error.h"
 #include "report/numbers.h"
 #include "train/plan_run.h"
 #include "train/recipe.h"
@@ -24,7 +25,7 @@ using nlohmann::json;
 struct Arguments {
   std::string recipe;
   std::vector<std::string> set;
-  std::uint64_t memory = 0;
+  std::int64_t memory = 0;
   std::int64_t vocabulary = 0;
   std::int64_t context = 0;
   bool as_json = false;
@@ -34,7 +35,20 @@ struct Answer {
   train::Recipe recipe;
   train::Plan plan;  // of the largest batch; its time is of the usual one
   std::optional<std::int64_t> largest_batch;
+  std::optional<std::int64_t> cache_bytes;  // of --context tokens
 };
+
+// The sizes that the data would decide.
+void assume_sizes(train::Recipe& recipe, std::int64_t vocabulary, std::int64_t context) {
+  model::ModelConfig& m = recipe.model;
+  if (m.task == model::Task::classify || m.task == model::Task::tag)
+    fail(ErrorCode::invalid_argument, "--vocabulary", "task of the recipe",
+         "one without labels; leave --vocabulary out, so that they are counted in the data",
+         model::to_string(m.task));
+  m.sizes.vocabulary = vocabulary;
+  if (!recipe.data.target_tokenizer.empty()) m.sizes.target_vocabulary = vocabulary;
+  m.sizes.context = context;
+}
 
 Answer make(const Arguments& a) {
   Answer out;
@@ -43,28 +57,31 @@ Answer make(const Arguments& a) {
   train::BatchShapes shapes;
   if (a.vocabulary > 0) {
     shapes = train::batch_shapes(out.recipe);
-    m.sizes.vocabulary = a.vocabulary;
-    m.sizes.context = shapes.largest.tokens;
+    assume_sizes(out.recipe, a.vocabulary, shapes.largest.tokens);
   } else {
     const auto data = data::open_dataset(out.recipe.data, m.kind, m.task);
     m.sizes = data->codec().sizes();
     shapes = train::batch_shapes(*data, out.recipe.train);
   }
   const train::TrainConfig& t = out.recipe.train;
+  if (a.context > 0) out.cache_bytes = train::cache_bytes(m, t.precision, a.context);
+  if (out.cache_bytes == 0)
+    fail(ErrorCode::invalid_argument, "--context", "model",
+         "a decoder or an encoder-decoder, which keep the keys of earlier tokens",
+         model::to_string(m.kind));
   out.plan = train::plan_run(out.recipe, shapes, train::measure_machine(t.precision));
   if (a.memory > 0)
-    out.largest_batch =
-        train::largest_batch(m, t, shapes.largest, static_cast<std::int64_t>(a.memory)).value_or(0);
+    out.largest_batch = train::largest_batch(m, t, shapes.largest, a.memory).value_or(0);
   return out;
 }
 
-json to_json(const Answer& answer, const Arguments& a) {
+json to_json(const Answer& answer) {
   const train::Plan& p = answer.plan;
   json j = train::to_json(p);
   j["steps"] = answer.recipe.train.steps;
   if (p.step_seconds > 0)
     j["total_seconds"] = p.step_seconds * static_cast<double>(answer.recipe.train.steps);
-  if (p.kv_bytes_per_token > 0 && a.context > 0) j["kv_bytes"] = p.kv_bytes_per_token * a.context;
+  if (answer.cache_bytes) j["kv_bytes"] = *answer.cache_bytes;
   if (answer.largest_batch) j["largest_batch"] = *answer.largest_batch;
   return j;
 }
@@ -86,12 +103,11 @@ void print(const Answer& answer, const Arguments& a) {
     line(fmt::format("time of {} steps", answer.recipe.train.steps).c_str(),
          report::duration_text(p.step_seconds * static_cast<double>(answer.recipe.train.steps)));
   }
-  if (p.kv_bytes_per_token > 0) {
+  if (p.kv_bytes_per_token > 0)
     line("cache per token", bytes_text(static_cast<double>(p.kv_bytes_per_token)));
-    if (a.context > 0)
-      line(fmt::format("cache of {} tokens", a.context).c_str(),
-           bytes_text(static_cast<double>(p.kv_bytes_per_token * a.context)));
-  }
+  if (answer.cache_bytes)
+    line(fmt::format("cache of {} tokens", a.context).c_str(),
+         bytes_text(static_cast<double>(*answer.cache_bytes)));
   if (answer.largest_batch)
     line("largest batch that fits",
          *answer.largest_batch > 0 ? fmt::format("{}", *answer.largest_batch) : "none, not even 1");
@@ -109,18 +125,20 @@ void add_plan(CLI::App& app) {
   auto a = std::make_shared<Arguments>();
   command->add_option("recipe", a->recipe, "the recipe")->required();
   command->add_option("--set", a->set, "key=value, instead of what the recipe says")
-      ->type_name("KEY=VALUE");
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--memory", a->memory, "find the largest batch that fits, as in 8G")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60));
   command->add_option("--vocabulary", a->vocabulary, "take so many tokens and read no data")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
   command->add_option("--context", a->context, "say how large the cache of so many tokens is")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
   command->add_flag("--json", a->as_json, "one JSON document on standard output");
   command->callback([a] {
     const Answer answer = make(*a);
     if (a->as_json)
-      std::cout << to_json(answer, *a).dump(2) << "\n";
+      std::cout << to_json(answer).dump(2) << "\n";
     else
       print(answer, *a);
   });

@@ -19,16 +19,15 @@ constexpr double kOpSeconds = 6e-6;
 
 constexpr std::int64_t kMostBatch = 1 << 20;
 
-std::int64_t kv_bytes(const model::Model& model, DType precision) {
-  const model::ModelConfig& c = model.config();
-  if (c.kind != model::Kind::decoder && c.kind != model::Kind::encoder_decoder) return 0;
+bool keeps_keys(const model::ModelConfig& c) {
+  return c.kind == model::Kind::decoder || c.kind == model::Kind::encoder_decoder;
+}
+
+// Keys and values of the decoder's layers as their caches hold them. A prompt comes in one block.
+std::int64_t kv_bytes(const model::ModelConfig& c, DType precision, std::int64_t positions) {
   const nn::AttentionConfig a = model::self_attention(c, true);
-  const std::int64_t layers = c.layers_of_decoder();
-  // Keys and values as the cache holds them: two for a token, one behind the other.
-  const auto bytes_at = [&](std::int64_t positions) {
-    return nn::KvCache(a, {1, positions, 1}, precision, Device::meta).bytes();
-  };
-  return layers * (bytes_at(2) - bytes_at(1));
+  const nn::KvCache cache(a, {1, positions, positions}, precision, Device::meta);
+  return c.layers_of_decoder() * cache.bytes();
 }
 
 }  // namespace
@@ -97,8 +96,18 @@ Plan plan_training(const model::ModelConfig& config, const TrainConfig& train,
     plan.memory.at_peak[i] -= before.live_by_purpose[i];
     plan.memory.peak_by_purpose[i] -= before.live_by_purpose[i];
   }
-  plan.kv_bytes_per_token = kv_bytes(*model, train.precision);
+  if (keeps_keys(config)) plan.kv_bytes_per_token = kv_bytes(config, train.precision, 1);
   return plan;
+}
+
+std::int64_t cache_bytes(const model::ModelConfig& config, DType precision, std::int64_t tokens) {
+  if (!keeps_keys(config)) return 0;
+  if (config.kind == model::Kind::encoder_decoder) return kv_bytes(config, precision, tokens);
+  // The decoder itself knows in which blocks it reads, which are behind a window's ring.
+  const auto model = model::build_model(config, {.device = Device::meta});
+  nn::Pass pass;
+  pass.precision = precision;
+  return model->begin({}, 1, tokens, pass)->bytes();
 }
 
 std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,

@@ -49,6 +49,11 @@ model::Batch meta_batch(const model::ModelConfig& config, const BatchShape& shap
 Plan plan_training(const model::ModelConfig& model, const TrainConfig& config,
                    const BatchShape& shape, const MachineSpeed& machine = {});
 
+// What generation holds for one sequence of so many tokens, without a translation's source; 0 for
+// models that keep nothing. Less than tokens · kv_bytes_per_token where a window lets go of what is
+// behind it.
+std::int64_t cache_bytes(const model::ModelConfig& model, DType precision, std::int64_t tokens);
+
 // The largest batch whose step stays within `bytes`, or nothing when a batch of one does not.
 std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,
                                           const TrainConfig& config, BatchShape shape,

@@ -97,6 +97,25 @@ TEST(Plan, CacheBytesFollowTheKeyHeads) {
   EXPECT_EQ(plan_training(c, config_for(1), {1, 24, 0}).kv_bytes_per_token, 2 * 2 * 4 * 8 * 4);
 }
 
+TEST(Plan, TheCacheOfAWindowDoesNotGrowWithTheText) {
+  const auto bytes = [](const model::ModelConfig& c, std::int64_t tokens) {
+    return cache_bytes(c, DType::f32, tokens);
+  };
+  model::ModelConfig c = small_decoder();
+  const std::int64_t each = plan_training(c, config_for(1), {1, 24, 0}).kv_bytes_per_token;
+  EXPECT_EQ(bytes(c, 100000), 100000 * each);
+  EXPECT_EQ(cache_bytes(c, DType::bf16, 100000), 100000 * each / 2);
+  c.attention.look_back = 16;
+  EXPECT_EQ(bytes(c, 10), 10 * each);
+  EXPECT_EQ(bytes(c, 100000), bytes(c, 200000));
+  EXPECT_LT(bytes(c, 100000), 100000 * each / 10);
+  // What generation holds.
+  const auto model = model::build_model(c);
+  EXPECT_EQ(model->begin({}, 1, 100000, {})->bytes(), bytes(c, 100000));
+  c.kind = model::Kind::rnn;
+  EXPECT_EQ(bytes(c, 100), 0);
+}
+
 TEST(Plan, LargestBatchIsTheLastThatFits) {
   const model::ModelConfig c = small_decoder();
   const auto peak = [&](std::int64_t n) {
