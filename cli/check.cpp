@@ -137,7 +137,8 @@ void add_check(CLI::App& app) {
   auto a = std::make_shared<Arguments>();
   command->add_option("recipe", a->recipe, "the recipe")->required();
   command->add_option("--set", a->set, "key=value, instead of what the recipe says")
-      ->type_name("KEY=VALUE");
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_flag("--json", a->as_json, "one JSON document on standard output");
   command->callback([a] { run(*a); });
 }

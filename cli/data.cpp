@@ -65,7 +65,9 @@ void add_data(CLI::App& app) {
   command->footer("Example: heddle data recipes/char-gpt.toml --examples 2");
   auto options = std::make_shared<DataOptions>();
   command->add_option("recipe", options->recipe, "the recipe")->required();
-  command->add_option("--set", options->overrides, "key=value: changes the recipe");
+  command->add_option("--set", options->overrides, "key=value, instead of what the recipe says")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--examples", options->examples, "training examples to show")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--json", options->as_json, "one JSON document on standard output");

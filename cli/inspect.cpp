@@ -208,8 +208,11 @@ void add_inspect(CLI::App& app) {
   command
       ->add_option("--layer", a->request.layers,
                    "layers to have exactly: 0,3, of two stacks encoder.0, decoder.0, cross.0")
-      ->delimiter(',');
-  command->add_option("--head", a->request.heads, "heads to have exactly: 0,1")->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--head", a->request.heads, "heads to have exactly: 0,1")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--rows", a->request.rows,
                       "queries to have exactly: FIRST:END, from 0, END not included");
   command->add_option("--out", a->out, "write one HTML page that needs nothing else");

@@ -36,9 +36,16 @@ void list(const Arguments& a) {
                           : lab::list_text(chosen, language_of(a)));
 }
 
+// A file that cannot be written must not cost a run of minutes: this is known before it.
+void check_outputs(const Arguments& a) {
+  for (const std::string& path : {a.page, a.markdown})
+    if (!path.empty()) const io::AtomicFile writable(path);
+}
+
 void run(const Arguments& a) {
   const lab::Language language = language_of(a);
   const auto chosen = lab::choose(lab::experiments(), a.names, a.slow);
+  check_outputs(a);
   const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   ProgressLine progress;
   lab::Watch watch;

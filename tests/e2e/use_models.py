@@ -147,6 +147,40 @@ def use_language_model():
     refused("logits", "language", saying=["--tokens"])
 
 
+def options_before_the_positional():
+    """An option takes its one value, and leaves what follows to the others."""
+    few = ("--set", "data.context=16")
+    sizes = json.loads(heddle("data", *few, "language.toml", "--json"))["sizes"]
+    check(sizes["context"] == 16, "data --set RECIPE", sizes)
+    plan = json.loads(heddle("plan", *few, "language.toml", "--json"))
+    check(plan["parameters"] > 0, "plan --set RECIPE", plan)
+    report = json.loads(heddle("check", *few, "language.toml", "--json"))
+    check(report["pass"], "check --set RECIPE", report["notes"])
+    seen = json.loads(heddle("inspect", "--prompt", "the", "--layer", "0,0", "--head", "1,0,1",
+                             "language", "--json"))
+    check([w["head"] for w in seen["weights"]] == [1, 0], "inspect --head RUN", seen["weights"])
+
+
+def plans():
+    plan = ("plan", "language.toml")
+    whole = json.loads(heddle(*plan, "--context", 100000, "--json"))
+    check(whole["kv_bytes"] == 100000 * whole["kv_bytes_per_token"], "plan --context", whole)
+    window = json.loads(heddle(*plan, "--set", "model.attention.look_back=8", "--context", 100000,
+                               "--json"))
+    check(window["kv_bytes"] < whole["kv_bytes"] / 10, "plan --context of a window", window)
+    for memory in ["0", "9EB", "99EB", "-1"]:
+        refused(*plan, "--memory", memory, saying=["--memory"])
+    for name in ["tagger", "halves"]:
+        refused("plan", f"{name}.toml", "--vocabulary", 50, saying=["--vocabulary", "leave"])
+        refused("plan", f"{name}.toml", "--context", 50, saying=["--context", "decoder"])
+
+
+def lab_outputs():
+    """Known before the experiments run."""
+    for option in ["--out", "--markdown"]:
+        refused("lab", "all", "--json", option, "nowhere/page", saying=["nowhere"])
+
+
 WORDS = "ant bee cat dog elk fox".split()
 
 
@@ -342,7 +376,7 @@ def main():
     WORK.mkdir(parents=True)
     for step in [language_model, use_language_model, translation_model, use_translation_model,
                  tagger, use_tagger, image_model, use_image_model, text_classifier,
-                 use_text_classifier, helps]:
+                 use_text_classifier, options_before_the_positional, plans, lab_outputs, helps]:
         before = len(FAILURES)
         step()
         print(f"{step.__name__}: {'fine' if len(FAILURES) == before else 'WRONG'}", flush=True)
