@@ -1,10 +1,30 @@
 // heddle: parses the command line and turns errors into messages and exit codes.
 //   0 done; 1 it ran and failed; 2 the input or usage is at fault
+#include <algorithm>
 #include <exception>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "command.h"
 #include "heddle/error.h"
+#include "io/errors.h"
+
+namespace {
+
+// What to say of a command that there is not; empty where that is not the mistake.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  const std::string given = argv[1];
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), given) != names.end()) return {};
+  const std::string nearest = heddle::io::nearest_name(given, names);
+  return "there is no command " + given +
+         (nearest.empty() ? "; heddle --help lists them" : "; did you mean " + nearest + "?");
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app(
@@ -34,6 +54,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {
+    if (const std::string complaint = unknown_command(app, argc, argv); !complaint.empty()) {
+      std::cerr << "heddle: " << complaint << "\n";
+      return 2;
+    }
     return app.exit(e) == 0 ? 0 : 2;  // --help and --version are no fault
   } catch (const heddle::cli::ExitStatus& status) {
     return status.code;

@@ -71,7 +71,7 @@ void add_translate(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("translate", "lines of standard input into lines of another language");
   command->footer(
-      "Example: echo 'Ein Mann liest.' | heddle translate runs/transformer-translate --beam 5");
+      "Example: echo 'A man is reading.' | heddle translate runs/transformer-translate --beam 5");
   auto a = std::make_shared<Arguments>();
   declare_model(*command, a->model);
   declare_beam(*command, a->options.beam);

@@ -60,7 +60,9 @@ Evaluation evaluate(const model::Model& model, const data::Dataset& data,
   const std::string split(name_of(options.split));
   if (!data.has(options.split))
     fail(ErrorCode::invalid_argument, "evaluate", "there is no " + split + " data",
-         "data." + split + " files, or data.validation_share");
+         options.split == data::Split::test
+             ? "files of it in [data] of the recipe, or the validation split"
+             : "files of it in [data] of the recipe, or data.validation_share");
   const model::Task task = model.config().task;
   const bool labels = task == model::Task::tag || task == model::Task::classify;
   const NoGrad no_grad;

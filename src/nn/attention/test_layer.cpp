@@ -69,7 +69,7 @@ TEST(AttentionConfig, RefusesMasksAndPositionsThatDoNotFit) {
   for (const Score score : {Score::concat, Score::additive})
     expect_refused(changed([&](C& c) { c.score = score, c.position = RopePosition{}; }), "position",
                    "dot product");
-  expect_refused(changed([](C& c) { c.head_width = 5, c.position = RopePosition{}; }), "rotated",
+  expect_refused(changed([](C& c) { c.head_width = 5, c.position = RopePosition{}; }), "rope_width",
                  "even");
   expect_refused(changed([](C& c) { c.position = T5Position{6, 2}, c.causal = true; }),
                  "max_distance", "more than 3");

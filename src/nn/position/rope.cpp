@@ -45,8 +45,8 @@ void check(const NoScaling&, std::int64_t) {}
 void check(const LinearScaling& s, std::int64_t) { check_factor(s.factor); }
 void check(const NtkScaling& s, std::int64_t width) {
   check_factor(s.factor);
-  require(width > 2, kWhere, "rotated", "more than 2 beside NTK scaling: it keeps the first pair",
-          static_cast<double>(width));
+  require(width > 2, kWhere, "rope_width",
+          "more than 2 beside NTK scaling: it keeps the first pair", static_cast<double>(width));
 }
 void check(const YarnScaling& s, std::int64_t) {
   check_factor(s.factor);
@@ -142,9 +142,9 @@ void fill(ops::RopeTables& tables, const Frequencies& frequencies, double magnit
 void validate(const RopeOptions& o, std::int64_t head_width) {
   require(std::isfinite(o.base) && o.base > 1, kWhere, "base", "a number above 1", o.base);
   const std::int64_t width = rotated_width(o, head_width);
-  require(width > 0 && width <= head_width && width % 2 == 0, kWhere, "rotated",
-          "an even number up to the head width of " + std::to_string(head_width) +
-              ": elements turn in pairs",
+  require(width > 0 && width <= head_width && width % 2 == 0, kWhere, "rope_width",
+          "an even number up to head_width = " + std::to_string(head_width) +
+              " (which is what it is where it is not given): elements turn in pairs",
           static_cast<double>(width));
   std::visit([&](const auto& s) { check(s, width); }, o.scaling);
 }
