@@ -212,9 +212,9 @@ TEST(Rope, RefusesWhatMakesNoSense) {
     const std::string message = refusal([&] { validate(o, width); });
     EXPECT_NE(message.find(text), std::string::npos) << message;
   };
-  says({}, 5, "key rotated");
-  says({.rotated = 3}, 8, "key rotated");
-  says({.rotated = 10}, 8, "head width of 8");
+  says({}, 5, "key rope_width");
+  says({.rotated = 3}, 8, "key rope_width");
+  says({.rotated = 10}, 8, "head_width = 8");
   says({.base = 1}, 8, "key base");
   says({.scaling = LinearScaling{0.5}}, 8, "key scaling.factor");
   says({.scaling = NtkScaling{2}}, 2, "more than 2");
