@@ -115,7 +115,12 @@ class Document {
     own["exact"] = {{"first", rows.first},
                     {"count", rows.end - rows.first},
                     {"data", encoded(visible_weights(inspection_.maps, place, rows))}};
-    if (rows.first == 0 && rows.end == layer.queries) own.erase("pooled");
+    // Thumbnails of long maps are made of cells, whether the head is exact or not: they would show
+    // different things otherwise.
+    const bool whole = rows.first == 0 && rows.end == layer.queries;
+    const bool a_cell_each =
+        own["pooled"]["rows"] == layer.queries && own["pooled"]["columns"] == layer.keys;
+    if (whole && a_cell_each) own.erase("pooled");
     return true;
   }
 

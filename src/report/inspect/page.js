@@ -22,8 +22,10 @@ for (const mask of data.masks) {
 
 // The map of one head: exact weights of all queries or of some, cells for the others.
 class HeadMap {
-  constructor(layer, head) {
-    const l = data.layers[layer], own = l.maps[head];
+  // `coarse`: cells alone, where the page has them.
+  constructor(layer, head, coarse = false) {
+    const l = data.layers[layer];
+    const own = coarse && l.maps[head].pooled ? { pooled: l.maps[head].pooled } : l.maps[head];
     this.layer = l;
     this.rows = l.rows;
     this.columns = l.columns;
@@ -172,7 +174,7 @@ function buildGrid() {
         button.title = `layer ${l.name}, head ${head}`
           + (s.entropy_bits === undefined ? "" : `: entropy ${s.entropy_bits.toFixed(2)} bits`)
           + (s.distance === undefined ? "" : `, distance ${s.distance.toFixed(1)}`)
-          + (own.pooled ? " (pooled)" : "");
+          + (own.exact && own.exact.count === l.rows ? "" : " (pooled)");
         button.setAttribute("aria-label", button.title);
         button.append(document.createElement("canvas"));
         button.addEventListener("click", () => open(layer, head));
@@ -185,7 +187,7 @@ function buildGrid() {
 
 function paintGrid() {
   for (const b of document.querySelectorAll(".thumb"))
-    paintThumb(b.firstChild, mapOf(+b.dataset.layer, +b.dataset.head));
+    paintThumb(b.firstChild, new HeadMap(+b.dataset.layer, +b.dataset.head, true));
 }
 
 // ---- the map -----------------------------------------------------------------------------------
