@@ -24,13 +24,13 @@ void run(Findings& f) {
            {"Σ over all 243 sequences of Π p(x_t | h_{t−1}), random weights",
             "随机权重：243 个序列的 Π p(x_t | h_{t−1}) 之和"});
   f.number("total_after", total_after, {"the same after training", "训练后：同上"});
-  f.number("final_loss", losses.back(), {"loss per token after training", "训练后每词损失"},
+  f.number("final_loss", losses.back(), {"loss per token after training", "训练后每词元损失"},
            "nats");
   f.number("entropy", entropy,
-           {"entropy per token of these sequences, log 3", "这些序列的每词熵 log 3"}, "nats");
+           {"entropy per token of these sequences, log 3", "这些序列的每词元熵 log 3"}, "nats");
   report::LineChart chart;
   chart.x_label = f.say({"step", "步"});
-  chart.y_label = f.say({"loss per token, nats", "每词损失（nats）"});
+  chart.y_label = f.say({"loss per token, nats", "每词元损失（nats）"});
   report::Series bound{
       f.say({"entropy: no language model can be below", "熵：任何语言模型都不可能低于它"}), {}};
   bound.points = {{0, entropy}, {static_cast<double>(losses.size()), entropy}};
@@ -42,8 +42,8 @@ void run(Findings& f) {
             "the answer from the future.",
             "所有序列等可能，本来无从预测；网络却从未来读到了答案。"});
 
-  const bool leaks = f.check({"a future token changes p(x_1) by", "未来的词使 p(x_1) 改变"}, effect,
-                             Relation::greater, 1e-3);
+  const bool leaks = f.check({"a future token changes p(x_1) by", "未来的词元使 p(x_1) 改变"},
+                             effect, Relation::greater, 1e-3);
   const bool no_distribution =
       f.check({"distance of the sum from 1, random weights", "随机权重下总和与 1 的距离"},
               std::abs(total_before - 1), Relation::greater, 1e-3);

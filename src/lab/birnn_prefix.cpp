@@ -27,13 +27,13 @@ void run(Findings& f) {
             "随机权重：|243 个序列的 Π p 之和 − 1|"});
   f.number("total_after_off", std::abs(total_after - 1),
            {"the same after training", "训练后：同上"});
-  f.number("least_loss", least, {"least loss per token in training", "训练中的最低每词损失"},
+  f.number("least_loss", least, {"least loss per token in training", "训练中的最低每词元损失"},
            "nats");
   f.number("entropy", entropy,
-           {"entropy per token of these sequences, log 3", "这些序列的每词熵 log 3"}, "nats");
+           {"entropy per token of these sequences, log 3", "这些序列的每词元熵 log 3"}, "nats");
   report::LineChart chart;
   chart.x_label = f.say({"step", "步"});
-  chart.y_label = f.say({"loss per token, nats", "每词损失（nats）"});
+  chart.y_label = f.say({"loss per token, nats", "每词元损失（nats）"});
   report::Series bound{f.say({"entropy", "熵"}), {}};
   bound.points = {{0, entropy}, {static_cast<double>(losses.size()), entropy}};
   chart.series = {
@@ -45,8 +45,8 @@ void run(Findings& f) {
   const bool sums = f.check({"distance of the sum from 1", "总和与 1 的距离"},
                             std::max(std::abs(total_before - 1), std::abs(total_after - 1)),
                             Relation::less, 1e-12);
-  const bool blind = f.check({"a future token changes p(x_1) by", "未来的词使 p(x_1) 改变"}, effect,
-                             Relation::equal, 0);
+  const bool blind = f.check({"a future token changes p(x_1) by", "未来的词元使 p(x_1) 改变"},
+                             effect, Relation::equal, 0);
   const bool honest = f.check({"least loss minus the entropy", "最低损失减去熵"}, least - entropy,
                               Relation::greater, -1e-12);
   f.verdict(sums && blind && honest ? Verdict::holds : Verdict::refuted);

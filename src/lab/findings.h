@@ -44,8 +44,9 @@ class Findings {
               const std::string& unit = {});
   // A condition on measured numbers from which the verdict follows. Returns whether it is true.
   bool check(const Text& what, double value, Relation relation, double bound);
-  // A condition that says whether the measurement itself can be trusted, such as a part whose
-  // result is known. Error when it is not true: then there is no verdict.
+  // A condition that says nothing about the claim itself: whether the measurement can be trusted,
+  // such as a part whose result is known, or whether the stated reason is true as well. Error when
+  // it is not met: then there is no verdict.
   void control(const Text& what, double value, Relation relation, double bound);
   // What an experiment concludes from its checks. Must be called once: Error on a second time.
   void verdict(Verdict verdict);

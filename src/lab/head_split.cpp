@@ -64,8 +64,8 @@ void run(Findings& f) {
   bars.groups = {f.say({"output", "输出"}), f.say({"cut − per head", "切分 − 逐头"}),
                  f.say({"twice − once", "投影两次 − 一次"})};
   bars.series = {{"", {largest(together), heads_apart, projected_again}}};
-  f.figure(bars, {"The differences are rounding: fifteen digits below the outputs.",
-                  "差异只是舍入误差，比输出小约十五个数量级。"});
+  f.figure(bars, {"The differences are rounding in float64; the scale is logarithmic.",
+                  "差异只是 float64 的舍入误差；纵轴为对数坐标。"});
 
   const bool same = f.check({"cutting differs from projecting per head by", "切分与逐头投影之差"},
                             heads_apart, Relation::less, kSame);

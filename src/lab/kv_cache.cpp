@@ -169,10 +169,10 @@ Experiment kv_cache() {
            "两层 8 头的解码器分别用 Heddle 的缓存、以及每次从空状态重读全文，生成 128 "
            "个词元：比较词元、分数和每个词元的运算量。"
            "再比较缓存的实际字节数与公式，键值头取 8、2、1（多头、分组、多查询）。"},
-      .threshold = {"The same tokens, scores equal to 1e-10 (other orders of summation), 20 times "
-                    "less work over 128 tokens, bytes equal to the formula.",
-                    "词元完全相同；分数相差小于 1e-10（求和次序不同）；128 个词元的运算量少 20 "
-                    "倍以上；字节数与公式相等。"},
+      .threshold = {"The same tokens, scores equal to 1e-10 (other orders of summation), less "
+                    "than a twentieth of the work over 128 tokens, bytes equal to the formula.",
+                    "词元完全相同；分数相差小于 1e-10（求和次序不同）；128 个词元的运算量"
+                    "不到二十分之一；字节数与公式相等。"},
       .expected = Verdict::holds,
       .because =
           {"Keys and values of a token depend on the tokens before it only, so they never change. "

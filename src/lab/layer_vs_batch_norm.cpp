@@ -155,7 +155,7 @@ Experiment layer_vs_batch_norm() {
                   "the root of the batch; of a batch of one nothing is left. Layer norm sees one "
                   "vector only. (The document's last line calls the vector \"feature\" and its "
                   "entries \"dimensions\": read so, it says the same.)",
-                  "批归一化的均值和标准差来自同批样本，误差按批大小的平方根分之一减小；批大小为 1 "
+                  "批归一化的均值和标准差来自同批样本，误差与批大小的平方根成反比；批大小为 1 "
                   "时什么都不剩。"
                   "层归一化只看一个向量。（文档最后一句把向量叫「feature」、把分量叫「dimension」，"
                   "这样读意思相同。）"},

@@ -1,4 +1,5 @@
 // norm-place: norms before or behind the branches, and whether the learning rate must be warmed up.
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -112,6 +113,7 @@ void run(Findings& f) {
       {"pre_warm", {"pre-norm, warm-up", "前归一化 + 预热"}, NormPlace::pre, true},
       {"post", {"post-norm", "后归一化"}, NormPlace::post, false},
       {"post_warm", {"post-norm, warm-up", "后归一化 + 预热"}, NormPlace::post, true},
+      {"pre_shallow", {"pre-norm, 6 layers", "前归一化，6 层"}, NormPlace::pre, false, 6},
       {"post_shallow", {"post-norm, 6 layers", "后归一化，6 层"}, NormPlace::post, false, 6}};
   report::LineChart chart;
   chart.x_label = f.say({"step", "步数"});
@@ -123,16 +125,18 @@ void run(Findings& f) {
     f.number(c.key, c.loss,
              {c.name.en + ": loss after 200 steps", c.name.zh + "：200 步之后的损失"});
   }
-  f.figure(chart,
-           {"12 layers, learning rate 0.003 from the first step or after a warm-up of 100 "
-            "steps. Guessing has a loss of ln 16 = 2.77.",
-            "12 层，学习率 0.003，从第一步起就用或经过 100 步预热。瞎猜的损失为 ln 16 = 2.77。"});
+  f.figure(chart, {"12 layers, learning rate 0.003 from the first step or after a warm-up of 100 "
+                   "steps; 6 layers without. Guessing has a loss of ln 16 = 2.77.",
+                   "12 层，学习率 0.003，从第一步起就用或经过 100 步预热；6 "
+                   "层的不预热。瞎猜的损失为 ln 16 = 2.77。"});
   const bool pre =
       f.check({"pre-norm without warm-up", "前归一化，无预热"}, cases[0].loss, Relation::less, 0.5);
   const bool post = f.check({"post-norm without warm-up", "后归一化，无预热"}, cases[2].loss,
                             Relation::greater, 1.5);
   const bool warmed =
       f.check({"post-norm with warm-up", "后归一化，有预热"}, cases[3].loss, Relation::less, 0.5);
+  f.control({"6 layers, without warm-up: the worse of both", "6 层、无预热：两者中较差的"},
+            std::max(cases[4].loss, cases[5].loss), Relation::less, 0.5);
   f.verdict(pre && post && warmed ? Verdict::holds : Verdict::refuted);
 }
 
@@ -154,11 +158,11 @@ Experiment norm_place() {
            "of random "
            "numbers: 16 tokens, each with a fixed partner to name. Gradients of each layer before "
            "training; then 200 steps of Adam at 0.003, with and without 100 steps of warm-up; "
-           "and 6 layers with post-norm, without.",
+           "and 6 layers, without.",
            "12 层解码器，按最初的 Transformer 初始化（Xavier），任务由随机数构造：16 "
            "种词元各有一个固定搭档，要求说出它。"
            "先测训练前每层的梯度；再用 Adam（0.003）训练 200 步，有、无 100 "
-           "步预热各一次；另有一个不预热的 6 层后归一化网络。"},
+           "步预热各一次；另有不预热的 6 层网络。"},
       .threshold = {"Trained: a loss below 0.5; not trained: above 1.5, near the 2.77 of guessing.",
                     "学会：损失低于 0.5；没学会：高于 1.5，接近瞎猜的 2.77。"},
       .expected = Verdict::holds,

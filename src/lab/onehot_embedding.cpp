@@ -40,7 +40,6 @@ Tensor one_hot(const Ids& list) {  // [T, V]
 struct Result {
   Tensor y, gradient;  // [T, C], [V, C]
   Cost cost;           // of both passes
-  double seconds = 0;
 };
 
 template <class F>
@@ -48,7 +47,6 @@ Result measure(const F& forward) {
   Result r;
   Tensor table = normal({kVocabulary, kWidth}, 81);
   table.set_requires_grad(true);
-  r.seconds = seconds_of([&] { forward(table); });
   const CostMeter meter;
   Tape tape;
   r.y = forward(table);

@@ -125,7 +125,7 @@ Experiment rnn_vs_attention() {
   return {
       .name = "rnn-vs-attention",
       .topic = topics::training,
-      .title = {"Recalling what was read long ago", "回忆很久以前读到的词"},
+      .title = {"Recalling what was read long ago", "回忆很久以前读到的词元"},
       .claim = {"Recurrent networks forget over long sequences; attention reaches every token "
                 "alike. Its drawback "
                 "is the amount of compute.",

@@ -116,10 +116,12 @@ Experiment sinusoid_product() {
                 "β(i − j) that depends on the distance only.",
                 "采用正余弦编码时，注意力分数中的位置项 p_iᵀ W_qᵀ W_k p_j "
                 "就是只取决于相对距离的偏置 β(i − j)。"},
-      .source = {"Document 004, relative positions: the step from the product to β, taken without "
-                 "a word (it also drops the mixed terms of content and position).",
-                 "文档 004「相对位置编码」：从位置内积直接写成 β_{i−j}，未加说明"
-                 "（同时还丢掉了内容与位置的交叉项）。"},
+      .source =
+          {"Document 004, relative positions: the step from the product to β, taken without "
+           "a word. (The mixed terms of content and position it drops by a stated assumption: "
+           "that the two are independent.)",
+           "文档 004「相对位置编码」：从位置内积直接写成 β_{i−j}，未加说明。"
+           "（去掉内容与位置的交叉项则有明说的前提：「假设位置信息和输入信息相互独立」。）"},
       .method =
           {"All products of 256 codes of width 64 in float64, with W = 1, with the product of "
            "two random projections, and with a W made of one rotation and stretch per pair "

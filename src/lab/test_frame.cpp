@@ -180,6 +180,27 @@ TEST(Lab, PagesAreInTheirLanguageAndEscaped) {
   EXPECT_NE(chinese.find("不成立"), std::string::npos);
 }
 
+// Every width of the text before the marks puts the end of the line elsewhere among them.
+TEST(Lab, LinesBeginWithNeitherPunctuationNorSpace) {
+  std::vector<Experiment> list = {planted("right", Verdict::refuted, measures_two)};
+  const std::string indent(13, ' ');
+  std::size_t wrapped = 0;
+  for (std::size_t before = 20; before < 60; ++before) {
+    list[0].claim.zh.clear();
+    for (std::size_t i = 0; i < before; ++i) list[0].claim.zh += "字";
+    list[0].claim.zh += "（甲）、「乙」：丙 float64 丁，戊。";
+    std::istringstream lines(outcome_text(run_all(list)[0], Language::chinese, false));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with(indent)) continue;
+      ++wrapped;
+      for (const char* mark : {" ", "）", "、", "」", "：", "，", "。"})
+        EXPECT_FALSE(line.substr(indent.size()).starts_with(mark)) << before << ": " << line;
+      for (const char* mark : {"（", "「"}) EXPECT_FALSE(line.ends_with(mark)) << before;
+    }
+  }
+  EXPECT_GT(wrapped, 30U) << "nothing was wrapped";
+}
+
 // The page is generated from a run; its numbers are that run's, but names and verdicts must be
 // those of today: `heddle lab all --slow --markdown docs/lab.md` writes it anew.
 TEST(Lab, TheDocumentationListsTheSameVerdicts) {

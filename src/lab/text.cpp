@@ -1,7 +1,9 @@
 // Experiments on a terminal.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "lab/present.h"
@@ -42,7 +44,19 @@ std::string padded(const std::string& text, std::size_t columns) {
   return own < columns ? text + std::string(columns - own, ' ') : text;
 }
 
-// Where a line may end: behind a space, and behind any Chinese character.
+// No line begins with one of these, nor ends with an opening one.
+constexpr std::string_view kClosing[] = {"，", "。", "、", "：", "；", "！", "？", "）",
+                                         "」", "』", "》", "”",  "’",  "…",  ")",  " "};
+constexpr std::string_view kOpening[] = {"（", "「", "『", "《"};
+
+bool may_end_between(std::string_view before, std::string_view after) {
+  return std::none_of(std::begin(kClosing), std::end(kClosing),
+                      [&](std::string_view mark) { return after.starts_with(mark); }) &&
+         std::none_of(std::begin(kOpening), std::end(kOpening),
+                      [&](std::string_view mark) { return before.ends_with(mark); });
+}
+
+// Where a line may end: behind a space, and behind a Chinese character but for its punctuation.
 std::string wrapped(const std::string& text, std::size_t indent) {
   std::string out, line;
   std::string word;
@@ -62,7 +76,8 @@ std::string wrapped(const std::string& text, std::size_t indent) {
     const bool chinese = static_cast<unsigned char>(text[i]) >= 0x80 && ends_character &&
                          word.size() >= 3 &&
                          static_cast<unsigned char>(word[word.size() - 3]) >= 0xE3;
-    if (text[i] == ' ' || chinese) flush();
+    const bool may_end = may_end_between(word, std::string_view(text).substr(i + 1));
+    if (text[i] == ' ' || (chinese && may_end)) flush();
   }
   flush();
   return out + line;

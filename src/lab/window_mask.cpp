@@ -104,8 +104,8 @@ Matrix second_program(const Matrix& q, const Matrix& k) {
 
 report::HeatMap map_of(const Findings& f, const Matrix& weights) {
   report::HeatMap map;
-  map.x_label = f.say({"token seen", "被看到的词"});
-  map.y_label = f.say({"token", "词"});
+  map.x_label = f.say({"token seen", "被看到的词元"});
+  map.y_label = f.say({"token", "词元"});
   map.values = weights;
   map.limit = 1;
   return map;
@@ -144,11 +144,11 @@ void run(Findings& f) {
   f.number("first_off", off(first),
            {"first program − dense with M", "第一段程序 − 用 M 的稠密计算"});
   f.number("first_outside", weight_outside(first),
-           {"… largest weight of a token that M hides", "……M 所隐藏的词得到的最大权重"});
+           {"… largest weight of a token that M hides", "……M 所隐藏的词元得到的最大权重"});
   f.number("first_lost", 1 - first_lost,
-           {"… weight the first token loses to empty slots", "……首词流失到空槽的权重"});
+           {"… weight the first token loses to empty slots", "……首个词元流失到空槽的权重"});
   f.number("first_only_extra", off(first_program(rows_q, rows_k, {true, false, false})),
-           {"… with only the extra token left in", "……只保留「多看一个词」的错误"});
+           {"… with only the extra token left in", "……只保留「多看一个词元」的错误"});
   f.number("first_only_empty", off(first_program(rows_q, rows_k, {false, true, false})),
            {"… with only the empty slots left in", "……只保留「空槽参与 softmax」的错误"});
   f.number("first_only_reversed", off(first_program(rows_q, rows_k, {false, false, true})),
@@ -160,12 +160,12 @@ void run(Findings& f) {
            {"… − V itself", "……− V 本身"});
   f.figure(map_of(f, rows_of(banded(q, k, identity))),
            {"Right (Heddle, look_back = 2): three tokens, the last the token itself.",
-            "正确（Heddle，look_back = 2）：三个词，最后一个是自身。"});
+            "正确（Heddle，look_back = 2）：三个词元，最后一个是自身。"});
   f.figure(map_of(f, first), {"First program: a fourth token is seen, the order is reversed, and "
                               "early rows do not sum to 1.",
-                              "第一段程序：多看了第四个词，次序颠倒，前几行之和不为 1。"});
+                              "第一段程序：多看了第四个词元，次序颠倒，前几行之和不为 1。"});
   f.figure(map_of(f, second),
-           {"Second program: every token sees itself alone.", "第二段程序：每个词只看到自己。"});
+           {"Second program: every token sees itself alone.", "第二段程序：每个词元只看到自己。"});
 
   f.control({"banded and dense with M differ by", "带状与稠密计算之差"}, band_off, Relation::less,
             1e-12);
@@ -187,9 +187,10 @@ Experiment window_mask() {
       .name = "window-mask",
       .topic = topics::windows,
       .title = {"Sliding-window attention and two programs for it", "滑动窗口注意力与两段程序"},
-      .claim = {"The two published programs compute the attention of the mask M, with w/2 + 1 "
-                "visible tokens ending at the token itself.",
-                "文中给出的两段程序实现了掩码 M 所定义的注意力：可见 w/2 + 1 个词，以当前词结尾。"},
+      .claim =
+          {"The two published programs compute the attention of the mask M, with w/2 + 1 "
+           "visible tokens ending at the token itself.",
+           "文中给出的两段程序实现了掩码 M 所定义的注意力：可见 w/2 + 1 个词元，以当前词元结尾。"},
       .source = {"Document 000, 3: M for N = 6 and w = 4, and the programs of 3.1(c).",
                  "文档 000 第 3 节：N = 6、w = 4 的 M，以及 3.1(c) 的两段程序。"},
       .method =
@@ -205,8 +206,8 @@ Experiment window_mask() {
                   "slots that were never filled into the softmax, and pairs the scores with V in "
                   "reversed order. The second hides everything but the token itself, so its output "
                   "is V. Heddle's banded kernel and the formula agree.",
-                  "第一段多往回看了一个词（并因此越界写入），让从未填充的槽参与 softmax，"
-                  "还把得分与 V 以相反的次序配对。第二段把除自身以外的词全部遮住，输出就是 V。"
+                  "第一段多往回看了一个词元（并因此越界写入），让从未填充的槽参与 softmax，"
+                  "还把得分与 V 以相反的次序配对。第二段把除自身以外的词元全部遮住，输出就是 V。"
                   "Heddle 的带状内核与公式一致。"},
       .run = run,
   };

@@ -11,7 +11,8 @@ inline const Text about = {
     "Some of those claims are wrong. Each experiment measures, with Heddle's own layers in float64 "
     "where they exist, and its verdict follows from the numbers of this run.",
     "下面的每个论断都来自关于循环网络、注意力和 Transformer 的学习笔记，其中一些是错的。"
-    "每个实验都用 Heddle 自己的层（凡有之处均以 float64）实际测量，结论由本次运行得到的数字决定。"};
+    "每个实验都用 Heddle 自己的层（只要有对应的层，就用 "
+    "float64）实际测量，结论由本次运行得到的数字决定。"};
 inline const Text documents_title = {"The documents", "来源文档"};
 inline const Text documents = {
     "000: homework answers on RNN language models, attention scores, heads and sliding windows. "
