@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run test quick asan tsan clang conformance bench format check-format tidy check install clean
+.PHONY: help setup tools build run test quick nightly asan tsan clang conformance bench format check-format tidy check install clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -36,11 +36,14 @@ run: setup build/data/kjv.txt ## build Heddle, train a small model on real text 
 	$(call cmake-build,release,heddle_cli)
 	@scripts/first_run.sh $(ARGS)
 
-test: build ## build and run all tests
+test: build ## build and run all tests but the nightly ones
 	@ctest --preset release
 
 quick: build ## build and run the quick tests
 	@ctest --preset release -L quick
+
+nightly: build ## build and run the tests that take minutes
+	@ctest --preset nightly
 
 asan: setup ## unit and op tests under the address and undefined behaviour sanitizers
 	$(call cmake-build,asan)

@@ -1,8 +1,9 @@
-# Tests. Labels: `quick` for what a developer runs after every change, `slow` for the rest.
+# Tests. Labels: `quick` for what a developer runs after every change, `slow` for the rest of what CI
+# runs, `nightly` for what takes minutes: test presets leave it out (make nightly runs it).
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)  # package librapidcheck-dev
 
-# heddle_test(<name> <quick|slow> <timeout> <command>...)
+# heddle_test(<name> <quick|slow|nightly> <timeout> <command>...)
 function(heddle_test name label timeout)
   if(HEDDLE_SANITIZE)
     math(EXPR timeout "${timeout} * 5")
@@ -56,6 +57,8 @@ endif()
 # Every claim of the lab that takes seconds comes to its verdict, and the page of it is written.
 if(TARGET heddle_cli)
   heddle_test(lab.all slow 300 heddle_cli lab all --lang zh --out ${PROJECT_BINARY_DIR}/lab.html)
+  # The others train models: minutes.
+  heddle_test(lab.slow nightly 1800 heddle_cli lab all --slow)
 endif()
 
 # Whether the library as installed can be found and used by another project.
