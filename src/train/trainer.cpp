@@ -82,6 +82,7 @@ Outcome Trainer::run() {
   }
   if (directory_ != nullptr) state_.data = fingerprint(data_, config_);
   Outcome outcome;
+  if (state_.step < config_.steps && !out_of_patience()) warm_up();
   while (state_.step < config_.steps && !out_of_patience() && outcome.ending != Ending::stopped) {
     const StepReport report = take_step();
     if (state_.step % config_.log_every == 0 || state_.step == config_.steps) write_log(report);
@@ -96,6 +97,19 @@ Outcome Trainer::run() {
   outcome.state = state_;
   outcome.peak_bytes = peak_bytes_;
   return outcome;
+}
+
+// Steps of later sittings are to be like those of one long sitting, in memory and in time: what the
+// first step leaves behind, packed weights above all, must be there before it is measured. Its
+// gradients are thrown away, and random numbers go by the step: nothing else is left of it.
+void Trainer::warm_up() {
+  add_gradients(model_, data_.training_batch(state_.step, config_.batch, config_.seed), config_,
+                state_.step + 1);
+  clear_gradients();
+}
+
+void Trainer::clear_gradients() {
+  for (nn::Parameter& p : model_.parameters().all()) p.tensor.clear_grad();
 }
 
 StepReport Trainer::take_step() {
@@ -143,15 +157,12 @@ StepReport Trainer::take_step() {
 // The step is computed once more, with every op under observation. Nothing was updated yet, so it
 // gives the same values.
 void Trainer::refuse_step(const model::Batch& batch, const std::string& what) {
-  const auto clear = [this] {
-    for (nn::Parameter& p : model_.parameters().all()) p.tensor.clear_grad();
-  };
-  clear();
+  clear_gradients();
   TrainConfig observed = config_;
   observed.recompute = false;  // ops inside of recomputed layers would stay hidden
   const std::string cause = explain_bad_value(
       model_.parameters(), [&] { add_gradients(model_, batch, observed, state_.step + 1); });
-  clear();
+  clear_gradients();
   fail(ErrorCode::failed, "train", "step " + std::to_string(state_.step + 1) + ": " + what,
        "finite numbers: a lower train.learning_rate, a longer train.warmup or train.clip may help",
        cause.empty() ? "a sum that is too large, of finite values" : cause);

@@ -85,6 +85,8 @@ class Trainer {
   const TrainState& state() const { return state_; }
 
  private:
+  void warm_up();
+  void clear_gradients();
   StepReport take_step();
   [[noreturn]] void refuse_step(const model::Batch& batch, const std::string& what);
   void write_log(const StepReport& report);

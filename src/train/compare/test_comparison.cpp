@@ -109,6 +109,17 @@ TEST_F(CompareTest, StoppedAndResumedGivesTheSame) {
   EXPECT_EQ(timeless(finish(s)), whole);
 }
 
+// With ten steps every turn is one step, with thirty it is three: that is no matter of memory.
+TEST_F(CompareTest, PeakMemoryDoesNotDependOnTurns) {
+  const auto peaks = [this](const char* budget) {
+    ComparisonSpec s = spec({"model.norm=layer,rms"}, budget);
+    s.budget = budget;
+    const json j = finish(s);
+    return json{j["variants"][0]["peak_bytes"], j["variants"][1]["peak_bytes"]};
+  };
+  EXPECT_EQ(peaks("steps=10"), peaks("steps=30"));
+}
+
 TEST_F(CompareTest, ANewSeedIsAddedToWhatIsThere) {
   ComparisonSpec s = spec({"model.norm=layer,rms"}, "seeds");
   const json one = finish(s);
