@@ -79,9 +79,7 @@ void compare(const Subject& subject, const Comparison& c, Report& report) {
     subject.progress(c.path + ": " + std::string(to_string(s.dtype)) + " " +
                      std::string(cpu::to_string(s.isa)));
     s.use();
-    add_case(report, c.path, s,
-             worst_error(results_of(c.fast, s.dtype), truth, gradient_measure(c.way, s.dtype)),
-             gradient_tolerance(c.way, s.dtype));
+    add_case(report, c.path, s, errors_of(results_of(c.fast, s.dtype), truth), c.way);
   }
 }
 
@@ -132,9 +130,8 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
   const Tensor memory = normal({kBatch, kMemory, a.width}, 1, 12, DType::f32);
   const std::vector<std::int64_t> lengths = key_lengths(a.cross ? kMemory : kTokens);
   const std::vector<std::int64_t> documents = documents_of(subject, a.cross);
-  Comparison c{path, {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
+  Comparison c{path, {}, {}, way_through_part(16, subject.config, kBatch * kTokens)};
   c.attends = true;
-  c.way.roundings *= 2;  // projections, scores, weights, mixture, projection
   c.way.kinks = a.normaliser == ops::Normaliser::relu;
   c.fast = [=](DType dtype) {
     nn::ParameterStore store(options_of(*weights, dtype));
@@ -180,7 +177,8 @@ Comparison norm_comparison(const Subject& subject) {
   // Small, so that the epsilon counts.
   const Tensor x = normal({kBatch, kTokens, n.width}, 0.01, 13, DType::f32);
   const Tensor stream = normal({kBatch, kTokens, n.width}, 0.01, 14, DType::f32);
-  Comparison c{"norm, by definition", {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
+  Comparison c{
+      "norm, by definition", {}, {}, way_through_part(3, subject.config, kBatch * kTokens)};
   const auto run_of = [=](DType dtype, const auto& join) {
     nn::ParameterStore store(options_of(*weights, dtype));
     const nn::Norm layer(n, store.root());
@@ -227,8 +225,7 @@ Comparison ffn_comparison(const Subject& subject) {
   const auto weights = std::make_shared<const Weights>(weights_of<nn::FeedForward>(f));
   const Tensor x = normal({kBatch, kTokens, f.width}, 1, 16, DType::f32);
   Comparison c{
-      "feed-forward, by definition", {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
-  c.way.kinks = f.kind == nn::FfnKind::relu;
+      "feed-forward, by definition", {}, {}, way_through_part(4, subject.config, kBatch * kTokens)};
   const auto run_of = [=](DType dtype, bool fast) {
     nn::ParameterStore store(options_of(*weights, dtype));
     const nn::FeedForward layer(f, store.root());
@@ -256,7 +253,7 @@ Comparison classifier_comparison(const Subject& subject) {
   const Tensor bias = normal({classes}, 0.3, 19, DType::f32);
   const Tensor targets = random_ids({kBatch, kTokens}, classes, 20);
   Comparison c{
-      "classifier, by definition", {}, {}, way_through_layer(subject.config, kBatch * kTokens)};
+      "classifier, by definition", {}, {}, way_through_part(3, subject.config, kBatch * kTokens)};
   ops::CrossEntropyOptions options;
   options.ignore_index = 3;
   options.label_smoothing = subject.label_smoothing;
@@ -280,7 +277,11 @@ Comparison recurrence_comparison(const Subject& subject) {
   const Tensor x = normal({kBatch, tokens, e.inputs}, 1, 15, DType::f32);
   const std::vector<std::int64_t> lengths = {tokens, std::max<std::int64_t>(tokens - 5, 1)};
   const bool reverse = subject.config.kind != model::Kind::rnn;
-  Comparison c{"recurrence, by definition", {}, {}, way_through(subject.config)};
+  Comparison c{
+      "recurrence, by definition",
+      {},
+      {},
+      way_through_part(3 + static_cast<double>(tokens) / 4, subject.config, kBatch * tokens)};
   const auto run_of = [=](DType dtype, bool fast) {
     nn::ParameterStore store(options_of(*weights, dtype));
     const nn::ElmanLayer layer(e, store.root());

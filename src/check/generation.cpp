@@ -3,6 +3,7 @@
 #include "check/paths.h"
 #include "check/tolerance.h"
 #include "heddle/tape.h"
+#include "ops/concat/concat.h"
 #include "ops/view/view.h"
 
 namespace heddle::check {
@@ -24,8 +25,8 @@ std::vector<std::int64_t> lengths_of(const Tensor& tokens, const Tensor& lengths
 }
 
 // The logits behind each block against those of the whole pass.
-WorstError generate(const model::Model& model, const Subject& subject, const Tensor& whole,
-                    DType dtype, const Rhythm& rhythm) {
+Errors generate(const model::Model& model, const Subject& subject, const Tensor& whole, DType dtype,
+                const Rhythm& rhythm) {
   const NoGrad no_grad;
   const model::Batch& batch = subject.batch;
   const bool pairs = batch.target_tokens.defined();
@@ -37,7 +38,8 @@ WorstError generate(const model::Model& model, const Subject& subject, const Ten
   model::Batch source;
   if (pairs) source.tokens = batch.tokens, source.lengths = batch.lengths;
   const auto state = model.begin(source, sequences, tokens, pass);
-  WorstError worst;
+  Errors errors;
+  std::vector<Tensor> got, want;
   std::int64_t done = 0;
   for (std::size_t turn = 0; done < tokens; ++turn) {
     const std::int64_t block = std::min(rhythm.blocks[turn % rhythm.blocks.size()], tokens - done);
@@ -47,11 +49,15 @@ WorstError generate(const model::Model& model, const Subject& subject, const Ten
       if (done > lengths[static_cast<std::size_t>(b)]) continue;  // padding
       const Tensor row = ops::slice(next, 0, b, b + 1);
       const Tensor expected = ops::slice(ops::slice(whole, 0, b, b + 1), 1, done - 1, done);
-      worst.add(error_of(row, ops::reshape(expected, row.shape())),
-                "token " + std::to_string(done - 1) + " of sequence " + std::to_string(b));
+      const std::string where =
+          "token " + std::to_string(done - 1) + " of sequence " + std::to_string(b);
+      got.push_back(row);
+      want.push_back(ops::reshape(expected, row.shape()));
+      errors.largest.add(error_of(got.back(), want.back()), where);
     }
   }
-  return worst;
+  errors.mean.add(error_of(ops::concat(got, 0), ops::concat(want, 0), Measure::mean), {});
+  return errors;
 }
 
 // What generation reads, as one batch: it knows one document, and its first block is the prompt.
@@ -79,7 +85,7 @@ void check_settings(const Subject& subject, const std::vector<Setting>& settings
     for (std::size_t i = 0; i < whole.size(); ++i)
       add_case(report, kRhythms[i].path, s,
                generate(*model, subject, whole[i], s.dtype, kRhythms[i]),
-               tolerance(way_through(subject.config), s.dtype));
+               way_through(subject.config));
   }
 }
 

@@ -23,20 +23,25 @@ WorstError different_bits(const Evaluation& got, const Evaluation& want) {
   return worst;
 }
 
+// A mean of as many numbers as targets count, whose errors are independent and as large as those of
+// the logits; and its own rounding.
+double loss_tolerance(const Evaluation& truth, std::int64_t counted, const Way& way, DType dtype) {
+  const double of_logits = tolerance(way, dtype, Measure::mean) * root_mean_square(truth.logits);
+  const double loss = std::abs(truth.loss.item());
+  return of_logits / (2 * loss * std::sqrt(static_cast<double>(counted))) +
+         2 * epsilon(parameter_type(dtype));
+}
+
 void compare(const Evaluation& got, const Evaluation& truth, const Subject& subject,
              const Setting& setting, Report& report) {
   const Way way = way_through(subject.config);
-  const double forward = tolerance(way, setting.dtype);
-  // A mean of as many numbers, whose errors are independent.
-  const double counted = std::sqrt(static_cast<double>(subject.batch.counted));
-  WorstError loss, logits;
+  WorstError loss;
   loss.add(error_of(got.loss, truth.loss), {});
-  logits.add(error_of(got.logits, truth.logits), {});
-  add_case(report, "loss", setting, loss, forward / counted);
-  add_case(report, "logits", setting, logits, forward);
-  add_case(report, "gradients", setting,
-           worst_error(got.gradients, truth.gradients, gradient_measure(way, setting.dtype)),
-           gradient_tolerance(way, setting.dtype));
+  add_case(report, "loss", setting, loss,
+           loss_tolerance(truth, subject.batch.counted, way, setting.dtype));
+  add_case(report, "logits", setting, errors_of({{"", got.logits}}, {{"", truth.logits}}), way);
+  add_case(report, "gradients", setting, errors_of(got.gradients, truth.gradients),
+           there_and_back(subject.config));
 }
 
 void check_settings(const Subject& subject, const std::vector<Setting>& settings, Report& report) {

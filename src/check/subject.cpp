@@ -78,4 +78,25 @@ void add_case(Report& report, const std::string& path, const Setting& setting,
                           setting.threads, worst.error, tolerance, worst.name});
 }
 
+void Errors::add(const Errors& other) {
+  largest.add(other.largest.error, other.largest.name);
+  mean.add(other.mean.error, other.mean.name);
+}
+
+Errors errors_of(const std::vector<Named>& got, const std::vector<Named>& want) {
+  return {worst_error(got, want, Measure::largest), worst_error(got, want, Measure::mean)};
+}
+
+void add_case(Report& report, const std::string& path, const Setting& setting, const Errors& errors,
+              const Way& way) {
+  const double of_mean = tolerance(way, setting.dtype, Measure::mean);
+  const double of_largest = tolerance(way, setting.dtype, Measure::largest);
+  // Behind a jump single elements may be anything.
+  const bool jumps = way.kinks && setting.dtype != DType::f64;
+  if (!jumps && errors.largest.error / of_largest > errors.mean.error / of_mean)
+    add_case(report, path, setting, errors.largest, of_largest);
+  else
+    add_case(report, path, setting, errors.mean, of_mean);
+}
+
 }  // namespace heddle::check

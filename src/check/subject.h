@@ -8,6 +8,7 @@
 
 #include "backend/cpu/isa.h"
 #include "check/report.h"
+#include "check/tolerance.h"
 #include "check/values.h"
 
 namespace heddle::check {
@@ -65,5 +66,15 @@ Evaluation evaluate(const model::Model& model, const model::Batch& batch, DType 
 
 void add_case(Report& report, const std::string& path, const Setting& setting,
               const WorstError& worst, double tolerance);
+
+// One case for both measures: the one that is nearer to its tolerance.
+struct Errors {
+  WorstError largest = {}, mean = {};
+
+  void add(const Errors& other);
+};
+Errors errors_of(const std::vector<Named>& got, const std::vector<Named>& want);
+void add_case(Report& report, const std::string& path, const Setting& setting, const Errors& errors,
+              const Way& way);
 
 }  // namespace heddle::check

@@ -235,6 +235,28 @@ TEST(Check, FindsAFaultOfOneInstructionSet) {
   EXPECT_FALSE(r.pass());
 }
 
+// Five parts in a hundred too much, of one branch and in one type.
+TEST(Check, FindsABranchThatOnlyBf16Scales) {
+  using K = cpu::AttentionKernels;
+  const auto plant = [](K& k) {
+    k.forward = [](const cpu::AttentionArgs& a) noexcept {
+      sound<K>().forward(a);
+      if (a.dtype != DType::bf16) return;
+      auto* y = static_cast<bf16*>(a.y);
+      const cpu::AttentionShape& s = a.shape;
+      for (std::int64_t i = 0; i < s.batch * s.queries * s.heads * s.value_width; ++i)
+        y[i] = bf16::from_float(1.05f * y[i].to_float());
+    };
+  };
+  for (const nn::FfnKind ffn : {nn::FfnKind::gelu, nn::FfnKind::relu}) {
+    model::ModelConfig m = small_decoder();
+    m.ffn = ffn;
+    const Report r = with_fault<K>(plant, m);
+    EXPECT_TRUE(finds(r, "attention, by definition", DType::bf16));
+    EXPECT_TRUE(only(r, DType::bf16)) << failures(r);
+  }
+}
+
 // The token before the first that may be seen. Without a window that is one of another document.
 std::vector<std::int32_t> one_too_early(const cpu::AttentionArgs& a) {
   std::vector<std::int32_t> first(a.first_key, a.first_key + a.shape.batch * a.shape.queries);

@@ -7,8 +7,10 @@ namespace heddle::check {
 
 namespace {
 
-constexpr double kSafety = 8;
+constexpr double kSafetyOfLargest = 12, kSafetyOfMean = 2;
 constexpr double kRoundingsOfLayer = 8;  // norms, projections, weights, branch, stream
+
+}  // namespace
 
 double epsilon(DType dtype) {
   switch (dtype) {
@@ -18,21 +20,13 @@ double epsilon(DType dtype) {
   }
 }
 
-}  // namespace
-
-double tolerance(const Way& way, DType dtype) {
+double tolerance(const Way& way, DType dtype, Measure measure) {
   const double summed = epsilon(dtype == DType::f64 ? DType::f64 : DType::f32);
-  return kSafety * std::sqrt(way.roundings) * (epsilon(dtype) + summed * std::sqrt(way.terms) / 4);
-}
-
-double gradient_tolerance(const Way& way, DType dtype) {
-  const double smooth = 2 * tolerance(way, dtype);
-  return gradient_measure(way, dtype) == Measure::mean ? smooth + std::sqrt(smooth) / 4 : smooth;
-}
-
-// In f64 so few terms are that close to a jump that there is none.
-Measure gradient_measure(const Way& way, DType dtype) {
-  return way.kinks && dtype != DType::f64 ? Measure::mean : Measure::largest;
+  const double one = epsilon(dtype) + summed * std::sqrt(way.terms) / 4;
+  const double safety = measure == Measure::largest ? kSafetyOfLargest : kSafetyOfMean;
+  const double smooth = safety * std::sqrt(way.roundings) * one;
+  // In f32 and f64 so few terms are that close to a jump that there is none.
+  return way.kinks && dtype == DType::bf16 ? smooth + std::sqrt(smooth / 3) : smooth;
 }
 
 bool has_kinks(const model::ModelConfig& c) {
@@ -53,16 +47,19 @@ Way way_through(const model::ModelConfig& c) {
   if (c.recurrent()) way.roundings += static_cast<double>(layers * tokens) / 4;
   const std::int64_t widest = c.recurrent() ? c.width : std::max(c.width, c.width_of_ffn());
   way.terms = static_cast<double>(std::max({widest, c.sizes.vocabulary, 3 * tokens}));
+  return way;
+}
+
+Way there_and_back(const model::ModelConfig& c) {
+  Way way = way_through(c);
+  way.roundings *= 2;
   way.kinks = has_kinks(c);
   return way;
 }
 
-Way way_through_layer(const model::ModelConfig& c, std::int64_t tokens) {
-  Way way = way_through(c);
-  way.roundings = kRoundingsOfLayer;
-  way.kinks = false;
-  way.terms = std::max(way.terms, static_cast<double>(tokens));
-  return way;
+Way way_through_part(double roundings, const model::ModelConfig& c, std::int64_t tokens) {
+  return {.roundings = roundings,
+          .terms = std::max(way_through(c).terms, static_cast<double>(tokens))};
 }
 
 }  // namespace heddle::check

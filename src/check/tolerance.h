@@ -17,20 +17,21 @@ struct Way {
   bool kinks = false;  // the derivative jumps somewhere: relu
 };
 
+double epsilon(DType dtype);
+
 // Rounding errors are as good as random, so R of them add up to √R. With ε of the stored type, e of
-// the type that is summed in (f32 for f32 and bf16, f64 for f64) and S = 8 for the largest of many
-// elements (a quarter of it within sums, whose parts are added up side by side):
-//   S · √R · (ε + e · √terms / 4)
-double tolerance(const Way& way, DType dtype);
+// the type that is summed in (f32 for f32 and bf16, f64 for f64), whose parts are added up side by
+// side, and S = 12 for the largest of many elements and 2 for their mean:
+//   t = S · √R · (ε + e · √terms / 4)
+// Where the derivative jumps, the terms that rounding moves to the other side are wrong altogether.
+// Of normal numbers that an error t moves, a share of t / 3 changes its sign, and the root of their
+// mean square is √(t / 3) more in bf16.
+double tolerance(const Way& way, DType dtype, Measure measure);
 
-// The same for gradients, which go there and back: twice as much. Where the derivative jumps, a
-// share of the terms that grows with the error t of what is rounded lies on the wrong side, and
-// their mean square with it: √t / 4 more, by the mean of all elements.
-double gradient_tolerance(const Way& way, DType dtype);
-Measure gradient_measure(const Way& way, DType dtype);
-
-Way way_through(const model::ModelConfig& config);
-Way way_through_layer(const model::ModelConfig& config, std::int64_t tokens);
+Way way_through(const model::ModelConfig& config);     // results, which have no jumps
+Way there_and_back(const model::ModelConfig& config);  // gradients: twice as many roundings
+// A part of a layer by itself, in both directions. Its inputs are exact, so nothing changes sides.
+Way way_through_part(double roundings, const model::ModelConfig& config, std::int64_t tokens);
 
 bool has_kinks(const model::ModelConfig& config);
 

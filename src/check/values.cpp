@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20177;
 constexpr std::int64_t kSequences = 3;
-constexpr double kLeastShare = 0.1;
+constexpr double kLeastShare = 0.3;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 std::uint32_t stream_of(const std::string& name) {
@@ -187,6 +187,8 @@ double error_of(const Tensor& got, const Tensor& want, Measure measure, double l
   if (measure == Measure::largest || largest == 0) return largest;
   return root_mean_square(apart) / size;
 }
+
+double root_mean_square(const Tensor& t) { return root_mean_square(doubles(t)); }
 
 std::int64_t other_bits(const Tensor& a, const Tensor& b) {
   if (a.defined() != b.defined())

@@ -57,6 +57,8 @@ struct Named {
   Tensor value;  // undefined: no gradient (an expert that no token chose)
 };
 
+double root_mean_square(const Tensor& t);
+
 struct WorstError {
   double error = 0;
   std::string name = {};
@@ -65,7 +67,7 @@ struct WorstError {
 };
 
 // Over tensors of the same names. One that is there on one side only: infinite. What a tensor's
-// error is relative to is at least a tenth of the size that those of the same layer have: some
+// error is relative to is at least 0.3 of the size that those of the same layer have: some
 // gradients are 0 by mathematics and nothing but rounding by arithmetic, as that of a key's bias.
 WorstError worst_error(const std::vector<Named>& got, const std::vector<Named>& want,
                        Measure measure = Measure::largest);
