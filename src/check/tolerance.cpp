@@ -10,6 +10,15 @@ namespace {
 constexpr double kSafetyOfLargest = 12, kSafetyOfMean = 2;
 constexpr double kRoundingsOfLayer = 8;  // norms, projections, weights, branch, stream
 
+// Dropout leaves a share of the terms, each as much larger. A sum of relu that attention divides by
+// may be a small part of what it was summed of.
+constexpr double kGainOfReluSums = 32;
+double gain_of(const model::ModelConfig& c) {
+  const double dropped = std::max({c.dropout, c.embedding_dropout, c.attention.dropout});
+  const bool divides = !c.recurrent() && c.attention.normaliser == ops::Normaliser::relu;
+  return (divides ? kGainOfReluSums : 1) / std::sqrt(1 - dropped);
+}
+
 }  // namespace
 
 double epsilon(DType dtype) {
@@ -24,7 +33,7 @@ double tolerance(const Way& way, DType dtype, Measure measure) {
   const double summed = epsilon(dtype == DType::f64 ? DType::f64 : DType::f32);
   const double one = epsilon(dtype) + summed * std::sqrt(way.terms) / 4;
   const double safety = measure == Measure::largest ? kSafetyOfLargest : kSafetyOfMean;
-  const double smooth = safety * std::sqrt(way.roundings) * one;
+  const double smooth = way.gain * safety * std::sqrt(way.roundings) * one;
   // In f32 and f64 so few terms are that close to a jump that there is none.
   return way.kinks && dtype == DType::bf16 ? smooth + std::sqrt(smooth / 3) : smooth;
 }
@@ -42,6 +51,7 @@ Way way_through(const model::ModelConfig& c) {
   const std::int64_t layers = c.layers + (c.two_stacks() ? c.layers_of_decoder() : 0);
   const std::int64_t tokens = std::max<std::int64_t>(model::positions_of(c), 1);
   Way way;
+  way.gain = gain_of(c);
   way.roundings = kRoundingsOfLayer * static_cast<double>(layers + 1);
   // A state goes through every token; tanh takes back most of what was before.
   if (c.recurrent()) way.roundings += static_cast<double>(layers * tokens) / 4;
@@ -58,8 +68,10 @@ Way there_and_back(const model::ModelConfig& c) {
 }
 
 Way way_through_part(double roundings, const model::ModelConfig& c, std::int64_t tokens) {
-  return {.roundings = roundings,
-          .terms = std::max(way_through(c).terms, static_cast<double>(tokens))};
+  Way way = way_through(c);
+  way.roundings = roundings;
+  way.terms = std::max(way.terms, static_cast<double>(tokens));
+  return way;
 }
 
 }  // namespace heddle::check

@@ -15,6 +15,7 @@ struct Way {
   double roundings = 1;
   double terms = 1;
   bool kinks = false;  // the derivative jumps somewhere: relu
+  double gain = 1;     // by which errors grow on the way
 };
 
 double epsilon(DType dtype);
@@ -22,7 +23,7 @@ double epsilon(DType dtype);
 // Rounding errors are as good as random, so R of them add up to √R. With ε of the stored type, e of
 // the type that is summed in (f32 for f32 and bf16, f64 for f64), whose parts are added up side by
 // side, and S = 12 for the largest of many elements and 2 for their mean:
-//   t = S · √R · (ε + e · √terms / 4)
+//   t = gain · S · √R · (ε + e · √terms / 4)
 // Where the derivative jumps, the terms that rounding moves to the other side are wrong altogether.
 // Of normal numbers that an error t moves, a share of t / 3 changes its sign, and the root of their
 // mean square is √(t / 3) more in bf16.
