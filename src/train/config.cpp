@@ -72,8 +72,8 @@ void validate(const TrainConfig& c) {
   require(c.precision == DType::f32 || c.precision == DType::bf16, kWhere, "train.precision",
           "bf16 or fp32", to_string(c.precision));
   whole("train.warmup", c.warmup, 0, kMost);
-  require(c.warmup <= c.steps, kWhere, "train.warmup", "at most train.steps",
-          std::to_string(c.warmup));
+  require(c.warmup <= c.steps, kWhere, "train.warmup",
+          "at most train.steps = " + std::to_string(c.steps), std::to_string(c.warmup));
   validate_optimizer(c);
   whole("train.eval_every", c.eval_every.value_or(0), 0, kMost);
   whole("train.eval_batches", c.eval_batches.value_or(1), 1, kMost);
