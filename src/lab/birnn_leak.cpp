@@ -11,12 +11,8 @@ namespace heddle::lab {
 namespace {
 
 void run(Findings& f) {
-  const auto network = two_way_network(model::Task::tag);
-  const auto before = log_probabilities(*network);
-  const double total_before = total_probability(before), effect = effect_of_the_future(before);
-  const std::vector<double> losses = train_on_every_sequence(*network);
-  const double total_after = total_probability(log_probabilities(*network));
-  const double entropy = std::log(double{kAlphabet});
+  const TwoWayStudy two_way(model::Task::tag);
+  const auto& [effect, total_before, total_after, entropy, losses] = two_way;
 
   f.number("future_effect", effect,
            {"change of p(x_1) when only x_5 changes", "只改变 x_5 时 p(x_1) 的变化"});
@@ -28,15 +24,9 @@ void run(Findings& f) {
            "nats");
   f.number("entropy", entropy,
            {"entropy per token of these sequences, log 3", "这些序列的每词元熵 log 3"}, "nats");
-  report::LineChart chart;
-  chart.x_label = f.say({"step", "步"});
-  chart.y_label = f.say({"loss per token, nats", "每词元损失（nats）"});
-  report::Series bound{
-      f.say({"entropy: no language model can be below", "熵：任何语言模型都不可能低于它"}), {}};
-  bound.points = {{0, entropy}, {static_cast<double>(losses.size()), entropy}};
-  chart.series = {
-      {f.say({"two-way network over the whole sequence", "整句双向网络"}), smoothed(losses, 5)},
-      bound};
+  const report::LineChart chart =
+      two_way.chart(f, {"two-way network over the whole sequence", "整句双向网络"},
+                    {"entropy: no language model can be below", "熵：任何语言模型都不可能低于它"});
   f.figure(chart,
            {"All sequences are equally likely, so nothing can be predicted. The network reads "
             "the answer from the future.",

@@ -12,12 +12,8 @@ namespace heddle::lab {
 namespace {
 
 void run(Findings& f) {
-  const auto network = two_way_network(model::Task::language);
-  const auto before = log_probabilities(*network);
-  const double total_before = total_probability(before), effect = effect_of_the_future(before);
-  const std::vector<double> losses = train_on_every_sequence(*network);
-  const double total_after = total_probability(log_probabilities(*network));
-  const double entropy = std::log(double{kAlphabet});
+  const TwoWayStudy two_way(model::Task::language);
+  const auto& [effect, total_before, total_after, entropy, losses] = two_way;
   const double least = *std::min_element(losses.begin(), losses.end());
 
   f.number("future_effect", effect,
@@ -31,14 +27,8 @@ void run(Findings& f) {
            "nats");
   f.number("entropy", entropy,
            {"entropy per token of these sequences, log 3", "这些序列的每词元熵 log 3"}, "nats");
-  report::LineChart chart;
-  chart.x_label = f.say({"step", "步"});
-  chart.y_label = f.say({"loss per token, nats", "每词元损失（nats）"});
-  report::Series bound{f.say({"entropy", "熵"}), {}};
-  bound.points = {{0, entropy}, {static_cast<double>(losses.size()), entropy}};
-  chart.series = {
-      {f.say({"two-way network, prefix by prefix", "逐前缀的双向网络"}), smoothed(losses, 5)},
-      bound};
+  const report::LineChart chart = two_way.chart(
+      f, {"two-way network, prefix by prefix", "逐前缀的双向网络"}, {"entropy", "熵"});
   f.figure(chart, {"Trained like the leaking one, it comes down to the entropy and no further.",
                    "与泄漏的网络同样训练，它只能降到熵，不会更低。"});
 

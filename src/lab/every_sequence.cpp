@@ -100,4 +100,23 @@ std::vector<double> train_on_every_sequence(model::Model& model) {
                      [&](std::int64_t /*step*/) { return model.loss(batch, kPass, 0).total; });
 }
 
+TwoWayStudy::TwoWayStudy(model::Task task) : entropy(std::log(double{kAlphabet})) {
+  const auto network = two_way_network(task);
+  const auto before = log_probabilities(*network);
+  total_before = total_probability(before);
+  effect = effect_of_the_future(before);
+  losses = train_on_every_sequence(*network);
+  total_after = total_probability(log_probabilities(*network));
+}
+
+report::LineChart TwoWayStudy::chart(const Findings& f, const Text& name, const Text& bound) const {
+  report::LineChart chart;
+  chart.x_label = f.say({"step", "步"});
+  chart.y_label = f.say({"loss per token, nats", "每词元损失（nats）"});
+  report::Series line{f.say(bound), {}};
+  line.points = {{0, entropy}, {static_cast<double>(losses.size()), entropy}};
+  chart.series = {{f.say(name), smoothed(losses, 5)}, line};
+  return chart;
+}
+
 }  // namespace heddle::lab

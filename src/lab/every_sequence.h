@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "lab/findings.h"
 #include "lab/sequences.h"
 #include "model/model.h"
 
@@ -34,5 +35,18 @@ double effect_of_the_future(const std::vector<std::vector<double>>& log_p);
 
 // Trains it to predict the next token of all sequences alike, whose entropy is log 3 per token.
 std::vector<double> train_on_every_sequence(model::Model& model);
+
+// What both experiments on two-way networks measure.
+struct TwoWayStudy {
+  explicit TwoWayStudy(model::Task task);
+
+  double effect = 0;                         // of the future, with random weights
+  double total_before = 0, total_after = 0;  // probability of all sequences, around the training
+  double entropy = 0;                        // per token, nats
+  std::vector<double> losses;                // per token, of the steps of the training
+
+  // The losses of `name` beside the entropy, called `bound`.
+  report::LineChart chart(const Findings& f, const Text& name, const Text& bound) const;
+};
 
 }  // namespace heddle::lab
