@@ -290,5 +290,18 @@ TEST(Check, FindsADocumentThatSeesTheOneBefore) {
   EXPECT_TRUE(with_fault<K>(plant, m, false).pass());  // one document: nothing to see
 }
 
+// A last bit that differs would be rounded to another bf16 now and then.
+TEST(Check, EveryInstructionSetSeesTheSameNumbers) {
+  const cpu::SettingsScope restore;
+  const Shape shape{4000000};  // one in some hundred thousand would differ
+  cpu::set_isa(cpu::Isa::generic);
+  const auto expected = normal(shape, 1, 7, DType::f32).to_vector<float>();
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    cpu::set_isa(isa);
+    EXPECT_TRUE(normal(shape, 1, 7, DType::f32).to_vector<float>() == expected)
+        << cpu::to_string(isa);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::check
