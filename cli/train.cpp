@@ -141,10 +141,14 @@ Outcome run_job(Job& job, Display& display) {
   train::Hooks hooks;
   hooks.on_step = [&display](const train::StepReport& r) { display.show(r); };
   hooks.on_eval = [&display](const train::EvalReport& r) { display.show(r); };
+  hooks.on_damage = [&display](const std::string& sentence) { display.line().say(sentence); };
   hooks.should_stop = [] { return caught_signal() != 0; };
+  bool began = false;
+  hooks.on_begin = [&began](const train::TrainState&) { began = true; };
   try {
     return job.run(hooks);
   } catch (const Error& e) {
+    if (!began) throw;
     // It ran and failed: whatever went wrong now is no fault of the command line.
     display.line().finish();
     fmt::print(stderr, "heddle: {}\n", e.what());

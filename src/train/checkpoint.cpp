@@ -3,12 +3,15 @@
 #include <algorithm>
 
 #include "heddle/error.h"
+#include "heddle/ops/copy.h"
+#include "io/crc32.h"
 
 namespace heddle::train {
 
 namespace {
 
 constexpr const char* kStateKey = "heddle.state";
+constexpr const char* kChecksumKey = "heddle.crc32";
 constexpr const char* kOptimizerPrefix = "optimizer.";
 
 // Everything a checkpoint holds, by its name there. The tensors share storage with the originals.
@@ -19,6 +22,28 @@ std::vector<io::NamedTensor> contents(const nn::ParameterStore& parameters,
   for (const nn::Parameter& p : optimizer.state())
     all.push_back({kOptimizerPrefix + p.name, p.tensor});
   return all;
+}
+
+// Of the state and of all tensors, in the file's order. Names, shapes and places need none: the
+// header has to fit the run and the file to the byte.
+std::string checksum(const std::string& state, const std::vector<Tensor>& tensors) {
+  io::Crc32 sum;
+  sum.add(state);
+  for (const Tensor& tensor : tensors) {
+    if (tensor.bytes() == 0) continue;
+    const Tensor plain = ops::contiguous(tensor.detach());
+    sum.add(plain.raw(), plain.bytes());
+  }
+  return sum.text();
+}
+
+void check_sum(const io::SafetensorsFile& file, const std::vector<Tensor>& tensors) {
+  const auto written = file.metadata().find(kChecksumKey);
+  if (written == file.metadata().end()) return;
+  const std::string found = checksum(file.metadata().at(kStateKey), tensors);
+  if (found != written->second)
+    fail(ErrorCode::io, file.path(), "its bytes are not those that were written",
+         "checksum " + written->second, found);
 }
 
 TrainState state_of(const io::SafetensorsFile& file) {
@@ -34,8 +59,14 @@ TrainState read_state(const std::string& path) { return state_of(io::Safetensors
 
 void save_checkpoint(const std::string& path, const nn::ParameterStore& parameters,
                      const Optimizer& optimizer, const TrainState& state) {
-  io::write_safetensors(path, contents(parameters, optimizer),
-                        {{"format", "heddle"}, {kStateKey, to_json(state)}});
+  const std::vector<io::NamedTensor> all = contents(parameters, optimizer);
+  std::vector<Tensor> tensors;
+  tensors.reserve(all.size());
+  for (const io::NamedTensor& t : all) tensors.push_back(t.tensor);
+  const std::string text = to_json(state);
+  io::write_safetensors(
+      path, all,
+      {{"format", "heddle"}, {kStateKey, text}, {kChecksumKey, checksum(text, tensors)}});
 }
 
 TrainState load_checkpoint(const std::string& path, nn::ParameterStore& parameters,
@@ -43,10 +74,15 @@ TrainState load_checkpoint(const std::string& path, nn::ParameterStore& paramete
   const io::SafetensorsFile file(path);
   const TrainState state = state_of(file);
   std::vector<io::NamedTensor> wanted = contents(parameters, optimizer);
-  for (const io::TensorEntry& entry : file.entries())
-    if (std::ranges::none_of(wanted, [&](const auto& t) { return t.name == entry.name; }))
+  std::vector<Tensor> in_order;
+  for (const io::TensorEntry& entry : file.entries()) {
+    const auto found = std::ranges::find(wanted, entry.name, &io::NamedTensor::name);
+    if (found == wanted.end())
       fail(ErrorCode::io, path, "tensor " + entry.name + " is not one of this run's");
+    in_order.push_back(found->tensor);
+  }
   for (io::NamedTensor& t : wanted) file.load_into(t.name, t.tensor);
+  check_sum(file, in_order);
   return state;
 }
 

@@ -103,6 +103,14 @@ void RunDirectory::keep_newest(std::int64_t count) const {
   }
 }
 
+std::string RunDirectory::set_aside(std::int64_t step) const {
+  const std::string path = paths_.checkpoint(step), aside = path + ".damaged";
+  std::error_code error;
+  fs::rename(path, aside, error);
+  if (error) io::fail_system(path, "cannot rename", error.value());
+  return aside;
+}
+
 bool is_run(const std::string& directory) { return io::file_exists(RunPaths{directory}.recipe()); }
 
 bool is_taken(const std::string& directory) {

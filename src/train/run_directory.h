@@ -4,8 +4,8 @@
 //   codec.json, tokenizer.json, ...   written by data::Codec
 //   model.safetensors    the weights for use: of the best evaluation, or the latest ones
 //   log.jsonl            what happened
-//   checkpoints/step-N.safetensors    where it can go on
-//   lock                 held by the process that trains
+//   checkpoints/step-N.safetensors    where it can go on; a damaged one is renamed to end in
+//   .damaged lock                 held by the process that trains
 //
 // Files are replaced whole (temporary file, fsync, rename), so that a kill at any instant leaves a
 // run that can be loaded and resumed.
@@ -50,6 +50,9 @@ class RunDirectory {
   std::vector<std::int64_t> checkpoint_steps() const { return train::checkpoint_steps(paths_); }
   std::optional<std::int64_t> newest_checkpoint() const;
   void keep_newest(std::int64_t count) const;  // removes older checkpoints
+  // Takes a damaged checkpoint out of the row, so that it never counts as one that is kept. Its new
+  // path.
+  std::string set_aside(std::int64_t step) const;
 
  private:
   RunPaths paths_;

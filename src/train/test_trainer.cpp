@@ -202,6 +202,77 @@ TEST(Trainer, ABadValueNamesStepAndOpAndLeavesTheCheckpoint) {
   expect_says([&] { again.trainer.run(); }, {"step 1", "parameter " + name + " is nan at [0, 0]"});
 }
 
+// What disks and copies do to a file; each must be noticed, and none may cost more than the steps
+// since the checkpoint before.
+TEST(Trainer, ADamagedCheckpointIsPassedOver) {
+  const TempDir dir;
+  const auto whole = [&] {
+    Session s(dir.file("whole"), toy_training());
+    s.trainer.run();
+    return Remains(s);
+  }();
+  const std::string path = dir.file("run");
+  {
+    Session first(path, toy_training(), stop_at(13));
+    first.trainer.run();
+  }
+  const RunPaths paths{path};
+  const std::string good = slurp(paths.checkpoint(13)), log = slurp(paths.log());
+  const auto flipped = [&good](std::size_t at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 4);
+    return bad;
+  };
+  const std::size_t in_state = good.find("loss_sum\\\":") + 12;
+  ASSERT_LT(in_state, good.size());
+  const std::vector<std::pair<std::string, const char*>> cases = {
+      {"", "too short"},
+      {good.substr(0, good.size() - 5), "step-13"},
+      {flipped(good.size() - 5), "checksum"},  // the last tensor
+      {flipped(good.size() / 2), "checksum"},
+      {flipped(in_state), "step-13"},  // a digit of the run's state
+      {slurp(paths.checkpoint(12)), "not the checkpoint that its name says"},
+  };
+  for (const auto& [bytes, reason] : cases) {
+    SCOPED_TRACE(reason);
+    std::ofstream(paths.checkpoint(13), std::ios::binary) << bytes;
+    std::ofstream(paths.log(), std::ios::binary) << log;
+    std::vector<std::string> said;
+    Hooks hooks = stop_at(13);
+    hooks.on_damage = [&said](const std::string& sentence) { said.push_back(sentence); };
+    Session again(path, toy_training(), hooks);
+    ASSERT_TRUE(again.trainer.resume());
+    EXPECT_EQ(again.trainer.state().step, 12);
+    ASSERT_EQ(said.size(), 1u);
+    for (const char* part : {"damaged", "step-13.safetensors", reason, "going on from step 12"})
+      EXPECT_NE(said[0].find(part), std::string::npos) << part << " is not in: " << said[0];
+    EXPECT_TRUE(slurp(paths.checkpoint(13) + ".damaged") == bytes);
+    again.trainer.run();
+    EXPECT_EQ(again.directory.checkpoint_steps(), (std::vector<std::int64_t>{12, 13}));
+  }
+  Session last(path, toy_training());
+  EXPECT_TRUE(last.trainer.resume());
+  last.trainer.run();
+  const Remains remains(last);
+  EXPECT_EQ(remains.weights, whole.weights);
+  EXPECT_EQ(remains.log, whole.log);
+}
+
+TEST(Trainer, WithoutAnIntactCheckpointItSaysWhy) {
+  const TempDir dir;
+  const std::string path = dir.file("run");
+  {
+    Session first(path, toy_training(), stop_at(7));
+    first.trainer.run();
+  }
+  std::ofstream(path + "/checkpoints/step-6.safetensors") << "x";
+  std::ofstream(path + "/checkpoints/step-7.safetensors") << "";
+  Session again(path, toy_training());
+  expect_says([&] { again.trainer.resume(); },
+              {path, "no intact checkpoint", "step-7.safetensors", "step-6.safetensors"});
+  EXPECT_EQ(again.directory.checkpoint_steps(), (std::vector<std::int64_t>{6, 7}));
+}
+
 TEST(Trainer, AFullDiskLeavesTheLastCheckpoint) {
   const TempDir dir;
   Session s(dir.file("run"), toy_training(), stop_at(6));
@@ -259,6 +330,12 @@ TEST(Checkpoint, RefusesWhatDoesNotFit) {
   const TrainState back = load_checkpoint(path, model->parameters(), adamw);
   EXPECT_EQ(to_json(back), to_json(state));
   EXPECT_EQ(back.best_loss, 1.0 / 3);
+
+  // Of before there were checksums.
+  std::string old = slurp(path);
+  old.replace(old.find("heddle.crc32"), 12, "heddle.other");
+  std::ofstream(path, std::ios::binary) << old;
+  EXPECT_EQ(to_json(load_checkpoint(path, model->parameters(), adamw)), to_json(state));
 
   c.optimizer = OptimizerKind::sgd;
   Optimizer sgd(c, model->parameters());

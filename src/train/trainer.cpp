@@ -61,18 +61,50 @@ Trainer::Trainer(model::Model& model, const data::Dataset& data, const TrainConf
 
 bool Trainer::resume() {
   if (directory_ == nullptr) return false;
-  const auto newest = directory_->newest_checkpoint();
-  if (!newest) return false;
-  const std::string path = directory_->paths().checkpoint(*newest);
+  std::vector<std::int64_t> steps = directory_->checkpoint_steps();
+  std::vector<std::string> reasons;  // of the damaged ones, newest first
+  std::ranges::reverse(steps);
+  for (const std::int64_t step : steps) {
+    try {
+      load(step);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::io) throw;
+      reasons.emplace_back(e.what());
+      continue;
+    }
+    if (state_.data != fingerprint(data_, config_))
+      fail(ErrorCode::io, directory_->paths().checkpoint(step), "belongs to a run on other data",
+           "the files of [data] as they were when the run began");
+    pass_over(steps, reasons);
+    saved_step_ = state_.step;
+    return true;
+  }
+  if (steps.empty()) return false;
+  std::string all;
+  for (const std::string& reason : reasons) all += (all.empty() ? "" : "; ") + reason;
+  fail(ErrorCode::io, directory_->paths().directory, "has no intact checkpoint to go on from",
+       "one; without it the run has to begin anew, in another directory or after this one is "
+       "removed (train.from begins with the weights in it)",
+       all);
+}
+
+void Trainer::load(std::int64_t step) {
+  const std::string path = directory_->paths().checkpoint(step);
   state_ = load_checkpoint(path, model_.parameters(), optimizer_);
-  if (state_.step != *newest)
-    fail(ErrorCode::io, path, "is not the checkpoint that its name says", std::to_string(*newest),
+  if (state_.step != step)
+    fail(ErrorCode::io, path, "is not the checkpoint that its name says", std::to_string(step),
          std::to_string(state_.step));
-  if (state_.data != fingerprint(data_, config_))
-    fail(ErrorCode::io, path, "belongs to a run on other data",
-         "the files of [data] as they were when the run began");
-  saved_step_ = state_.step;
-  return true;
+}
+
+// Of `steps` the first are damaged, one for each reason; the next one was loaded.
+void Trainer::pass_over(const std::vector<std::int64_t>& steps,
+                        const std::vector<std::string>& reasons) {
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    const std::string aside = directory_->set_aside(steps[i]);
+    if (hooks_.on_damage)
+      hooks_.on_damage("damaged checkpoint: " + reasons[i] + ". It is now " + aside +
+                       "; going on from step " + std::to_string(state_.step));
+  }
 }
 
 Outcome Trainer::run() {
@@ -81,6 +113,7 @@ Outcome Trainer::run() {
     log_->truncate(state_.log_bytes);  // what came after the checkpoint will be written again
   }
   if (directory_ != nullptr) state_.data = fingerprint(data_, config_);
+  if (hooks_.on_begin) hooks_.on_begin(state_);
   Outcome outcome;
   if (state_.step < config_.steps && !out_of_patience()) warm_up();
   while (state_.step < config_.steps && !out_of_patience() && outcome.ending != Ending::stopped) {

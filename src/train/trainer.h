@@ -44,9 +44,13 @@ struct EvalReport {
 };
 
 struct Hooks {
+  // Before the first step of a sitting; the state is that of the checkpoint it goes on from.
+  std::function<void(const TrainState&)> on_begin = {};
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvalReport&)> on_eval = {};
   std::function<void(const std::string& path)> on_save = {};  // a checkpoint was written
+  // A damaged checkpoint was passed over: a sentence for the user.
+  std::function<void(const std::string& sentence)> on_damage = {};
   // Asked after each step; true ends the run after a checkpoint.
   std::function<bool()> should_stop = {};
 };
@@ -74,8 +78,9 @@ class Trainer {
   Trainer(model::Model& model, const data::Dataset& data, const TrainConfig& config,
           RunDirectory* directory = nullptr, Hooks hooks = {});
 
-  // Goes to the newest checkpoint, if there is one: weights, optimiser, log. Error when it does not
-  // fit the model, or was trained on other data.
+  // Goes to the newest checkpoint that is intact, if there is one: weights, optimiser, log. Damaged
+  // ones before it are renamed and told to on_damage. Error when all are damaged or do not fit the
+  // model, or when it was trained on other data.
   bool resume();
 
   // Trains to the end. A loss or a gradient that is not finite is an Error that names the step and
@@ -85,6 +90,8 @@ class Trainer {
   const TrainState& state() const { return state_; }
 
  private:
+  void load(std::int64_t step);
+  void pass_over(const std::vector<std::int64_t>& steps, const std::vector<std::string>& reasons);
   void warm_up();
   void clear_gradients();
   StepReport take_step();
