@@ -171,6 +171,22 @@ void declare_bench(CLI::App& command, BenchArguments& arguments, int rounds) {
                      "a Python with PyTorch, measured beside us in the same rounds");
 }
 
+void declare_model_bench(CLI::App& command, BenchArguments& arguments, int rounds) {
+  declare_bench(command, arguments, rounds);
+  command.add_option("--model", arguments.model, "measure one model only")
+      ->check(CLI::IsMember({bench::kTiny.name, bench::kGpt2.name}));
+}
+
+bench::ModelBenchOptions model_options(const BenchArguments& arguments) {
+  bench::ModelBenchOptions options;
+  options.rounds = arguments.rounds;
+  options.quick = arguments.quick;
+  options.only = arguments.model;
+  options.torch = arguments.torch;
+  options.progress = show_bench_progress;
+  return options;
+}
+
 void show_bench_progress(const std::string& what) { std::cerr << "measuring " << what << "\n"; }
 
 void add_bench(CLI::App& app) {

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "bench/models.h"
+
 namespace heddle::cli {
 
 struct BenchArguments {
@@ -11,10 +13,15 @@ struct BenchArguments {
   bool quick = false;
   int rounds = 0;
   std::string torch;
+  std::string model;  // of the benchmarks of whole models
 };
 
 // Declares the options; `rounds` is their default.
 void declare_bench(CLI::App& command, BenchArguments& arguments, int rounds);
+
+// The same and --model, for benchmarks of whole models.
+void declare_model_bench(CLI::App& command, BenchArguments& arguments, int rounds);
+bench::ModelBenchOptions model_options(const BenchArguments& arguments);
 
 void show_bench_progress(const std::string& what);
 

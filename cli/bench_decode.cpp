@@ -49,12 +49,7 @@ void print(const DecodeFigure& f) {
 }
 
 void run(const BenchArguments& arguments) {
-  bench::DecodeBenchOptions options;
-  options.rounds = arguments.rounds;
-  options.quick = arguments.quick;
-  options.torch = arguments.torch;
-  options.progress = show_bench_progress;
-  const auto figures = bench::measure_decoding(options);
+  const auto figures = bench::measure_decoding(model_options(arguments));
   if (!arguments.as_json) {
     for (const DecodeFigure& f : figures) print(f);
     return;
@@ -72,7 +67,7 @@ void add_bench_decode(CLI::App& bench) {
       "a prompt of 128 tokens and 64 written behind it, by a tiny decoder and GPT-2's smallest");
   command->footer("Example: heddle bench decode --quick --torch python3");
   auto arguments = std::make_shared<BenchArguments>();
-  declare_bench(*command, *arguments, 5);
+  declare_model_bench(*command, *arguments, 5);
   command->callback([arguments] { run(*arguments); });
 }
 

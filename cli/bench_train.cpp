@@ -45,12 +45,7 @@ void print(const TrainFigure& f) {
 }
 
 void run(const BenchArguments& arguments) {
-  bench::TrainBenchOptions options;
-  options.rounds = arguments.rounds;
-  options.quick = arguments.quick;
-  options.torch = arguments.torch;
-  options.progress = show_bench_progress;
-  const auto figures = bench::measure_training(options);
+  const auto figures = bench::measure_training(model_options(arguments));
   if (!arguments.as_json) {
     for (const TrainFigure& f : figures) print(f);
     return;
@@ -67,7 +62,7 @@ void add_bench_train(CLI::App& bench) {
       "train", "training steps of a tiny decoder and of GPT-2's smallest, in tokens per second");
   command->footer("Example: heddle bench train --quick --torch python3");
   auto arguments = std::make_shared<BenchArguments>();
-  declare_bench(*command, *arguments, 5);
+  declare_model_bench(*command, *arguments, 5);
   command->callback([arguments] { run(*arguments); });
 }
 

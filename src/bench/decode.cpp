@@ -5,7 +5,6 @@
 
 #include "backend/cpu/probe/probe.h"
 #include "bench/clock.h"
-#include "bench/models.h"
 #include "bench/resident.h"
 #include "bench/rival.h"
 #include "heddle/memory.h"
@@ -80,7 +79,7 @@ struct FastestRival {
 
 // In f32 it may not round more than we do.
 FastestRival fastest_rival(const DecoderShape& shape, DType precision,
-                           const DecodeBenchOptions& options) {
+                           const ModelBenchOptions& options) {
   std::vector<const char*> modes = {"fp32", "compile"};
   if (precision == DType::bf16) modes = {"fp32", "bf16", "compile-bf16"};
   FastestRival best;
@@ -118,8 +117,7 @@ DecodeFigure figure_of(const Rounds& r, const FastestRival& rival) {
   return f;
 }
 
-DecodeFigure measure(const DecoderShape& shape, DType precision,
-                     const DecodeBenchOptions& options) {
+DecodeFigure measure(const DecoderShape& shape, DType precision, const ModelBenchOptions& options) {
   const FastestRival rival =
       options.torch.empty() ? FastestRival{} : fastest_rival(shape, precision, options);
   reset_resident_peak();
@@ -151,10 +149,10 @@ DecodeFigure measure(const DecoderShape& shape, DType precision,
 
 }  // namespace
 
-std::vector<DecodeFigure> measure_decoding(const DecodeBenchOptions& options) {
+std::vector<DecodeFigure> measure_decoding(const ModelBenchOptions& options) {
   std::vector<DecodeFigure> figures;
   for (const DecoderShape& shape : {kTiny, kGpt2}) {
-    if (options.quick && shape.name == kGpt2.name) continue;
+    if (!options.wants(shape)) continue;
     for (const DType precision : {DType::bf16, DType::f32}) {
       figures.push_back(measure(shape, precision, options));
       trim_memory();

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "bench/models.h"
 
 namespace heddle::bench {
 
@@ -29,14 +30,7 @@ struct DecodeFigure {
   std::optional<double> times_torch;  // median over rounds of their time / ours, of decoding
 };
 
-struct DecodeBenchOptions {
-  int rounds = 5;
-  bool quick = false;  // only the tiny model
-  std::string torch;   // a Python with PyTorch; empty: none
-  std::function<void(const std::string&)> progress = [](const std::string&) {};
-};
-
 // One sequence, a prompt of 128 tokens, 64 tokens written.
-std::vector<DecodeFigure> measure_decoding(const DecodeBenchOptions& options);
+std::vector<DecodeFigure> measure_decoding(const ModelBenchOptions& options);
 
 }  // namespace heddle::bench

@@ -2,6 +2,11 @@
 
 namespace heddle::bench {
 
+bool ModelBenchOptions::wants(const DecoderShape& shape) const {
+  if (!only.empty()) return only == shape.name;
+  return !quick || shape.name == kTiny.name;
+}
+
 model::ModelConfig config_of(const DecoderShape& shape, std::int64_t context) {
   model::ModelConfig m;
   m.layers = shape.layers;

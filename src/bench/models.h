@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "heddle/random.h"
 #include "heddle/tensor.h"
@@ -16,6 +18,17 @@ struct DecoderShape {
 
 inline constexpr DecoderShape kGpt2 = {"gpt2-124m", 12, 12, 768, 50304};
 inline constexpr DecoderShape kTiny = {"tiny", 4, 4, 128, 65};
+
+// What the benchmarks of whole models are asked for.
+struct ModelBenchOptions {
+  int rounds = 5;
+  bool quick = false;  // only the tiny model
+  std::string only;    // the name of one model; empty: all
+  std::string torch;   // a Python with PyTorch; empty: none
+  std::function<void(const std::string&)> progress = [](const std::string&) {};
+
+  bool wants(const DecoderShape& shape) const;
+};
 
 // As GPT-2 is built: learned positions, gelu, the table as classifier.
 model::ModelConfig config_of(const DecoderShape& shape, std::int64_t context);

@@ -5,7 +5,6 @@
 
 #include "backend/cpu/probe/probe.h"
 #include "bench/clock.h"
-#include "bench/models.h"
 #include "bench/resident.h"
 #include "bench/rival.h"
 #include "heddle/cost.h"
@@ -91,7 +90,7 @@ struct FastestRival {
   const char* mode = "";
 };
 
-FastestRival fastest_rival(const Case& c, const TrainBenchOptions& options) {
+FastestRival fastest_rival(const Case& c, const ModelBenchOptions& options) {
   FastestRival best;
   double least = 0;
   for (const char* mode : kModes) {
@@ -106,7 +105,7 @@ FastestRival fastest_rival(const Case& c, const TrainBenchOptions& options) {
   return best;
 }
 
-DType faster_precision(const Case& c, const TrainBenchOptions& options) {
+DType faster_precision(const Case& c, const ModelBenchOptions& options) {
   double least = 0;
   DType best = DType::f32;
   for (const DType precision : {DType::f32, DType::bf16}) {
@@ -123,7 +122,7 @@ DType faster_precision(const Case& c, const TrainBenchOptions& options) {
   return best;
 }
 
-TrainFigure measure(const Case& c, const TrainBenchOptions& options) {
+TrainFigure measure(const Case& c, const ModelBenchOptions& options) {
   const DType precision = faster_precision(c, options);
   const FastestRival rival = options.torch.empty() ? FastestRival{} : fastest_rival(c, options);
   reset_resident_peak();
@@ -163,11 +162,13 @@ TrainFigure measure(const Case& c, const TrainBenchOptions& options) {
 
 }  // namespace
 
-std::vector<TrainFigure> measure_training(const TrainBenchOptions& options) {
+std::vector<TrainFigure> measure_training(const ModelBenchOptions& options) {
   std::vector<TrainFigure> figures;
-  figures.push_back(measure(kTinySteps, options));
-  trim_memory();
-  if (!options.quick) figures.push_back(measure(kGpt2Steps, options));
+  for (const Case& c : {kTinySteps, kGpt2Steps}) {
+    if (!options.wants(c.shape)) continue;
+    figures.push_back(measure(c, options));
+    trim_memory();
+  }
   return figures;
 }
 

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "bench/models.h"
 
 namespace heddle::bench {
 
@@ -27,13 +28,6 @@ struct TrainFigure {
   std::optional<double> times_torch;  // median over rounds of their time / ours
 };
 
-struct TrainBenchOptions {
-  int rounds = 5;
-  bool quick = false;  // only the tiny model
-  std::string torch;   // a Python with PyTorch; empty: none
-  std::function<void(const std::string&)> progress = [](const std::string&) {};
-};
-
-std::vector<TrainFigure> measure_training(const TrainBenchOptions& options);
+std::vector<TrainFigure> measure_training(const ModelBenchOptions& options);
 
 }  // namespace heddle::bench
