@@ -60,8 +60,7 @@ class Problem {
         keys(padded(s.keys, kPad)),
         on_tiles(kPairs<S> && a.small_product != nullptr && !a.additive &&
                  s.width % kAmxRows == 0 && s.value_width % kAmxRows == 0),
-        group_rows(on_tiles ? kAmxRows : kTileRows),
-        key_step(on_tiles ? kForwardKeys / 2 : kForwardKeys) {}
+        group_rows(on_tiles ? kAmxRows : kTileRows) {}
 
   const AttentionArgs& a;
   const AttentionShape& s;
@@ -70,8 +69,7 @@ class Problem {
   // Whether products are made on AMX tiles. A is row-major then, wherever it is packed, and what
   // the gradients of keys and values are made of lies the other way round (gradients.cpu.h).
   const bool on_tiles;
-  // Forward, the scores of so many queries against so many keys are in the L1 cache together.
-  const std::int64_t group_rows, key_step;
+  const std::int64_t group_rows;  // that are multiplied together
 
   std::int64_t group() const { return s.heads / s.key_heads; }
   std::int64_t key_head(std::int64_t head) const { return head / group(); }

@@ -24,6 +24,15 @@ struct EmulatedTiles {
   static void load_b0(const void* p, std::size_t row_bytes = 64) noexcept { load(6, p, row_bytes); }
   static void load_b1(const void* p, std::size_t row_bytes = 64) noexcept { load(7, p, row_bytes); }
 
+  static void load_kept_a0(const void* p, std::size_t row_bytes) noexcept { load(4, p, row_bytes); }
+  static void load_kept_a1(const void* p, std::size_t row_bytes) noexcept { load(5, p, row_bytes); }
+  static void load_passing_b0(const void* p, std::size_t row_bytes) noexcept {
+    load(6, p, row_bytes);
+  }
+  static void load_passing_b1(const void* p, std::size_t row_bytes) noexcept {
+    load(7, p, row_bytes);
+  }
+
   static void dot_00() noexcept { dot(0, 4, 6); }
   static void dot_01() noexcept { dot(1, 4, 7); }
   static void dot_10() noexcept { dot(2, 5, 6); }

@@ -1,4 +1,7 @@
 // The small product, for a policy of tiles (tiles.h, emulated_tiles.h).
+//
+// A few rows of A meet every column of B: A stays in the L1 cache, B comes from L2 once. As in the
+// large product a tile is loaded again right after its last use, across the borders of blocks.
 #pragma once
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
@@ -7,40 +10,104 @@
 namespace heddle::cpu::amx {
 
 template <class T>
-struct SmallRunner {
-  // One block of 2 × 2 tiles of C.
-  static void block(const SmallProduct& p, const std::uint32_t* a, const std::uint32_t* b,
-                    float* c) noexcept {
-    const auto a_bytes = static_cast<std::size_t>(p.a_row) * 4;
-    const auto b_bytes = static_cast<std::size_t>(p.b_step) * 4;
-    if (p.add)
-      T::load_c(c, p.c_row);
-    else
-      T::zero_c();
-    for (std::int64_t step = 0; step < p.steps; step += 16) {
-      const std::uint32_t* left = a + step;
-      const std::uint32_t* right = b + step * p.b_step;
-      T::load_a0(left, a_bytes);
-      T::load_b0(right, b_bytes);
-      T::load_b1(right + 16, b_bytes);
-      T::dot_00();
-      T::load_a1(left + 16 * p.a_row, a_bytes);
-      T::dot_01();
-      T::dot_10();
-      T::dot_11();
-    }
-    T::store_c(c, p.c_row);
-  }
-
+class SmallRunner {
+ public:
   // Tiles stay configured: setting them up costs as much as a dozen of their products.
   static void run(const SmallProduct& p) noexcept {
+    if (p.rows == 0 || p.columns == 0) return;
     compiler_barrier();
     T::configure_once();
-    for (std::int64_t column = 0; column < p.columns; column += kSmallBlock)
-      for (std::int64_t row = 0; row < p.rows; row += kSmallBlock)
-        block(p, p.a + row * p.a_row, p.b + column / 32 * p.b_panel, p.c + row * p.c_row + column);
+    if (p.steps == 0)
+      without_steps(p);
+    else
+      SmallRunner(p).blocks();
     compiler_barrier();
   }
+
+ private:
+  // Where a block of 2 × 2 tiles begins.
+  struct Block {
+    std::int64_t row = 0, column = 0;
+  };
+
+  explicit SmallRunner(const SmallProduct& p)
+      : p_(p),
+        a_bytes_(static_cast<std::size_t>(p.a_row) * 4),
+        b_bytes_(static_cast<std::size_t>(p.b_step) * 4) {}
+
+  static bool advance(const SmallProduct& p, Block& at) noexcept {
+    at.row += kSmallBlock;
+    if (at.row < p.rows) return true;
+    at.row = 0;
+    at.column += kSmallBlock;
+    return at.column < p.columns;
+  }
+  static float* sums(const SmallProduct& p, const Block& at) noexcept {
+    return p.c + at.row * p.c_row + at.column;
+  }
+  static void begin_sums(const SmallProduct& p, const Block& at) noexcept {
+    if (p.add)
+      T::load_c(sums(p, at), p.c_row);
+    else
+      T::zero_c();
+  }
+  static void without_steps(const SmallProduct& p) noexcept {
+    Block at;
+    do {
+      begin_sums(p, at);
+      T::store_c(sums(p, at), p.c_row);
+    } while (advance(p, at));
+  }
+
+  void blocks() noexcept {
+    Block at;
+    begin_operands(at);
+    T::load_kept_a0(a_, a_bytes_);
+    T::load_passing_b0(b_, b_bytes_);
+    T::load_passing_b1(b_ + 16, b_bytes_);
+    T::load_kept_a1(a_ + 16 * p_.a_row, a_bytes_);
+    for (bool more = true; more;) {
+      const Block now = at;
+      begin_sums(p_, now);
+      for (std::int64_t step = 16; step < p_.steps; step += 16) {
+        a_ += 16;
+        b_ += 16 * p_.b_step;
+        multiply_and_load();
+      }
+      more = advance(p_, at);
+      if (more) {
+        begin_operands(at);
+        multiply_and_load();
+      } else {
+        T::dot_00();
+        T::dot_01();
+        T::dot_10();
+        T::dot_11();
+      }
+      T::store_c(sums(p_, now), p_.c_row);
+    }
+  }
+
+  void begin_operands(const Block& at) noexcept {
+    a_ = p_.a + at.row * p_.a_row;
+    b_ = p_.b + at.column / kSmallBlock * p_.b_panel;
+  }
+
+  // The products of the tiles at hand; then they hold what a_ and b_ point to.
+  [[gnu::always_inline]] void multiply_and_load() const noexcept {
+    T::dot_00();
+    T::dot_01();
+    T::load_kept_a0(a_, a_bytes_);
+    T::dot_10();
+    T::load_passing_b0(b_, b_bytes_);
+    T::dot_11();
+    T::load_passing_b1(b_ + 16, b_bytes_);
+    T::load_kept_a1(a_ + 16 * p_.a_row, a_bytes_);
+  }
+
+  const SmallProduct& p_;
+  const std::size_t a_bytes_, b_bytes_;
+  const std::uint32_t *a_ = nullptr, *b_ = nullptr;
 };
 
 }  // namespace heddle::cpu::amx

@@ -62,6 +62,24 @@ struct Tiles {
     _tile_loadd(7, p, row_bytes);
   }
 
+  // The other way round, for products that use A again and again while B streams through.
+  [[gnu::always_inline]] static inline void load_kept_a0(const void* p,
+                                                         std::size_t row_bytes) noexcept {
+    _tile_loadd(4, p, row_bytes);
+  }
+  [[gnu::always_inline]] static inline void load_kept_a1(const void* p,
+                                                         std::size_t row_bytes) noexcept {
+    _tile_loadd(5, p, row_bytes);
+  }
+  [[gnu::always_inline]] static inline void load_passing_b0(const void* p,
+                                                            std::size_t row_bytes) noexcept {
+    _tile_stream_loadd(6, p, row_bytes);
+  }
+  [[gnu::always_inline]] static inline void load_passing_b1(const void* p,
+                                                            std::size_t row_bytes) noexcept {
+    _tile_stream_loadd(7, p, row_bytes);
+  }
+
   [[gnu::always_inline]] static inline void dot_00() noexcept { _tile_dpbf16ps(0, 4, 6); }
   [[gnu::always_inline]] static inline void dot_01() noexcept { _tile_dpbf16ps(1, 4, 7); }
   [[gnu::always_inline]] static inline void dot_10() noexcept { _tile_dpbf16ps(2, 5, 6); }
