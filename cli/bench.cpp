@@ -57,7 +57,8 @@ json to_json(const Roofline& r) {
 }
 
 void print(const Roofline& r, bool with_torch) {
-  fmt::print("{}, {} threads, using {}\n", r.cpu, r.threads, instruction_set());
+  fmt::print("{}, {} thread{}, using {}\n", r.cpu, r.threads, r.threads == 1 ? "" : "s",
+             instruction_set());
   for (const bench::Peak& p : r.peaks)
     fmt::print("  {:12} {:8.1f} GFLOP/s\n", p.name, p.flops_per_s / 1e9);
   fmt::print("  {:12} {:8.1f} GB/s\n  {:12} {:8.1f} GB/s\n\n", "read", r.read_bandwidth / 1e9,

@@ -13,6 +13,7 @@
 #include "check/check.h"
 #include "check/reduce.h"
 #include "command.h"
+#include "find_recipe.h"
 #include "progress.h"
 #include "train/recipe.h"
 
@@ -102,7 +103,7 @@ void print(const check::Report& report, const model::ModelConfig& m) {
 }
 
 void run(const Arguments& a) {
-  const train::Recipe recipe = train::load_recipe(a.recipe, a.set);
+  const train::Recipe recipe = train::load_recipe(recipe_file(a.recipe), a.set);
   const model::ModelConfig model = check::reduced(recipe);
   ProgressLine progress;
   check::Options options;
@@ -135,7 +136,8 @@ void add_check(CLI::App& app) {
       "Reads no data. Exit status: 0 when every error is within its tolerance, 1 when one is not.\n"
       "Example: heddle check recipes/llama-style.toml");
   auto a = std::make_shared<Arguments>();
-  command->add_option("recipe", a->recipe, "the recipe")->required();
+  command->add_option("recipe", a->recipe, "a recipe (TOML), or the directory of a run")
+      ->required();
   command->add_option("--set", a->set, "key=value, instead of what the recipe says")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

@@ -37,6 +37,7 @@ Labelled label_images(const Arguments& a, const train::LoadedRun& run) {
   std::vector<Tensor> images;
   for (const std::string& file : a.files)
     for (generate::NamedImage& image : generate::read_images(file)) {
+      generate::check_size(image, *run.codec->image());
       result.names.push_back(std::move(image.name));
       images.push_back(std::move(image.pixels));
     }

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "data/dataset.h"
 #include "data/preview.h"
+#include "find_recipe.h"
 #include "train/recipe.h"
 
 namespace heddle::cli {
@@ -37,7 +38,7 @@ nlohmann::json json_of(const model::DataSizes& sizes) {
 }
 
 void print(const DataOptions& options) {
-  const train::Recipe recipe = train::load_recipe(options.recipe, options.overrides);
+  const train::Recipe recipe = train::load_recipe(recipe_file(options.recipe), options.overrides);
   const auto dataset = data::open_dataset(recipe.data, recipe.model.kind, recipe.model.task);
   const std::vector<data::Preview> previews =
       data::preview(*dataset, options.examples, recipe.train.batch, recipe.train.seed);
@@ -64,7 +65,8 @@ void add_data(CLI::App& app) {
       app.add_subcommand("data", "reads a recipe's data and shows what the model will see");
   command->footer("Example: heddle data recipes/char-gpt.toml --examples 2");
   auto options = std::make_shared<DataOptions>();
-  command->add_option("recipe", options->recipe, "the recipe")->required();
+  command->add_option("recipe", options->recipe, "a recipe (TOML), or the directory of a run")
+      ->required();
   command->add_option("--set", options->overrides, "key=value, instead of what the recipe says")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/error.h"
+#include "train/run_directory.h"
 
 namespace heddle::cli {
 
@@ -39,6 +40,15 @@ std::string find_recipe(const std::string& name) {
   fail(
       ErrorCode::invalid_argument, "--recipe", "there is no recipe " + name,
       list.empty() ? "a recipe's path instead" : "one of " + list + ", or a recipe's path instead");
+}
+
+std::string recipe_file(const std::string& path) {
+  if (train::is_run(path)) return train::RunPaths{path}.recipe();
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    fail(ErrorCode::invalid_argument, path, "is a directory without a recipe.toml",
+         "a recipe (TOML), or the directory of a run");
+  return path;
 }
 
 }  // namespace heddle::cli

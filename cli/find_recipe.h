@@ -1,4 +1,4 @@
-// Recipes that ship with the program, by name.
+// Recipes by what the command line calls them.
 #pragma once
 
 #include <string>
@@ -9,5 +9,8 @@ namespace heddle::cli {
 // (../share/heddle/recipes) or as built (recipes/ of the source tree), or in ./recipes. Error
 // naming the ones there are.
 std::string find_recipe(const std::string& name);
+
+// The directory of a run stands for the recipe in it; any other path is the recipe's own.
+std::string recipe_file(const std::string& path);
 
 }  // namespace heddle::cli

@@ -15,6 +15,7 @@
 #include "io/file.h"
 #include "progress.h"
 #include "report/inspect/page.h"
+#include "report/numbers.h"
 #include "with_model.h"
 
 namespace heddle::cli {
@@ -150,7 +151,8 @@ void write_page(const Arguments& a, const report::MadePage& made) {
         "--layer, --head and --rows.\n",
         made.exact_heads, made.wanted_heads);
   if (!a.model.as_json)
-    std::cout << fmt::format("{}: {:.1f} MB\n", a.out, static_cast<double>(made.html.size()) / 1e6);
+    std::cout << fmt::format("{}: {}\n", a.out,
+                             report::bytes_text(static_cast<double>(made.html.size())));
 }
 
 void run(const Arguments& a) {

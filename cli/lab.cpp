@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "command.h"
+#include "heddle/error.h"
 #include "io/file.h"
 #include "lab/experiments.h"
 #include "lab/present.h"
@@ -28,8 +29,14 @@ lab::Language language_of(const Arguments& a) {
 }
 
 void list(const Arguments& a) {
-  if (a.names.size() > 1 || a.slow || !a.page.empty() || !a.markdown.empty())
-    throw CLI::ValidationError("lab list", "takes neither names nor --slow, --out, --markdown");
+  const bool only_for_runs = a.slow || !a.page.empty() || !a.markdown.empty();
+  if (a.names.empty() && only_for_runs)
+    fail(ErrorCode::invalid_argument, "lab", "which experiments?",
+         "all, or names of some (heddle lab list shows them): heddle lab all --out lab.html",
+         "none, with --slow, --out or --markdown");
+  if (a.names.size() > 1 || only_for_runs)
+    fail(ErrorCode::invalid_argument, "lab list", "only shows the experiments",
+         "neither names nor --slow, --out, --markdown; to run them: heddle lab all");
   const std::vector<std::string> all = {"all"};
   const auto chosen = lab::choose(lab::experiments(), all, true);
   std::cout << (a.as_json ? lab::list_json(chosen, language_of(a)) + "\n"

@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "data/dataset.h"
+#include "find_recipe.h"
 #include "heddle/error.h"
 #include "report/numbers.h"
 #include "train/plan_run.h"
@@ -52,7 +53,7 @@ void assume_sizes(train::Recipe& recipe, std::int64_t vocabulary, std::int64_t c
 
 Answer make(const Arguments& a) {
   Answer out;
-  out.recipe = train::load_recipe(a.recipe, a.set);
+  out.recipe = train::load_recipe(recipe_file(a.recipe), a.set);
   model::ModelConfig& m = out.recipe.model;
   train::BatchShapes shapes;
   if (a.vocabulary > 0) {
@@ -123,7 +124,8 @@ void add_plan(CLI::App& app) {
       "estimate from this machine's peak. With --vocabulary no data is read.\n"
       "Example: heddle plan recipes/llama-style.toml --memory 8G");
   auto a = std::make_shared<Arguments>();
-  command->add_option("recipe", a->recipe, "the recipe")->required();
+  command->add_option("recipe", a->recipe, "a recipe (TOML), or the directory of a run")
+      ->required();
   command->add_option("--set", a->set, "key=value, instead of what the recipe says")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "generate/context.h"
+#include "generate/read_images.h"
 #include "generate/texts.h"
 #include "generate/translate.h"
 #include "heddle/error.h"
@@ -154,6 +155,7 @@ model::Batch image_batch(const Work& w, Inspection& result) {
   if (!w.input.image.defined())
     fail(ErrorCode::invalid_argument, "--image", "the model looks at images", "--image FILE",
          "none");
+  if (w.codec.image()) check_size({w.input.image_name, w.input.image}, *w.codec.image());
   const model::ModelConfig& c = w.model.config();
   const model::Batch batch = for_option(
       w.input.image_name, [&] { return w.codec.batch_of_images(std::span(&w.input.image, 1)); });

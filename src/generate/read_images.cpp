@@ -15,6 +15,11 @@ bool is_picture(std::string_view bytes) {
   return bytes.starts_with("\x89PNG") || bytes.starts_with("\xFF\xD8\xFF");
 }
 
+std::string size_text(std::int64_t width, std::int64_t height, std::int64_t channels) {
+  return std::to_string(width) + " × " + std::to_string(height) + " pixels with " +
+         std::to_string(channels) + (channels == 1 ? " channel" : " channels");
+}
+
 }  // namespace
 
 std::vector<NamedImage> read_images(const std::string& path) {
@@ -30,6 +35,16 @@ std::vector<NamedImage> read_images(const std::string& path) {
   for (std::int64_t i = 0; i < all.size(0); ++i)
     images.push_back({path + "[" + std::to_string(i) + "]", views::slice(all, 0, i, i + 1)});
   return images;
+}
+
+void check_size(const NamedImage& image, const data::ImageFacts& learned) {
+  const Tensor& p = image.pixels;
+  if (p.size(1) == learned.height && p.size(2) == learned.width &&
+      (p.size(0) == learned.channels || p.size(0) == 1))
+    return;
+  fail(ErrorCode::shape_mismatch, image.name, "size of the image",
+       size_text(learned.width, learned.height, learned.channels) + ", as the model has learned",
+       size_text(p.size(2), p.size(1), p.size(0)));
 }
 
 }  // namespace heddle::generate

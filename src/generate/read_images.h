@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "data/codec.h"
 #include "heddle/tensor.h"
 
 namespace heddle::generate {
@@ -15,5 +16,9 @@ struct NamedImage {
 
 // Throws Error naming the file when it is none of these.
 std::vector<NamedImage> read_images(const std::string& path);
+
+// Throws Error naming the image, its size and the one that the model learned from, when they
+// differ. Grey images are fine for a model of colours.
+void check_size(const NamedImage& image, const data::ImageFacts& learned);
 
 }  // namespace heddle::generate

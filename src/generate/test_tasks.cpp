@@ -4,6 +4,7 @@
 #include "generate/buckets.h"
 #include "generate/inspect.h"
 #include "generate/predict.h"
+#include "generate/read_images.h"
 #include "generate/translate.h"
 #include "heddle/error.h"
 #include "text/train.h"
@@ -187,6 +188,27 @@ TEST(Predict, ImagesHaveLabels) {
     EXPECT_NEAR(all[i].probability, alone.probability, 1e-5);
   }
   EXPECT_NE(all[0].probability, all[4].probability);
+}
+
+TEST(Predict, AnImageOfAnotherSizeIsNamed) {
+  const data::ImageFacts learned{3, 28, 30, {}, {}};
+  const auto of_size = [](const Shape& shape) {
+    return NamedImage{"shoe.png", Tensor::full(shape, 1, DType::u8)};
+  };
+  check_size(of_size({3, 28, 30}), learned);
+  check_size(of_size({1, 28, 30}), learned);
+  for (const Shape& shape : {Shape{3, 30, 28}, Shape{2, 28, 30}}) try {
+      check_size(of_size(shape), learned);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& e) {
+      const std::string said = e.what();
+      EXPECT_EQ(said.find("shoe.png: "), 0u) << said;
+      EXPECT_NE(said.find("expected 30 × 28 pixels with 3 channels"), std::string::npos) << said;
+      EXPECT_NE(said.find(shape[0] == 2 ? "got 30 × 28 pixels with 2 channels"
+                                        : "got 28 × 30 pixels with 3 channels"),
+                std::string::npos)
+          << said;
+    }
 }
 
 TEST(Predict, RefusesModelsOfOtherTasks) {

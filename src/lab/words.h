@@ -9,10 +9,13 @@ inline const Text lab = {"The lab: the theory, run", "实验室：把理论跑�
 inline const Text about = {
     "Every claim below comes from study notes on recurrent networks, attention and Transformers. "
     "Some of those claims are wrong. Each experiment measures, with Heddle's own layers in float64 "
-    "where they exist, and its verdict follows from the numbers of this run.",
+    "where they exist, and its verdict follows from the numbers of this run. The notes are "
+    "numbered "
+    "documents 000 to 004; what they are is said under “The documents”.",
     "下面的每个论断都来自关于循环网络、注意力和 Transformer 的学习笔记，其中一些是错的。"
     "每个实验都用 Heddle 自己的层（只要有对应的层，就用 "
-    "float64）实际测量，结论由本次运行得到的数字决定。"};
+    "float64）实际测量，结论由本次运行得到的数字决定。"
+    "这些笔记编号为文档 000 至 004，其内容见“来源文档”一节。"};
 inline const Text documents_title = {"The documents", "来源文档"};
 inline const Text documents = {
     "000: homework answers on RNN language models, attention scores, heads and sliding windows. "
