@@ -107,7 +107,8 @@ Html bars(const Bars& bars) {
   const double group_width = (kWidth - kLeft - kRight) / static_cast<double>(bars.groups.size());
   const double width = std::min(90.0, 0.8 * group_width / static_cast<double>(bars.series.size()));
   std::string out =
-      fmt::format("<svg class=\"bars\" viewBox=\"0 0 {} {}\" role=\"img\">\n", kWidth, kHeight);
+      fmt::format("<div class=\"scroll\"><svg class=\"bars\" viewBox=\"0 0 {} {}\" role=\"img\">\n",
+                  kWidth, kHeight);
   out += frame_svg(bars, s, group_width);
   for (std::size_t i = 0; i < bars.series.size(); ++i)
     for (std::size_t g = 0; g < std::min(bars.groups.size(), bars.series[i].values.size()); ++g) {
@@ -117,7 +118,7 @@ Html bars(const Bars& bars) {
           middle + width * (static_cast<double>(i) - static_cast<double>(bars.series.size()) / 2);
       if (s.takes(value)) out += bar_svg(s, x + 1, width - 2, value, i);
     }
-  out += "</svg>\n";
+  out += "</svg></div>\n";
   return {out + (bars.series.size() > 1 ? legend(bars) : "")};
 }
 

@@ -209,13 +209,14 @@ Html chart(const LineChart& chart) {
   }
   const std::string data =
       fmt::format("{{\"x\":\"{}\",\"series\":[{}]}}", Drawing::json_text(chart.x_label), d.data);
-  std::string out =
-      fmt::format("<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" data-chart=\"{}\">\n",
-                  kWidth, kHeight, escaped(data));
+  std::string out = fmt::format(
+      "<div class=\"scroll\"><svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" "
+      "data-chart=\"{}\">\n",
+      kWidth, kHeight, escaped(data));
   out += d.svg;
   out += fmt::format(
       "<line class=\"pointer\" y1=\"{}\" y2=\"{}\"/><text class=\"reading\" x=\"{}\" y=\"16\" "
-      "text-anchor=\"end\"></text>\n</svg>\n",
+      "text-anchor=\"end\"></text>\n</svg></div>\n",
       kTop, kHeight - kBottom, kWidth - kRight);
   return {out + (chart.series.size() > 1 && !chart.named_points ? legend(chart) : "")};
 }

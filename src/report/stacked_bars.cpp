@@ -49,11 +49,12 @@ Html stacked_bars(const StackedBars& chart) {
   for (const StackedBar& bar : chart.bars) most = std::max(most, sum_of(bar));
   if (!(most > 0) || !std::isfinite(most)) return paragraph("Nothing was measured.");
   const double scale = (kWidth - kNames - kSums) / most;
-  std::string out = fmt::format("<svg class=\"bars\" viewBox=\"0 0 {} {}\" role=\"img\">\n", kWidth,
-                                kRow * static_cast<double>(chart.bars.size()));
+  std::string out =
+      fmt::format("<div class=\"scroll\"><svg class=\"bars\" viewBox=\"0 0 {} {}\" role=\"img\">\n",
+                  kWidth, kRow * static_cast<double>(chart.bars.size()));
   for (std::size_t i = 0; i < chart.bars.size(); ++i)
     out += draw(chart.bars[i], chart, kRow * static_cast<double>(i), scale);
-  out += "</svg>\n";
+  out += "</svg></div>\n";
   if (chart.parts.size() < 2) return {out};
   out += "<div class=\"legend\">";
   for (std::size_t i = 0; i < chart.parts.size(); ++i)

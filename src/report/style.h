@@ -42,7 +42,6 @@ svg.chart, svg.bars { width: 100%; height: auto; display: block; font-size: 12px
 .chart text, .bars text { fill: var(--soft); }
 .chart .grid { stroke: var(--line); }
 .chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-svg.bars { width: 100%; height: auto; display: block; font-size: 12px; }
 svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
 .map text, .bars text { fill: var(--soft); }
 .map .cell { stroke: var(--line); stroke-width: .6; }
@@ -51,6 +50,13 @@ svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
 .chart .band { opacity: .16; stroke: none; }
 .chart .pointer { stroke: var(--soft); stroke-dasharray: 3 3; visibility: hidden; }
 .chart .reading { fill: var(--ink); visibility: hidden; }
+/* On a phone the drawings keep a width at which their labels can be read; they scroll sideways. */
+@media (max-width: 700px) {
+  main { padding: 1.2rem .7rem 3rem; }
+  section { padding: .9rem .8rem; }
+  .scroll > svg.chart { min-width: 700px; font-size: 15px; }
+  .scroll > svg.bars { min-width: 780px; font-size: 14px; }
+}
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; font-size: .88rem; margin-top: .4rem; }
 .legend i { display: inline-block; width: 1.2em; height: .25em; border-radius: 2px;
   vertical-align: middle; margin-right: .45em; }
