@@ -28,24 +28,62 @@ struct Arguments {
   bool as_json = false;
 };
 
-void print(const ComparisonResults& r) {
-  std::size_t width = 8;
-  for (const train::VariantResult& v : r.variants) width = std::max(width, v.name.size() + 2);
-  fmt::print("{:{}} {:>20} {:>12} {:>10} {:>10} {:>10}\n", "variant", width,
-             r.validation ? "validation loss" : "training loss", "ms/step", "tokens/s", "memory",
-             "cache/tok");
+using Row = std::vector<std::string>;
+
+std::string loss_text(const train::VariantResult& v, const ComparisonResults& r) {
+  if (!v.diverged.empty()) return train::divergence_text(v, r.seeds);
+  return v.spread ? fmt::format("{:.4f} ± {:.4f}", v.mean, *v.spread)
+                  : fmt::format("{:.4f}", v.mean);
+}
+
+// A column of steps only where it tells something: under --budget steps they are all the same.
+std::vector<Row> table_of(const ComparisonResults& r) {
+  const bool with_steps = r.unequal_steps();
+  std::vector<Row> rows = {{"variant", r.validation ? "validation loss" : "training loss"}};
+  if (with_steps) rows[0].emplace_back("steps");
+  for (const char* name : {"ms/step", "tokens/s", "memory", "cache/tok"})
+    rows[0].emplace_back(name);
   for (std::size_t i = 0; i < r.variants.size(); ++i) {
     const train::VariantResult& v = r.variants[i];
-    const std::string loss = v.spread ? fmt::format("{:.4f} ± {:.4f}", v.mean, *v.spread)
-                                      : fmt::format("{:.4f}", v.mean);
-    fmt::print("{:{}} {:>20} {:>12.4g} {:>10} {:>10} {:>10}\n", v.name + (i == r.best ? " *" : ""),
-               width, loss, 1e3 * v.step_seconds, count(v.tokens_per_s),
-               megabytes(static_cast<double>(v.peak_bytes)),
-               v.kv_bytes_per_token > 0 ? fmt::format("{} B", v.kv_bytes_per_token) : "-");
+    Row row = {v.name + (r.best == i ? " *" : ""), loss_text(v, r)};
+    if (with_steps) row.push_back(fmt::format("{}", v.steps));
+    const bool timed = v.step_seconds > 0;
+    row.push_back(timed ? fmt::format("{:.4g}", 1e3 * v.step_seconds) : "-");
+    row.push_back(timed ? count(v.tokens_per_s) : "-");
+    row.push_back(v.peak_bytes > 0 ? megabytes(static_cast<double>(v.peak_bytes)) : "-");
+    row.push_back(v.kv_bytes_per_token > 0 ? fmt::format("{} B", v.kv_bytes_per_token) : "-");
+    rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+// Characters, of which some have two bytes (±).
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+void print(const std::vector<Row>& rows) {
+  Row lines(rows.size());
+  for (std::size_t column = 0; column < rows[0].size(); ++column) {
+    std::size_t width = column == 0 ? 0 : 10;
+    for (const Row& row : rows) width = std::max(width, width_of(row[column]));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::string blanks(width - width_of(rows[i][column]), ' ');
+      lines[i] += column == 0 ? rows[i][0] + blanks : "  " + blanks + rows[i][column];
+    }
+  }
+  for (const std::string& line : lines) fmt::print("{}\n", line);
+}
+
+void print(const ComparisonResults& r) {
+  print(table_of(r));
   fmt::print("\n");
+  for (const train::VariantResult& v : r.variants)
+    if (!v.diverged.empty()) fmt::print("{}\n", report::divergence_in_words(v, r.seeds));
   for (const train::PairResult& p : r.pairs)
-    if (p.a == 0) fmt::print("{}\n", report::in_words(p, r));
+    if (p.a == r.base()) fmt::print("{}\n", report::in_words(p, r));
+  if (r.pairs.empty()) return;
   if (r.noise == train::Noise::evaluation)
     fmt::print("(noise of the evaluation alone; --seeds 3 measures how much a seed changes)\n");
   if (r.noise == train::Noise::none)
@@ -67,17 +105,14 @@ bool run_turns(Comparison& comparison, ProgressLine& line) {
   train::ComparisonHooks hooks;
   hooks.on_step = [&line](const train::TurnReport& t) { show(line, t); };
   hooks.machine = train::measure_machine;
+  hooks.on_note = [&line](const std::string& sentence) { line.say(sentence); };
   hooks.should_stop = [] { return caught_signal() != 0; };
   try {
     return comparison.run(hooks);
   } catch (const Error& e) {
     line.finish();
-    fmt::print(stderr, "heddle: {}\n", e.what());
-    const bool failed = e.code() == ErrorCode::failed;
-    fmt::print(stderr, "{}\n",
-               failed ? "it would come to the same step again: leave this variant out, or "
-                        "change the recipe, with another --out"
-                      : "what was saved is whole; the same command again goes on");
+    fmt::print(stderr, "heddle: {}\nwhat was saved is whole; the same command again goes on\n",
+               e.what());
     throw ExitStatus{1};
   }
 }
@@ -87,15 +122,16 @@ void run(const Arguments& a) {
   if (spec.recipe.empty() == a.named.empty())
     fail(ErrorCode::invalid_argument, "compare", "which recipe?",
          "either a path, or --recipe with the name of one that ships (rope-gqa)");
-  if (!a.named.empty()) spec.recipe = find_recipe(a.named);
+  spec.recipe = a.named.empty() ? recipe_file(spec.recipe) : find_recipe(a.named);
   if (a.seeds > 0) spec.seeds = a.seeds;
+  end_on_signals("heddle: interrupted before the first step; the same command again begins\n");
   Comparison comparison(std::move(spec));
   catch_signals();
   ProgressLine line;
   const std::string& out = comparison.spec().out;
-  line.say(fmt::format("{} variants x {} seeds, {} each; writing to {}",
-                       comparison.variants().size(), comparison.seeds(), comparison.budget().text,
-                       out));
+  line.say(fmt::format("{} variants x {} seed{}, {} each; writing to {}",
+                       comparison.variants().size(), comparison.seeds(),
+                       comparison.seeds() == 1 ? "" : "s", comparison.budget().text, out));
   const bool finished = run_turns(comparison, line);
   line.finish();
   if (!finished) {
@@ -111,6 +147,7 @@ void run(const Arguments& a) {
     print(results);
     fmt::print("{}\n", page);
   }
+  if (!results.best) throw ExitStatus{1};  // all diverged
 }
 
 }  // namespace
@@ -128,7 +165,8 @@ void add_compare(CLI::App& app) {
       "  heddle compare recipes/char-gpt.toml --vary model.attention.kv_heads=1,2,4 --seeds 3\n"
       "      --budget steps=200 --out runs/kv-heads");
   auto a = std::make_shared<Arguments>();
-  command->add_option("recipe", a->spec.recipe, "a recipe (TOML)")->check(CLI::ExistingFile);
+  command->add_option("recipe", a->spec.recipe, "a recipe (TOML), or the directory of a run")
+      ->check(CLI::ExistingPath);
   command->add_option("--recipe", a->named, "a recipe that ships, by its name: rope-gqa");
   command->add_option("--vary", a->spec.vary, "values to compare: model.attention.kv_heads=1,2,6")
       ->type_name("KEY=A,B,C")

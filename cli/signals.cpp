@@ -1,19 +1,41 @@
 #include "signals.h"
 
+#include <unistd.h>
+
 #include <csignal>
+#include <cstring>
 #include <initializer_list>
 
 namespace heddle::cli {
 
 namespace {
+
 volatile std::sig_atomic_t caught = 0;
+const char* last_words = "";
+
+void handle(void (*handler)(int), int flags) {
+  struct sigaction action{};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+// The handler may call very little: write() and _exit() are allowed.
+void end_on_signals(const char* words) {
+  last_words = words;
+  handle(
+      [](int signal) {
+        const auto written = write(STDERR_FILENO, last_words, std::strlen(last_words));
+        (void)written;  // there is nobody left to tell
+        _exit(128 + signal);
+      },
+      SA_RESTART);
 }
 
 void catch_signals() {
-  struct sigaction action{};
-  action.sa_handler = [](int signal) { caught = signal; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  handle([](int signal) { caught = signal; }, static_cast<int>(SA_RESETHAND | SA_RESTART));
 }
 
 int caught_signal() { return caught; }

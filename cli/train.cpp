@@ -9,6 +9,7 @@
 
 #include "backend/cpu/probe/probe.h"
 #include "command.h"
+#include "find_recipe.h"
 #include "heddle/runtime.h"
 #include "progress.h"
 #include "report/training.h"
@@ -34,11 +35,6 @@ struct Arguments {
   bool as_json = false;
 };
 
-// A run's directory stands for its recipe.
-std::string recipe_file(const Arguments& a) {
-  return train::is_run(a.recipe) ? train::RunPaths{a.recipe}.recipe() : a.recipe;
-}
-
 std::string run_directory(const Arguments& a) {
   if (!a.out.empty()) return a.out;
   if (train::is_run(a.recipe)) return a.recipe;
@@ -61,10 +57,10 @@ class Display {
     if (!job.recipe().compare.empty())
       line_.say("[compare] is not for training: heddle compare trains its variants");
     for (const std::string& sentence : job.adopted()) line_.say("fine-tuning: " + sentence);
-    line_.say(fmt::format("{} parameters, {}, {} threads, {}; writing to {}",
+    line_.say(fmt::format("{} parameters, {}, {} thread{}, {}; writing to {}",
                           count(static_cast<double>(job.model().parameters().count())),
-                          job.recipe().train.precision == DType::bf16 ? "bf16" : "fp32", threads(),
-                          instruction_set(), job.paths().directory));
+                          precision == DType::bf16 ? "bf16" : "fp32", threads(),
+                          threads() == 1 ? "" : "s", instruction_set(), job.paths().directory));
   }
 
   void show(const train::StepReport& r) {
@@ -181,16 +177,29 @@ void write_report(const Job& job) {
   }
 }
 
+constexpr const char* kNothingYet =
+    "heddle: interrupted before the first step; nothing to resume\n";
+
+// A second try with the same --out need not clean up after a first one that did nothing.
+[[noreturn]] void end_without_steps(Job& job) {
+  job.discard();
+  fmt::print(stderr, "{}", kNothingYet);
+  throw ExitStatus{128 + caught_signal()};
+}
+
 void run(const Arguments& a) {
-  Recipe recipe = train::load_recipe(recipe_file(a), a.set);
+  end_on_signals(a.resume ? "heddle: interrupted before the first step; the run is as it was\n"
+                          : kNothingYet);
+  Recipe recipe = train::load_recipe(recipe_file(a.recipe), a.set);
   const std::string directory = run_directory(a);
   Job job = a.resume ? Job::resume(std::move(recipe), directory)
-                     : Job::begin(std::move(recipe), directory);
-  catch_signals();
+                     : Job::begin(std::move(recipe), directory, catch_signals);
+  if (a.resume) catch_signals();
   Display display(job, !a.as_json);
   write_plan(job);
   const Outcome outcome = run_job(job, display);
   display.line().finish();
+  if (outcome.state.step == 0 && !a.resume) end_without_steps(job);
   write_report(job);
   if (a.as_json)
     std::cout << to_json(job, outcome).dump(2) << "\n";

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "io/file.h"
 #include "report/chart.h"
@@ -28,7 +30,8 @@ std::string milliseconds(double seconds) {
   return seconds < 1 ? fmt::format("{:.3g} ms", 1e3 * seconds) : fmt::format("{:.3g} s", seconds);
 }
 
-std::string loss_text(const VariantResult& v) {
+std::string loss_text(const VariantResult& v, const ComparisonResults& r) {
+  if (!v.diverged.empty()) return train::divergence_text(v, r.seeds);
   return v.spread ? fmt::format("{:.4f} ± {:.4f}", v.mean, *v.spread)
                   : fmt::format("{:.4f}", v.mean);
 }
@@ -43,10 +46,32 @@ Series series_of(const std::string& name, const std::vector<CurvePoint>& curve) 
   return s;
 }
 
+// Above this a variant that diverged is not drawn: next to what it came to, the others would be
+// one flat line.
+double highest_loss(const ComparisonResults& r, std::vector<CurvePoint> VariantResult::* curve) {
+  double highest = -std::numeric_limits<double>::infinity();
+  for (const VariantResult& v : r.variants)
+    if (v.diverged.empty())
+      for (const CurvePoint& p : v.*curve) highest = std::max(highest, p.loss);
+  return std::isfinite(highest) ? highest : std::numeric_limits<double>::infinity();
+}
+
+std::vector<CurvePoint> drawn(const VariantResult& v, const std::vector<CurvePoint>& curve,
+                              double highest) {
+  if (v.diverged.empty()) return curve;
+  std::vector<CurvePoint> kept;
+  for (const CurvePoint& p : curve)
+    if (p.loss <= highest) kept.push_back({p.step, p.loss});
+  return kept;
+}
+
 Html curves(const ComparisonResults& r, std::vector<CurvePoint> VariantResult::* curve,
             const char* label) {
   LineChart c{.x_label = "step", .y_label = label, .series = {}};
-  for (const VariantResult& v : r.variants) c.series.push_back(series_of(v.name, v.*curve));
+  const double highest = highest_loss(r, curve);
+  for (const VariantResult& v : r.variants)
+    c.series.push_back(series_of(v.diverged.empty() ? v.name : v.name + " (diverged)",
+                                 drawn(v, v.*curve, highest)));
   return chart(c);
 }
 
@@ -56,10 +81,11 @@ Html figures(const ComparisonResults& r) {
           {}};
   for (std::size_t i = 0; i < r.variants.size(); ++i) {
     const VariantResult& v = r.variants[i];
+    const bool timed = v.step_seconds > 0;
     t.rows.push_back(
-        {v.name + (i == r.best ? " ★" : ""), loss_text(v), fmt::format("{}", v.steps),
-         milliseconds(v.step_seconds), count_text(v.tokens_per_s),
-         bytes_text(static_cast<double>(v.peak_bytes)),
+        {v.name + (i == r.best ? " ★" : ""), loss_text(v, r), fmt::format("{}", v.steps),
+         timed ? milliseconds(v.step_seconds) : "–", timed ? count_text(v.tokens_per_s) : "–",
+         v.peak_bytes > 0 ? bytes_text(static_cast<double>(v.peak_bytes)) : "–",
          v.kv_bytes_per_token > 0 ? bytes_text(static_cast<double>(v.kv_bytes_per_token)) : "–",
          count_text(static_cast<double>(v.parameters)), count_text(v.flops_per_step)});
   }
@@ -71,8 +97,10 @@ Html against_loss(const ComparisonResults& r, const char* label,
                   double (*value)(const VariantResult&)) {
   LineChart c{.x_label = label, .y_label = "final loss", .series = {}};
   c.named_points = true;
-  for (const VariantResult& v : r.variants)
-    c.series.push_back({.name = v.name, .points = {{value(v), v.mean}}});
+  for (const VariantResult& v : r.variants) {
+    c.series.push_back({.name = v.name, .points = {}});
+    if (v.diverged.empty()) c.series.back().points.push_back({value(v), v.mean});
+  }
   return chart(c);
 }
 
@@ -80,6 +108,7 @@ Html memory_bars(const ComparisonResults& r) {
   StackedBars c{.parts = {}, .bars = {}, .text = bytes_text};
   for (int i = 0; i < kPurposeCount; ++i) c.parts.emplace_back(to_string(static_cast<Purpose>(i)));
   for (const VariantResult& v : r.variants) {
+    if (v.peak_bytes == 0) continue;  // not measured
     StackedBar bar{v.name, {}};
     for (const std::int64_t bytes : v.peak_by_purpose)
       bar.parts.push_back(static_cast<double>(bytes));
@@ -90,8 +119,15 @@ Html memory_bars(const ComparisonResults& r) {
 
 Html time_bars(const ComparisonResults& r) {
   StackedBars c{.parts = {}, .bars = {}, .text = milliseconds};
-  for (const VariantResult& v : r.variants) c.bars.push_back({v.name, {v.step_seconds}});
+  for (const VariantResult& v : r.variants)
+    if (v.step_seconds > 0) c.bars.push_back({v.name, {v.step_seconds}});
   return stacked_bars(c);
+}
+
+// "+0.0120"; what rounds to nothing has no sign.
+std::string signed_text(double value) {
+  const std::string text = fmt::format("{:+.4f}", value);
+  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
 }
 
 std::string time_in_words(const PairResult& p) {
@@ -120,27 +156,34 @@ std::string noise_note(const ComparisonResults& r) {
 // Against the first variant, in words, and all pairs as a table.
 Html verdicts(const ComparisonResults& r) {
   std::string list = "<ul>\n";
+  for (const VariantResult& v : r.variants)
+    if (!v.diverged.empty()) list += "<li>" + escaped(divergence_in_words(v, r.seeds)) + "</li>\n";
   for (const PairResult& p : r.pairs)
-    if (p.a == 0)
+    if (p.a == r.base())
       list +=
           "<li>" + escaped(in_words(p, r)) + " A step takes " +
           escaped(time_in_words({p.b, p.a, {}, {-p.time.mean, p.time.interval, p.time.verdict}})) +
           ".</li>\n";
   std::vector<Html> parts = {{list + "</ul>\n"}, paragraph(noise_note(r))};
-  if (r.variants.size() > 2 && r.variants.size() <= kMostInMatrix) {
+  if (r.pairs.size() > 1 && r.variants.size() <= kMostInMatrix) {
     Table t{{"variant", "against", "difference of loss", "verdict"}, {}};
     for (const PairResult& p : r.pairs)
-      t.rows.push_back({r.variants[p.b].name, r.variants[p.a].name,
-                        p.loss.interval
-                            ? fmt::format("{:+.4f} ± {:.4f}", -p.loss.mean, *p.loss.interval)
-                            : fmt::format("{:+.4f}", -p.loss.mean),
-                        std::string(to_string(p.loss.verdict))});
+      t.rows.push_back(
+          {r.variants[p.b].name, r.variants[p.a].name,
+           p.loss.interval ? fmt::format("{} ± {:.4f}", signed_text(-p.loss.mean), *p.loss.interval)
+                           : signed_text(-p.loss.mean),
+           std::string(to_string(p.loss.verdict))});
     parts.push_back(table(t));
   }
   return join(parts);
 }
 
 }  // namespace
+
+std::string divergence_in_words(const VariantResult& v, std::int64_t seeds) {
+  return v.name + " " + train::divergence_text(v, seeds) + ": " + v.diverged.front().at.reason +
+         ". It takes no part in the verdicts.";
+}
 
 std::string in_words(const PairResult& p, const ComparisonResults& r) {
   const std::string &base = r.variants[p.a].name, &other = r.variants[p.b].name;
@@ -164,10 +207,12 @@ std::string comparison_page(const ComparisonResults& r) {
   Page page("Comparing " + r.recipe,
             fmt::format("{} variants, {} seed{}, {} each, in turns", r.variants.size(), r.seeds,
                         r.seeds == 1 ? "" : "s", r.budget));
-  const VariantResult& best = r.variants[r.best];
-  page.add(facts({{"lowest loss", fmt::format("{:.4f}", best.mean)},
-                  {"by", best.name},
-                  {"loss", r.validation ? "validation, nats" : "last tenth of training, nats"}}));
+  if (r.best) {
+    const VariantResult& best = r.variants[*r.best];
+    page.add(facts({{"lowest loss", fmt::format("{:.4f}", best.mean)},
+                    {"by", best.name},
+                    {"loss", r.validation ? "validation, nats" : "last tenth of training, nats"}}));
+  }
   page.add(section("What differs", verdicts(r)));
   if (!r.same_batches)
     page.add(section("Not the same batches",

@@ -81,5 +81,32 @@ TEST(ReportCompare, ComparisonsAreToldInWords) {
   EXPECT_TRUE(contains(page, "0.90 times the time"));
 }
 
+TEST(ReportCompare, AVariantThatDivergedIsMarked) {
+  auto r = two_variants({0.1, 0.01, train::Verdict::exceeds_noise});
+  r.variants[0].diverged = {{2, {12, "loss nan"}}};
+  r.variants[0].curve = {{1, 3}, {2, 1e30}};
+  r.pairs.clear();
+  r.best = 1;
+  r.seeds = 3;
+  EXPECT_EQ(divergence_in_words(r.variants[0], 3),
+            "a<1> diverged at step 12 (1 of 3 seeds): loss nan. It takes no part in the verdicts.");
+  const std::string page = comparison_page(r);
+  EXPECT_TRUE(contains(page, "a&lt;1&gt; (diverged)"));
+  EXPECT_TRUE(contains(page, "<td>diverged at step 12 (1 of 3 seeds)</td>"));
+  EXPECT_FALSE(contains(page, "e+"));  // the others are not drawn as one flat line
+  r.variants[1].diverged = r.variants[0].diverged;
+  r.best = {};
+  EXPECT_FALSE(contains(comparison_page(r), "lowest loss</dt>"));
+}
+
+TEST(ReportCompare, NothingHasNoSign) {
+  auto r = two_variants({1e-9, 1e-9, train::Verdict::within_noise});
+  r.variants.push_back(r.variants[0]);
+  r.pairs.push_back({0, 2, {-0.012, {}, train::Verdict::unknown}, {}});
+  const std::string page = comparison_page(r);
+  EXPECT_TRUE(contains(page, ">0.0000 ± 0.0000<"));
+  EXPECT_TRUE(contains(page, ">+0.0120<"));
+}
+
 }  // namespace
 }  // namespace heddle::report

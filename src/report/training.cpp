@@ -129,12 +129,9 @@ std::optional<PlanAndOutcome> plan_of(const std::string& directory, const Traini
   PlanAndOutcome p{.plan = *plan};
   p.step_seconds = train::median_of(train::step_seconds(log));
   const train::RunPaths paths{directory};
-  const auto steps = io::directory_exists(paths.checkpoints()) ? train::checkpoint_steps(paths)
-                                                               : std::vector<std::int64_t>{};
-  if (!steps.empty()) {
-    const train::TrainState state = train::read_state(paths.checkpoint(steps.back()));
-    p.peak_bytes = state.peak_bytes;
-    p.peak_by_purpose = state.peak_by_purpose;
+  if (const auto state = train::newest_state(paths)) {
+    p.peak_bytes = state->peak_bytes;
+    p.peak_by_purpose = state->peak_by_purpose;
   }
   return p;
 }

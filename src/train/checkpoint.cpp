@@ -57,6 +57,20 @@ TrainState state_of(const io::SafetensorsFile& file) {
 
 TrainState read_state(const std::string& path) { return state_of(io::SafetensorsFile(path)); }
 
+std::optional<TrainState> newest_state(const RunPaths& paths) {
+  std::vector<std::int64_t> steps = checkpoint_steps(paths);
+  std::ranges::reverse(steps);
+  for (const std::int64_t step : steps) {
+    try {
+      TrainState state = read_state(paths.checkpoint(step));
+      if (state.step == step) return state;
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::io) throw;
+    }
+  }
+  return std::nullopt;
+}
+
 void save_checkpoint(const std::string& path, const nn::ParameterStore& parameters,
                      const Optimizer& optimizer, const TrainState& state) {
   const std::vector<io::NamedTensor> all = contents(parameters, optimizer);

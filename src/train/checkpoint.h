@@ -6,11 +6,13 @@
 // or a copy does to it later. Checkpoints of before there was one are loaded unchecked.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "io/safetensors.h"
 #include "nn/parameters.h"
 #include "train/optimizer.h"
+#include "train/run_directory.h"
 #include "train/state.h"
 
 namespace heddle::train {
@@ -26,6 +28,8 @@ TrainState load_checkpoint(const std::string& path, nn::ParameterStore& paramete
 
 // Where the run of a checkpoint stood; weights and optimiser are not read.
 TrainState read_state(const std::string& path);
+// Where the newest checkpoint stood whose state can be read; damaged ones are passed over.
+std::optional<TrainState> newest_state(const RunPaths& paths);
 
 // The weights alone, for use: model.safetensors.
 void save_weights(const std::string& path, const nn::ParameterStore& parameters);

@@ -7,6 +7,7 @@
 #include "heddle/tape.h"
 #include "ops/copy/copy.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "train/finite.h"
 
 namespace heddle::train {
 
@@ -89,8 +90,8 @@ Evaluation evaluate(const model::Model& model, const data::Dataset& data,
   result.loss = sums.loss / static_cast<double>(sums.counted);
   result.perplexity = std::exp(result.loss);
   if (!std::isfinite(result.loss))
-    fail(ErrorCode::invalid_argument, "evaluate", "the loss on the " + split + " data", "finite",
-         std::to_string(result.loss));
+    fail(ErrorCode::failed, "evaluate", "the loss on the " + split + " data", "finite",
+         bad_text(result.loss));
   if (labels) result.accuracy = static_cast<double>(sums.hits) / static_cast<double>(sums.counted);
   return result;
 }

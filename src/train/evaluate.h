@@ -28,7 +28,7 @@ struct EvaluateOptions {
   std::function<void(std::int64_t, std::int64_t)> progress = {};
 };
 
-// Error when the data has no such split, or when the loss is not finite.
+// Error when the data has no such split, or when the loss is not finite (ErrorCode::failed).
 Evaluation evaluate(const model::Model& model, const data::Dataset& data,
                     const EvaluateOptions& options);
 

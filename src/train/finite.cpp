@@ -35,15 +35,17 @@ std::string names_of(const nn::ParameterStore& parameters, const std::vector<Ten
 
 }  // namespace
 
+std::string bad_text(double bad) {
+  if (std::isnan(bad)) return "nan";
+  return bad > 0 ? "inf" : "-inf";
+}
+
 std::string first_bad_value(const Tensor& tensor) {
   if (!tensor.defined() || !is_floating(tensor.dtype())) return "";
   const auto values = ops::cast(tensor.detach(), DType::f64).to_vector<double>();
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]))
-      return std::string(std::isnan(values[i]) ? "nan"
-                         : values[i] > 0       ? "inf"
-                                               : "-inf") +
-             " at " + place(tensor.shape(), static_cast<std::int64_t>(i));
+      return bad_text(values[i]) + " at " + place(tensor.shape(), static_cast<std::int64_t>(i));
   return "";
 }
 

@@ -9,6 +9,9 @@
 
 namespace heddle::train {
 
+// "nan", "inf" or "-inf": without the sign that a NaN may have.
+std::string bad_text(double bad);
+
 // "nan at [3, 17]" for the first element that is not finite; empty when all are.
 std::string first_bad_value(const Tensor& tensor);
 

@@ -10,7 +10,8 @@ namespace heddle::train {
 
 // Everything that can be refused is looked at before there is a directory: a second try need not
 // clean up after the first.
-Job Job::begin(Recipe recipe, const std::string& directory) {
+Job Job::begin(Recipe recipe, const std::string& directory,
+               const std::function<void()>& before_writing) {
   const auto refuse_taken = [&] {
     fail(ErrorCode::invalid_argument, directory, "is there already",
          "a new directory (--out), or --resume to go on with the run in it");
@@ -20,6 +21,7 @@ Job Job::begin(Recipe recipe, const std::string& directory) {
   job.open_data(nullptr);
   job.build();
   job.adopt();
+  if (before_writing) before_writing();
   job.directory_ = std::make_unique<RunDirectory>(directory);
   if (is_run(directory)) refuse_taken();  // by another process, meanwhile
   job.settle();

@@ -4,6 +4,7 @@
 //   Outcome outcome = job.run(hooks);
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,8 +20,10 @@ namespace heddle::train {
 
 class Job {
  public:
-  // A new run. Error when something is at `directory` already.
-  static Job begin(Recipe recipe, const std::string& directory);
+  // A new run. Error when something is at `directory` already. `before_writing` is called when the
+  // data is read and the model is built, before anything is written.
+  static Job begin(Recipe recipe, const std::string& directory,
+                   const std::function<void()>& before_writing = {});
 
   // Goes on with a run, at its newest checkpoint or, if it was killed before the first one, from
   // the beginning. The recipe must be the run's (check_resumable()).
@@ -34,6 +37,9 @@ class Job {
   Job(Job&&) = default;
 
   Outcome run(Hooks hooks);
+
+  // Takes back what begin() wrote. For a run that was stopped before its first step.
+  void discard() { directory_->discard(); }
 
   const Recipe& recipe() const { return recipe_; }
   const model::Model& model() const { return *model_; }

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -20,6 +21,16 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".safetensors";
+
+// What is in a directory before its run has a recipe, and with it is a run,
+constexpr std::array<std::string_view, 5> kBefore = {
+    "codec.json", "tokenizer.json", "target_tokenizer.json", "checkpoints", "lock"};
+// and what is there before its first step besides.
+constexpr std::array<std::string_view, 3> kBesides = {"recipe.toml", "plan.json", "log.jsonl"};
+
+bool is_temporary(std::string_view name) {
+  return name.starts_with(".heddle-") && name.ends_with(".tmp");
+}
 
 // The step of a checkpoint's file name; nothing for other files.
 std::optional<std::int64_t> step_of(const std::string& name) {
@@ -45,7 +56,7 @@ void remove_leftovers(const std::string& directory) {
   std::vector<fs::path> leftovers;
   for_each_file(directory, [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(".heddle-") && name.ends_with(".tmp")) leftovers.push_back(entry.path());
+    if (is_temporary(name)) leftovers.push_back(entry.path());
   });
   for (const fs::path& path : leftovers) {
     std::error_code error;
@@ -71,14 +82,16 @@ io::Descriptor lock_directory(const std::string& directory, const std::string& o
 }
 
 RunDirectory::RunDirectory(const std::string& directory) : paths_{directory} {
-  io::make_directories(paths_.checkpoints());
+  io::make_directories(directory);
   lock_ = lock_directory(directory, "another process is training this run");
+  io::make_directories(paths_.checkpoints());  // after the lock: by it is_taken() knows it is ours
   remove_leftovers(directory);
   remove_leftovers(paths_.checkpoints());
 }
 
 std::vector<std::int64_t> checkpoint_steps(const RunPaths& paths) {
   std::vector<std::int64_t> steps;
+  if (!io::directory_exists(paths.checkpoints())) return steps;
   for_each_file(paths.checkpoints(), [&](const fs::directory_entry& entry) {
     if (const auto step = step_of(entry.path().filename().string())) steps.push_back(*step);
   });
@@ -113,10 +126,29 @@ std::string RunDirectory::set_aside(std::int64_t step) const {
 
 bool is_run(const std::string& directory) { return io::file_exists(RunPaths{directory}.recipe()); }
 
+// The recipe goes first: without it, it is no run any more, whatever happens to the rest. What is
+// not there, or not empty, stays as it is.
+void RunDirectory::discard() const {
+  const fs::path root(paths_.directory);
+  std::error_code ignored;
+  for (const std::string_view name : kBesides) fs::remove(root / name, ignored);
+  for (const std::string_view name : kBefore) fs::remove(root / name, ignored);
+  fs::remove(root, ignored);
+}
+
 bool is_taken(const std::string& directory) {
   std::error_code error;
   if (!fs::exists(fs::status(directory, error))) return false;
-  return !fs::is_directory(directory, error) || !fs::is_empty(directory, error);
+  if (!fs::is_directory(directory, error)) return true;
+  if (fs::is_empty(directory, error)) return false;
+  if (!io::file_exists(directory + "/lock")) return true;
+  bool taken = false;
+  for_each_file(directory, [&](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    const bool known = std::ranges::find(kBefore, name) != kBefore.end() || is_temporary(name);
+    taken = taken || !known || (name == "checkpoints" && !fs::is_empty(entry.path(), error));
+  });
+  return taken;
 }
 
 }  // namespace heddle::train

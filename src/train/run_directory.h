@@ -53,6 +53,8 @@ class RunDirectory {
   // Takes a damaged checkpoint out of the row, so that it never counts as one that is kept. Its new
   // path.
   std::string set_aside(std::int64_t step) const;
+  // Removes a run without steps: the files that one begins with, and the directory if that is all.
+  void discard() const;
 
  private:
   RunPaths paths_;
@@ -61,7 +63,9 @@ class RunDirectory {
 
 // Whether there is a run: its recipe is the last file that is written when one begins.
 bool is_run(const std::string& directory);
-// Whether there is anything at all at this path, an empty directory apart.
+// Whether there is anything at all at this path, apart from an empty directory and from what a
+// process leaves that was killed while it began a run: the lock, and files that the next one writes
+// anew.
 bool is_taken(const std::string& directory);
 
 }  // namespace heddle::train

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "heddle/runtime.h"
 #include "io/test_support.h"
@@ -48,7 +49,7 @@ Hooks stop_at(std::int64_t step) {
   Hooks hooks;
   auto at = std::make_shared<std::int64_t>(0);
   hooks.on_step = [at](const StepReport& r) { *at = r.step; };
-  hooks.should_stop = [at, step] { return *at == step; };
+  hooks.should_stop = [at, step] { return std::exchange(*at, 0) == step; };  // once
   return hooks;
 }
 
@@ -300,8 +301,12 @@ TEST(RunDirectory, IsLockedAndSweptClean) {
     const RunDirectory first(path);
     expect_says([&] { RunDirectory{path}; }, {path, "another process"});
   }
-  EXPECT_TRUE(is_taken(path));
+  // What a process leaves that was killed before there was a run stands in nobody's way.
   EXPECT_FALSE(is_run(path));
+  std::ofstream(path + "/codec.json") << "x";
+  EXPECT_FALSE(is_taken(path));
+  std::filesystem::remove(path + "/lock");
+  EXPECT_TRUE(is_taken(path));
   for (const char* name : {"/.heddle-1-2.tmp", "/checkpoints/.heddle-3-4.tmp",
                            "/checkpoints/step-7.safetensors", "/checkpoints/step-70.safetensors",
                            "/checkpoints/step-8.safetensors", "/checkpoints/step-x.safetensors"})
@@ -313,6 +318,40 @@ TEST(RunDirectory, IsLockedAndSweptClean) {
   again.keep_newest(2);
   EXPECT_EQ(again.checkpoint_steps(), (std::vector<std::int64_t>{8, 70}));
   EXPECT_TRUE(std::filesystem::exists(path + "/checkpoints/step-x.safetensors"));
+  EXPECT_TRUE(is_taken(path));
+  std::ofstream(path + "/mine.txt") << "x";
+  again.discard();
+  EXPECT_TRUE(std::filesystem::exists(path + "/mine.txt"));
+}
+
+TEST(Trainer, StoppedBeforeTheFirstStepThereIsNothing) {
+  const TempDir dir;
+  Hooks hooks;
+  hooks.should_stop = [] { return true; };
+  Session s(dir.file("run"), toy_training(), hooks);
+  const Outcome outcome = s.trainer.run();
+  EXPECT_EQ(outcome.ending, Ending::stopped);
+  EXPECT_EQ(outcome.state.step, 0);
+  EXPECT_FALSE(s.directory.newest_checkpoint());
+  s.directory.discard();
+  EXPECT_FALSE(std::filesystem::exists(dir.file("run")));
+}
+
+// The update of a step may be what breaks the weights: the evaluation after it sees it first.
+TEST(Trainer, AnEvaluationThatIsNotFiniteEndsTheRun) {
+  const TempDir dir;
+  Session* session = nullptr;
+  Hooks hooks;
+  hooks.on_step = [&](const StepReport& r) {
+    if (r.step == 5)
+      session->model->parameters().all()[0].tensor.mutable_data<float>()[0] =
+          std::numeric_limits<float>::quiet_NaN();
+  };
+  Session s(dir.file("run"), toy_training(), hooks);
+  session = &s;
+  expect_says([&] { s.trainer.run(); }, {"step 5", "validation loss nan", "is nan at [0, 0]"});
+  for (const json& line : timeless(s.directory.paths().log()))
+    EXPECT_FALSE(line.contains("eval_loss"));
 }
 
 TEST(Checkpoint, RefusesWhatDoesNotFit) {

@@ -29,13 +29,27 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Without the sign that a NaN may have.
-std::string text_of(double bad) {
-  if (std::isnan(bad)) return "nan";
-  return bad > 0 ? "inf" : "-inf";
-}
-
 }  // namespace
+
+Diverged::Diverged(std::int64_t step, const std::string& what, const std::string& cause)
+    : Error(ErrorCode::failed, "train", "step " + std::to_string(step) + ": " + what,
+            "finite numbers: a lower train.learning_rate, a longer train.warmup or train.clip may "
+            "help",
+            cause.empty() ? "a sum that is too large, of finite values" : cause),
+      step_(step),
+      reason_(what + (cause.empty() ? "" : ": " + cause)) {}
+
+Evaluation evaluate_at(std::int64_t step, const model::Model& model, const data::Dataset& data,
+                       const EvaluateOptions& options) {
+  try {
+    return evaluate(model, data, options);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::failed) throw;
+    // The update of this very step may have been the bad one.
+    throw Diverged(step, "validation loss " + e.got(),
+                   explain_bad_value(model.parameters(), [] {}));
+  }
+}
 
 std::int64_t evaluation_rhythm(const TrainConfig& config, const data::Dataset& data) {
   const bool asked_for = config.eval_every.value_or(0) > 0 || config.patience.has_value();
@@ -115,7 +129,11 @@ Outcome Trainer::run() {
   if (directory_ != nullptr) state_.data = fingerprint(data_, config_);
   if (hooks_.on_begin) hooks_.on_begin(state_);
   Outcome outcome;
-  if (state_.step < config_.steps && !out_of_patience()) warm_up();
+  const bool has_work = state_.step < config_.steps && !out_of_patience();
+  if (has_work && hooks_.should_stop && hooks_.should_stop())
+    outcome.ending = Ending::stopped;
+  else if (has_work)
+    warm_up();
   while (state_.step < config_.steps && !out_of_patience() && outcome.ending != Ending::stopped) {
     const StepReport report = take_step();
     if (state_.step % config_.log_every == 0 || state_.step == config_.steps) write_log(report);
@@ -124,7 +142,7 @@ Outcome Trainer::run() {
     if (hooks_.should_stop && hooks_.should_stop()) outcome.ending = Ending::stopped;
     if (state_.step % config_.save_every == 0 || outcome.ending == Ending::stopped) save();
   }
-  if (state_.step != saved_step_) save();
+  if (state_.step != saved_step_ && state_.step > 0) save();
   if (outcome.ending != Ending::stopped && state_.step < config_.steps)
     outcome.ending = Ending::patience;
   outcome.state = state_;
@@ -152,9 +170,9 @@ StepReport Trainer::take_step() {
   const std::int64_t step = state_.step + 1;
   const model::Batch batch = data_.training_batch(step - 1, config_.batch, config_.seed);
   const StepSums sums = add_gradients(model_, batch, config_, step);
-  if (!std::isfinite(sums.loss)) refuse_step(batch, "loss " + text_of(sums.loss));
+  if (!std::isfinite(sums.loss)) refuse_step(batch, "loss " + bad_text(sums.loss));
   const double norm = optimizer_.gradient_norm();
-  if (!std::isfinite(norm)) refuse_step(batch, "gradient of length " + text_of(norm));
+  if (!std::isfinite(norm)) refuse_step(batch, "gradient of length " + bad_text(norm));
   const double rate = learning_rate_at(config_, step);
   optimizer_.step(step, rate, norm);
 
@@ -196,9 +214,7 @@ void Trainer::refuse_step(const model::Batch& batch, const std::string& what) {
   const std::string cause = explain_bad_value(
       model_.parameters(), [&] { add_gradients(model_, batch, observed, state_.step + 1); });
   clear_gradients();
-  fail(ErrorCode::failed, "train", "step " + std::to_string(state_.step + 1) + ": " + what,
-       "finite numbers: a lower train.learning_rate, a longer train.warmup or train.clip may help",
-       cause.empty() ? "a sum that is too large, of finite values" : cause);
+  throw Diverged(state_.step + 1, what, cause);
 }
 
 void Trainer::write_log(const StepReport& report) {
@@ -230,7 +246,7 @@ void Trainer::run_evaluation(Outcome& outcome) {
   options.precision = config_.precision;
   EvalReport report;
   report.step = state_.step;
-  report.result = evaluate(model_, data_, options);
+  report.result = evaluate_at(state_.step, model_, data_, options);
   report.best = report.result.loss < state_.best_loss;
   peak_bytes_ = std::max(peak_bytes_, memory_use(Device::cpu).peak);
   state_.stale = report.best ? 0 : state_.stale + 1;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "heddle/error.h"
 #include "io/file.h"
 #include "model/model.h"
 #include "train/config.h"
@@ -36,6 +37,25 @@ struct StepReport {
   std::int64_t peak_bytes = 0;    // during it
 };
 
+// Training cannot go on: a loss or a gradient that is not finite, which the same step would give
+// again.
+class Diverged : public Error {
+ public:
+  // `what`: "loss nan"; `cause`: the first op with a bad value.
+  Diverged(std::int64_t step, const std::string& what, const std::string& cause);
+
+  std::int64_t step() const noexcept { return step_; }
+  const std::string& reason() const noexcept { return reason_; }  // both, without advice
+
+ private:
+  std::int64_t step_;
+  std::string reason_;
+};
+
+// evaluate() after a step of training: a loss that is not finite is Diverged.
+Evaluation evaluate_at(std::int64_t step, const model::Model& model, const data::Dataset& data,
+                       const EvaluateOptions& options);
+
 struct EvalReport {
   std::int64_t step = 0;
   Evaluation result;
@@ -51,7 +71,8 @@ struct Hooks {
   std::function<void(const std::string& path)> on_save = {};  // a checkpoint was written
   // A damaged checkpoint was passed over: a sentence for the user.
   std::function<void(const std::string& sentence)> on_damage = {};
-  // Asked after each step; true ends the run after a checkpoint.
+  // Asked before the first step and after each; true ends the run after a checkpoint. Before its
+  // very first step a run has nothing to save.
   std::function<bool()> should_stop = {};
 };
 
@@ -83,8 +104,8 @@ class Trainer {
   // model, or when it was trained on other data.
   bool resume();
 
-  // Trains to the end. A loss or a gradient that is not finite is an Error that names the step and
-  // the first op with a bad value; the checkpoints stay as they were.
+  // Trains to the end. A loss or a gradient that is not finite throws Diverged, which names the
+  // step and the first op with a bad value; the checkpoints stay as they were.
   Outcome run();
 
   const TrainState& state() const { return state_; }

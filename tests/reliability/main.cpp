@@ -3,6 +3,7 @@
 //
 //   reliability_tests PROGRAM        HEDDLE_KILLS=200 for more kills than `make test` has time for
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
@@ -184,6 +185,25 @@ TEST_F(Reliability, InterruptedItSaysHowToGoOn) {
   // A run that is done stays as it is.
   EXPECT_EQ(run({"train", paths.directory, "--resume"}).status, 0);
   expect_as_if_undisturbed(paths);
+}
+
+// Its text is a pipe, so that it is surely reading data when the signal comes.
+TEST_F(Reliability, InterruptedBeforeTheFirstStepItLeavesNothing) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const RunPaths paths = fresh();
+    const std::string pipe = paths.directory + ".pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    std::vector<std::string> arguments = train(paths);
+    arguments.insert(arguments.end(), {"--set", "data.text=" + pipe});
+    Program program(arguments);
+    const std::ofstream writer(pipe);  // waits for the reader
+    program.send(signal);
+    const Ending ending = program.wait();
+    EXPECT_EQ(ending.status, 128 + signal) << ending.err;
+    EXPECT_NE(ending.err.find("interrupted before the first step"), std::string::npos)
+        << ending.err;
+    EXPECT_FALSE(fs::exists(paths.directory));
+  }
 }
 
 TEST_F(Reliability, AFullDiskLeavesTheLastCheckpoint) {

@@ -7,11 +7,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "heddle/error.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "train/checkpoint.h"
+#include "train/compare/run_end.h"
 #include "train/compare/statistics.h"
 #include "train/fingerprint.h"
 #include "train/job.h"
@@ -28,7 +30,6 @@ constexpr std::int64_t kEvalSequences = 16;  // at a time: many small batches te
 constexpr int kPilotRounds = 3, kPilotSteps = 4;
 
 std::string manifest_path(const std::string& out) { return out + "/compare.json"; }
-std::string final_path(const std::string& run) { return run + "/final.json"; }
 
 // Whether something is in the directory that a comparison did not put there.
 bool holds_other_things(const std::string& out) {
@@ -48,21 +49,17 @@ bool holds_other_things(const std::string& out) {
        expected + ", or another --out", got);
 }
 
-std::int64_t newest_step(const std::string& directory) {
-  const RunPaths paths{directory};
-  if (!is_run(directory)) return 0;
-  const auto steps = checkpoint_steps(paths);
-  return steps.empty() ? 0 : steps.back();
+std::optional<TrainState> state_of(const std::string& directory) {
+  return is_run(directory) ? newest_state(RunPaths{directory}) : std::nullopt;
 }
 
 // A finished run is not opened any more, so that nobody else would notice.
 void check_data(const std::string& directory, const data::Dataset& data, const TrainConfig& config,
                 const std::string& name) {
-  const std::int64_t step = newest_step(directory);
-  if (step == 0) return;
-  const std::string path = RunPaths{directory}.checkpoint(step);
-  if (read_state(path).data != fingerprint(data, config))
-    fail(ErrorCode::invalid_argument, path, name + " was trained on other data",
+  const auto state = state_of(directory);
+  if (state && state->data != fingerprint(data, config))
+    fail(ErrorCode::invalid_argument, RunPaths{directory}.checkpoint(state->step),
+         name + " was trained on other data",
          "the files of [data] as they were when the comparison began, or another --out");
 }
 
@@ -76,24 +73,7 @@ double mean_tokens(const data::Dataset& data, const Recipe& recipe) {
   return sum / static_cast<double>(count);
 }
 
-void write_final(const std::string& directory, const FinalEvaluation& f) {
-  io::write_json(final_path(directory), {{"losses", f.losses}, {"targets", f.weights}});
-}
-
 }  // namespace
-
-double FinalEvaluation::mean() const {
-  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
-  return std::inner_product(losses.begin(), losses.end(), weights.begin(), 0.0) / all;
-}
-
-FinalEvaluation read_final(const std::string& run_directory) {
-  const io::Json j = io::Json::read(final_path(run_directory));
-  FinalEvaluation f{j.at("losses").numbers(), j.at("targets").numbers()};
-  if (f.losses.size() != f.weights.size() || f.losses.empty())
-    j.refuse("as many losses as targets");
-  return f;
-}
 
 // How far the whole is, and how long it will take.
 struct Comparison::Progress {
@@ -104,6 +84,17 @@ struct Comparison::Progress {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   double stepping = 0;  // seconds of this sitting that were steps
   std::map<DType, MachineSpeed> machines = {};
+  std::set<std::size_t> diverged = {};  // runs without further turns
+
+  // Nothing is left to do of it.
+  void give_up(const Comparison& c, std::size_t run) {
+    diverged.insert(run);
+    done[run] = c.steps_[c.runs_[run].variant];
+  }
+
+  void note(const std::string& sentence) const {
+    if (hooks.on_note) hooks.on_note(sentence);
+  }
 
   MachineSpeed machine(DType precision) {
     const auto [entry, is_new] = machines.try_emplace(precision);
@@ -161,6 +152,11 @@ Comparison::Comparison(ComparisonSpec spec)
          "a first seed with room for " + std::to_string(seeds_) + " of them",
          std::to_string(first_seed_));
   const std::string budget = spec_.budget.empty() ? first.compare.budget : spec_.budget;
+  if (!budget.empty() && sets(spec_.set, "train.steps"))
+    fail(ErrorCode::invalid_argument, "--set", "key train.steps",
+         "one of the two: the budget (of --budget, or of the recipe's [compare]) says how many "
+         "steps there are",
+         "both, and the budget " + budget);
   budget_ = parse_budget(budget.empty() ? "steps=" + std::to_string(first.train.steps) : budget);
   if (holds_other_things(spec_.out) && !io::file_exists(manifest_path(spec_.out)))
     fail(ErrorCode::invalid_argument, spec_.out, "is there already and holds no comparison",
@@ -194,9 +190,16 @@ void Comparison::make_plans() {
 }
 
 void Comparison::take_directory() {
+  // What is refused leaves nothing behind: a budget too small for a step or for train.warmup is
+  // known before there is a directory.
+  if (!io::file_exists(manifest_path(spec_.out))) {
+    settle_steps();
+    for (std::size_t v = 0; v < variants_.size(); ++v)
+      recipe_of(variants_[v], steps_[v], first_seed_);
+  }
   io::make_directories(spec_.out);
   lock_ = lock_directory(spec_.out, "another process is at this comparison");
-  if (!read_manifest()) settle_steps();
+  if (!read_manifest() && steps_.empty()) settle_steps();
   for (std::int64_t seed = first_seed_; seed < first_seed_ + seeds_; ++seed)
     for (std::size_t v = 0; v < variants_.size(); ++v)
       runs_.push_back(
@@ -227,6 +230,7 @@ bool Comparison::read_manifest() {
     refuse_other(spec_.out, "the first seed (train.seed)", std::to_string(first_seed),
                  std::to_string(first_seed_));
   const io::Json all = j.at("variants");
+  steps_.clear();
   for (std::size_t i = 0; i < std::max(all.size(), variants_.size()); ++i) {
     const std::string old = i < all.size() ? all.at(i).at("name").string() : "none";
     const std::string now = i < variants_.size() ? variants_[i].name : "none";
@@ -270,6 +274,7 @@ double Comparison::pilot_seconds(std::size_t variant) const {
   TrainConfig config = r.train;
   config.steps = kPilotSteps;
   config.warmup = 0;
+  config.learning_rate = 1e-12;  // time is all that counts: a variant may diverge later, not here
   config.eval_every = 0;
   config.eval_batches = {};
   std::vector<double> seconds;
@@ -299,27 +304,49 @@ EvaluateOptions Comparison::evaluation() const {
 
 bool Comparison::run(const ComparisonHooks& hooks) {
   Progress progress{hooks, {}, std::vector<double>(variants_.size()), 0};
-  for (const ComparedRun& run : runs_) progress.done.push_back(newest_step(run.directory));
+  for (const ComparedRun& run : runs_) {
+    const auto state = state_of(run.directory);
+    progress.done.push_back(state ? state->step : 0);
+    if (read_divergence(run.directory)) progress.give_up(*this, progress.done.size() - 1);
+  }
   std::vector<std::size_t> order(runs_.size());
   std::iota(order.begin(), order.end(), 0);
   for (std::int64_t round = 1; round <= kRounds; ++round) {
     progress.round = round;
-    for (const std::size_t i : order) {
-      const std::int64_t steps = steps_[runs_[i].variant];
-      const std::int64_t target = steps * round / kRounds;
-      const bool last = round == kRounds;
-      const bool finished =
-          last && (!validates() || io::file_exists(final_path(runs_[i].directory)));
-      if (target == 0 || (progress.done[i] >= target && (!last || finished))) continue;
-      if (!advance(runs_[i], target, progress)) return false;
-    }
+    for (const std::size_t i : order)
+      if (has_turn(i, round, progress) &&
+          !advance(runs_[i], steps_[runs_[i].variant] * round / kRounds, progress))
+        return false;
     // There and back, so that nobody is always the first.
     std::ranges::reverse(order);
   }
   return true;
 }
 
+// The last turn has the evaluation in it, which may be all that is left.
+bool Comparison::has_turn(std::size_t run, std::int64_t round, const Progress& progress) const {
+  const std::int64_t target = steps_[runs_[run].variant] * round / kRounds;
+  if (target == 0 || progress.diverged.contains(run)) return false;
+  if (progress.done[run] < target) return true;
+  return round == kRounds && validates() && !has_final(runs_[run].directory);
+}
+
+// False when it was stopped.
 bool Comparison::advance(const ComparedRun& run, std::int64_t target, Progress& progress) {
+  try {
+    return train(run, target, progress);
+  } catch (const Diverged& e) {
+    write_divergence(run.directory, {e.step(), e.reason()});
+    progress.give_up(*this, static_cast<std::size_t>(&run - runs_.data()));
+    progress.note(name_of(run) + " diverged at step " + std::to_string(e.step()) + " (" +
+                  e.reason() + "); the others go on");
+    return true;
+  } catch (const Error& e) {
+    fail(e.code(), name_of(run) + ": " + e.where(), e.problem(), e.expected(), e.got());
+  }
+}
+
+bool Comparison::train(const ComparedRun& run, std::int64_t target, Progress& progress) {
   const std::size_t v = run.variant;
   const auto index = static_cast<std::size_t>(&run - runs_.data());
   Job job = Job::open(recipe_of(variants_[v], steps_[v], run.seed), run.directory, data_[v]);
@@ -329,6 +356,8 @@ bool Comparison::advance(const ComparedRun& run, std::int64_t target, Progress& 
   bool stopped = false;
   Hooks hooks;
   TurnReport report{&variants_[v], run.seed, seeds_, progress.round, kRounds, {}, steps_[v]};
+  hooks.on_begin = [&](const TrainState& state) { progress.done[index] = state.step; };
+  hooks.on_damage = [&](const std::string& sentence) { progress.note(sentence); };
   hooks.on_step = [&](const StepReport& step) {
     progress.done[index] = step.step;
     progress.count(v, step.seconds);
@@ -341,23 +370,22 @@ bool Comparison::advance(const ComparedRun& run, std::int64_t target, Progress& 
     stopped = stopped || (progress.hooks.should_stop && progress.hooks.should_stop());
     return stopped || progress.done[index] >= target;
   };
-  try {
-    job.run(hooks);
-  } catch (const Error& e) {
-    fail(e.code(), name_of(run) + ": " + e.where(), e.problem(), e.expected(), e.got());
-  }
+  job.run(hooks);
   if (stopped) return false;
-  if (target < steps_[v] || !validates()) return true;
+  if (target == steps_[v] && validates()) evaluate_last(run, job.model());
+  return true;
+}
+
+void Comparison::evaluate_last(const ComparedRun& run, const model::Model& model) const {
   FinalEvaluation final_losses;
   EvaluateOptions options = evaluation();
-  options.precision = job.recipe().train.precision;
+  options.precision = variants_[run.variant].recipe.train.precision;
   options.each = [&final_losses](double loss, std::int64_t counted) {
     final_losses.losses.push_back(loss);
     final_losses.weights.push_back(static_cast<double>(counted));
   };
-  evaluate(job.model(), *data_[v], options);
+  evaluate_at(steps_[run.variant], model, *data_[run.variant], options);
   write_final(run.directory, final_losses);
-  return true;
 }
 
 }  // namespace heddle::train

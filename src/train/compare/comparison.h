@@ -41,6 +41,8 @@ struct ComparisonHooks {
   // no time.
   std::function<MachineSpeed(DType)> machine = {};
   std::function<bool()> should_stop = {};  // true: a checkpoint is written and run() returns
+  // A sentence for the user: a run diverged, or one of its checkpoints was damaged.
+  std::function<void(const std::string& sentence)> on_note = {};
 };
 
 struct ComparedRun {
@@ -55,7 +57,8 @@ class Comparison {
   // or with anything else, is an Error.
   explicit Comparison(ComparisonSpec spec);
 
-  // False when it was stopped.
+  // False when it was stopped. A run that diverges is marked (read_divergence()) and has no more
+  // turns, here and in later sittings; the others go on.
   bool run(const ComparisonHooks& hooks);
 
   const ComparisonSpec& spec() const { return spec_; }
@@ -82,7 +85,10 @@ class Comparison {
   void settle_steps();
   double pilot_seconds(std::size_t variant) const;
   void write_manifest() const;
+  bool has_turn(std::size_t run, std::int64_t round, const Progress& progress) const;
   bool advance(const ComparedRun& run, std::int64_t target, Progress& progress);
+  bool train(const ComparedRun& run, std::int64_t target, Progress& progress);
+  void evaluate_last(const ComparedRun& run, const model::Model& model) const;
   EvaluateOptions evaluation() const;
   std::string name_of(const ComparedRun& run) const;  // "variant norm=rms, seed 2"
 
@@ -97,13 +103,5 @@ class Comparison {
   bool same_batches_ = true;
   io::Descriptor lock_;
 };
-
-// What a finished run leaves besides: the losses of the evaluation's batches.
-struct FinalEvaluation {
-  std::vector<double> losses;   // means of batches
-  std::vector<double> weights;  // targets that counted
-  double mean() const;
-};
-FinalEvaluation read_final(const std::string& run_directory);
 
 }  // namespace heddle::train

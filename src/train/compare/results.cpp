@@ -22,6 +22,8 @@ using nlohmann::json;
 struct RunFindings {
   TrainingLog log;
   TrainState state;
+  std::optional<Divergence> diverged;  // without a loss that counts, then
+  std::int64_t seed = 1;
   FinalEvaluation final_losses;       // empty without validation data
   double loss = 0;                    // that counts
   std::vector<double> step_seconds;   // of each line of the log
@@ -55,6 +57,13 @@ RunFindings findings_of(const ComparedRun& run, std::int64_t steps, bool validat
   const RunPaths paths{run.directory};
   RunFindings f;
   f.log = parse_training_log(io::read_file(paths.log(), kMostLog), paths.log());
+  f.seed = run.seed;
+  f.diverged = read_divergence(run.directory);
+  if (f.diverged) {
+    f.state = newest_state(paths).value_or(TrainState{});
+    add_times(f, steps);
+    return f;
+  }
   f.state = read_state(paths.checkpoint(steps));
   if (f.log.steps.empty()) fail(ErrorCode::io, paths.log(), "has no lines", "a finished run");
   if (validation) f.final_losses = read_final(run.directory);
@@ -77,6 +86,13 @@ std::vector<CurvePoint> curve_of(const Seeds& seeds, Lines TrainingLog::* lines)
   return curve;
 }
 
+// By the last line of a log: the same for all seeds. 0: there is no line.
+double tokens_per_step(const Seeds& seeds) {
+  for (const RunFindings& f : seeds)
+    if (!f.log.steps.empty()) return f.log.steps.back().tokens / f.log.steps.back().step;
+  return 0;
+}
+
 VariantResult summary(const Comparison& c, std::size_t index, const Seeds& seeds) {
   VariantResult r;
   r.name = c.variants()[index].name;
@@ -84,7 +100,8 @@ VariantResult summary(const Comparison& c, std::size_t index, const Seeds& seeds
   r.steps = c.steps(index);
   std::vector<double> seconds;
   for (const RunFindings& f : seeds) {
-    r.losses.push_back(f.loss);
+    if (f.diverged) r.diverged.push_back({f.seed, *f.diverged});
+    if (!f.diverged) r.losses.push_back(f.loss);
     seconds.insert(seconds.end(), f.step_seconds.begin(), f.step_seconds.end());
     if (f.state.peak_bytes > r.peak_bytes) {
       r.peak_bytes = f.state.peak_bytes;
@@ -94,8 +111,12 @@ VariantResult summary(const Comparison& c, std::size_t index, const Seeds& seeds
   r.mean = mean_of(r.losses);
   r.spread = deviation_of(r.losses);
   r.step_seconds = median_of(seconds);
-  r.tokens = static_cast<double>(seeds[0].state.tokens);
-  r.tokens_per_s = r.tokens / static_cast<double>(r.steps) / r.step_seconds;
+  if (!r.diverged.empty()) {
+    r.mean = 0;
+    r.spread = {};
+  }
+  if (r.diverged.empty()) r.tokens = static_cast<double>(seeds[0].state.tokens);
+  if (r.step_seconds > 0) r.tokens_per_s = tokens_per_step(seeds) / r.step_seconds;
   const Plan& plan = c.plan(index);
   r.kv_bytes_per_token = plan.kv_bytes_per_token;
   r.parameters = plan.parameters;
@@ -148,20 +169,25 @@ json curve_json(const std::vector<CurvePoint>& curve) {
 json to_json(const VariantResult& v) {
   json set = json::object();
   for (const Assignment& a : v.set) set[a.key] = value_of(a.value);
-  json loss = {{"mean", v.mean}, {"seeds", v.losses}};
-  if (v.spread) loss["spread"] = *v.spread;
   json j = {{"name", v.name},
             {"set", set},
-            {"final_loss", loss},
             {"steps", v.steps},
-            {"tokens", v.tokens},
-            {"step_seconds", v.step_seconds},
-            {"tokens_per_s", v.tokens_per_s},
-            {"peak_bytes", bytes_json(v.peak_bytes, v.peak_by_purpose)},
             {"parameters", v.parameters},
             {"flops_per_step", v.flops_per_step},
             {"curve", curve_json(v.curve)},
             {"runs", v.runs}};
+  if (v.diverged.empty()) {
+    j["final_loss"] = {{"mean", v.mean}, {"seeds", v.losses}};
+    if (v.spread) j["final_loss"]["spread"] = *v.spread;
+    j["tokens"] = v.tokens;
+  }
+  for (const SeedDivergence& d : v.diverged)
+    j["diverged"].push_back({{"seed", d.seed}, {"step", d.at.step}, {"reason", d.at.reason}});
+  if (v.step_seconds > 0) {
+    j["step_seconds"] = v.step_seconds;
+    j["tokens_per_s"] = v.tokens_per_s;
+  }
+  if (v.peak_bytes > 0) j["peak_bytes"] = bytes_json(v.peak_bytes, v.peak_by_purpose);
   if (v.kv_bytes_per_token > 0) j["kv_bytes_per_token"] = v.kv_bytes_per_token;
   if (!v.validation.empty()) j["validation_curve"] = curve_json(v.validation);
   if (v.spread) {
@@ -221,15 +247,39 @@ ComparisonResults collect(const Comparison& c) {
   std::vector<Seeds> found(c.variants().size());
   for (const ComparedRun& run : c.runs())
     found[run.variant].push_back(findings_of(run, c.steps(run.variant), r.validation));
+  const auto judged = [&r](std::size_t i) { return r.variants[i].diverged.empty(); };
   for (std::size_t i = 0; i < found.size(); ++i) {
     r.variants.push_back(summary(c, i, found[i]));
-    if (r.variants[i].mean < r.variants[r.best].mean) r.best = i;
+    if (judged(i) && (!r.best || r.variants[i].mean < r.variants[*r.best].mean)) r.best = i;
   }
   for (std::size_t a = 0; a < found.size(); ++a)
     for (std::size_t b = a + 1; b < found.size(); ++b)
-      r.pairs.push_back({a, b, loss_difference(found[a], found[b], r.noise),
-                         time_difference(found[a], found[b])});
+      if (judged(a) && judged(b))
+        r.pairs.push_back({a, b, loss_difference(found[a], found[b], r.noise),
+                           time_difference(found[a], found[b])});
   return r;
+}
+
+std::size_t ComparisonResults::base() const {
+  const auto found =
+      std::ranges::find_if(variants, [](const VariantResult& v) { return v.diverged.empty(); });
+  return found == variants.end() ? 0 : static_cast<std::size_t>(found - variants.begin());
+}
+
+bool ComparisonResults::unequal_steps() const {
+  return std::ranges::any_of(
+      variants, [this](const VariantResult& v) { return v.steps != variants[0].steps; });
+}
+
+std::string divergence_text(const VariantResult& variant, std::int64_t seeds) {
+  if (variant.diverged.empty()) return "";
+  const auto first = std::ranges::min_element(variant.diverged, {},
+                                              [](const SeedDivergence& d) { return d.at.step; });
+  std::string text = "diverged at step " + std::to_string(first->at.step);
+  if (seeds > 1)
+    text +=
+        " (" + std::to_string(variant.diverged.size()) + " of " + std::to_string(seeds) + " seeds)";
+  return text;
 }
 
 json to_json(const ComparisonResults& r) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "train/compare/comparison.h"
+#include "train/compare/run_end.h"
 #include "train/compare/statistics.h"
 
 namespace heddle::train {
@@ -19,9 +20,18 @@ struct CurvePoint {
   std::optional<double> spread = {};  // deviation over seeds
 };
 
+struct SeedDivergence {
+  std::int64_t seed = 1;
+  Divergence at;
+};
+
+// What was not measured is 0: a variant that diverged in its first steps may have no times, and no
+// checkpoint that tells its memory.
 struct VariantResult {
   std::string name;
   std::vector<Assignment> set;
+  // Seeds that diverged. With any, the variant has no final loss and takes no part in verdicts.
+  std::vector<SeedDivergence> diverged = {};
   std::vector<double> losses;  // at the end, of each seed
   double mean = 0;
   std::optional<double> spread = {};
@@ -62,9 +72,17 @@ struct ComparisonResults {
   bool same_batches = true;
   Noise noise = Noise::none;
   std::vector<VariantResult> variants;
-  std::vector<PairResult> pairs;  // each once, a < b
-  std::size_t best = 0;           // of the variants, by loss
+  std::vector<PairResult> pairs;         // each once, a < b; of variants that did not diverge
+  std::optional<std::size_t> best = {};  // of the variants, by loss; none: all diverged
+
+  // What the others are told against: the first variant that did not diverge.
+  std::size_t base() const;
+  // Whether variants were given different numbers of steps, as under a budget of time.
+  bool unequal_steps() const;
 };
+
+// "diverged at step 12", of several seeds "diverged at step 12 (2 of 3 seeds)".
+std::string divergence_text(const VariantResult& variant, std::int64_t seeds);
 
 ComparisonResults collect(const Comparison& comparison);
 

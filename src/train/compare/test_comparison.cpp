@@ -258,17 +258,69 @@ TEST_F(CompareTest, BadInputSaysWhatToWriteInstead) {
               {"holds no comparison", "a new directory"});
 }
 
-TEST_F(CompareTest, AVariantThatFailsIsNamed) {
-  ComparisonSpec s = spec({"train.learning_rate=0.01,1000"}, "fails/");
+TEST_F(CompareTest, AVariantThatDivergesIsMarkedAndTheOthersGoOn) {
+  ComparisonSpec s = spec({"train.learning_rate=1000,0.01,0.02"}, "fails/");
   s.set = {"train.clip=0", "train.optimizer=sgd", "train.warmup=0", "train.schedule=constant"};
   s.budget = "steps=100";
-  expect_says(
-      [&] {
-        Comparison c(s);
-        EXPECT_EQ(c.spec().out, dir_.file("fails"));
-        c.run({});
-      },
-      {"variant learning_rate=1000, seed 1", "step"});
+  std::string note;
+  json first;
+  {
+    Comparison c(s);
+    EXPECT_EQ(c.spec().out, dir_.file("fails"));
+    ComparisonHooks hooks;
+    hooks.on_note = [&note](const std::string& sentence) { note += sentence; };
+    EXPECT_TRUE(c.run(hooks));
+    const ComparisonResults results = collect(c);
+    EXPECT_EQ(results.base(), 1u);
+    EXPECT_NE(results.best, std::optional<std::size_t>(0));
+    first = to_json(results);
+  }
+  for (const char* part : {"variant learning_rate=1000, seed 1", "diverged at step", "go on"})
+    EXPECT_NE(note.find(part), std::string::npos) << note;
+  const json& bad = first["variants"][0];
+  ASSERT_EQ(bad["diverged"].size(), 1u) << bad;
+  EXPECT_EQ(bad["diverged"][0]["seed"], 1);
+  EXPECT_GE(bad["diverged"][0]["step"], 2);
+  EXPECT_FALSE(bad.contains("final_loss"));
+  for (const std::size_t i : {1, 2}) {
+    EXPECT_FALSE(first["variants"][i].contains("diverged"));
+    EXPECT_GT(first["variants"][i]["final_loss"]["mean"], 0);
+    EXPECT_EQ(first["variants"][i]["curve"].back()[0], 100);
+  }
+  ASSERT_EQ(first["differences"].size(), 1u);  // the one that diverged is in no verdict
+  EXPECT_EQ(first["differences"][0]["a"], "learning_rate=0.01");
+  // The mark stays, and so does everything else.
+  EXPECT_EQ(timeless(finish(s)), timeless(first));
+}
+
+// A refused comparison leaves nothing behind, whenever it is refused.
+TEST_F(CompareTest, RefusedBeforeThereIsADirectory) {
+  ComparisonSpec s = spec({"model.norm=layer,rms"}, "none");
+  s.set = {"train.warmup=10"};
+  s.budget = "steps=5";
+  expect_says([&] { Comparison c(s); }, {"train.warmup"});
+  EXPECT_FALSE(std::filesystem::exists(dir_.file("none")));
+  s.set = {"train.steps=7"};
+  expect_says([&] { Comparison c(s); }, {"train.steps", "budget", "steps=5"});
+  EXPECT_FALSE(std::filesystem::exists(dir_.file("none")));
+}
+
+TEST_F(CompareTest, AsManyCheckpointsStayAsWereAskedFor) {
+  ComparisonSpec s = spec({"model.norm=layer,rms"}, "keep");
+  s.set = {"train.keep=3"};
+  finish(s);
+  const RunPaths paths{dir_.file("keep/runs/norm=rms/seed-1")};
+  EXPECT_EQ(checkpoint_steps(paths), (std::vector<std::int64_t>{16, 18, 20}));
+  // A damaged one costs its own turn only.
+  std::filesystem::remove(paths.directory + "/final.json");
+  std::ofstream(paths.checkpoint(20)) << "";
+  std::string note;
+  ComparisonHooks hooks;
+  hooks.on_note = [&note](const std::string& sentence) { note += sentence; };
+  Comparison again(s);
+  EXPECT_TRUE(again.run(hooks));
+  EXPECT_NE(note.find("going on from step 18"), std::string::npos) << note;
+  EXPECT_EQ(checkpoint_steps(paths), (std::vector<std::int64_t>{16, 18, 20}));
 }
 
 TEST_F(CompareTest, AnotherComparisonInTheDirectoryIsRefused) {

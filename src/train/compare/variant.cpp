@@ -28,7 +28,7 @@ constexpr std::array<Fixed, 12> kFixed = {
      {"train.eval_every", kNotPartOfTheModel},
      {"train.eval_batches", kNotPartOfTheModel},
      {"train.save_every", kNotPartOfTheModel},
-     {"train.keep", "nothing: of every run the newest checkpoint stays"},
+     {"train.keep", kNotPartOfTheModel},
      {"train.log_every", kNotPartOfTheModel},
      {"compare", "--seeds N and --budget steps=N: they are the same for all variants"},
      {"compare.seeds", "--seeds N: every variant is trained with the same seeds"},
@@ -44,11 +44,16 @@ void check_key(const std::string& key) {
     fail(ErrorCode::invalid_argument, "--vary", "key " + key, "keys of [model] and [train]");
 }
 
+std::string key_of(const std::string& assignment) {
+  std::string key = assignment.substr(0, assignment.find('='));
+  std::erase_if(key, [](char c) { return c == ' ' || c == '\t'; });
+  return key;
+}
+
 // What is set for all and then varies would be ignored.
 void check_not_set(const std::vector<std::string>& set, const std::string& varied) {
   for (const std::string& text : set) {
-    std::string key = text.substr(0, text.find('='));
-    std::erase_if(key, [](char c) { return c == ' ' || c == '\t'; });
+    const std::string key = key_of(text);
     if (key == varied || key.starts_with(varied + "."))
       fail(ErrorCode::invalid_argument, "--set " + text, "key " + varied + " is varied",
            "either one value with --set, or several with --vary");
@@ -156,6 +161,10 @@ std::vector<Variant> make_variants(const ComparisonSpec& spec) {
   return all;
 }
 
+bool sets(const std::vector<std::string>& set, const std::string& key) {
+  return std::ranges::any_of(set, [&](const std::string& text) { return key_of(text) == key; });
+}
+
 Recipe recipe_of(const Variant& variant, std::int64_t steps, std::int64_t seed) {
   std::vector<std::string> set = variant.common, varied;
   const std::int64_t log_every =
@@ -163,7 +172,7 @@ Recipe recipe_of(const Variant& variant, std::int64_t steps, std::int64_t seed) 
   set.push_back("train.steps=" + std::to_string(steps));
   set.push_back("train.seed=" + std::to_string(seed));
   set.push_back("train.log_every=" + std::to_string(log_every));
-  set.push_back("train.keep=1");  // many runs on one disk
+  if (!sets(variant.common, "train.keep")) set.emplace_back("train.keep=1");
   if (!variant.whole_recipe)
     for (const Assignment& a : variant.set) varied.push_back(a.text());
   return load_recipe(variant.file, set, varied);

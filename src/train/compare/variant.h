@@ -36,7 +36,11 @@ struct Variant {
 // name the variant or the key and what to write instead.
 std::vector<Variant> make_variants(const ComparisonSpec& spec);
 
-// The recipe of one run of a variant.
+// Whether "key=value"s of --set name this key.
+bool sets(const std::vector<std::string>& set, const std::string& key);
+
+// The recipe of one run of a variant. Of its checkpoints the newest stays, unless --set train.keep
+// asks for more: there are many runs on one disk.
 Recipe recipe_of(const Variant& variant, std::int64_t steps, std::int64_t seed);
 
 }  // namespace heddle::train
