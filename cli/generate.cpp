@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "generate/context.h"
+#include "generate/prompt.h"
 #include "generate/text_stream.h"
 #include "heddle/error.h"
 #include "with_model.h"
@@ -49,19 +50,7 @@ std::string prompt_text(const Arguments& a) {
 
 Prompt read_prompt(const Arguments& a, const data::Codec& codec) {
   Prompt prompt{prompt_text(a), {}};
-  try {
-    prompt.tokens = codec.encode_source(prompt.text);
-  } catch (const Error& e) {
-    fail(e.code(), "--prompt", e.problem(), e.expected(), e.got());
-  }
-  if (!prompt.tokens.empty()) return prompt;
-  // Nothing to go on from: the token that texts begin with, or the one between texts.
-  const text::Tokenizer& t = codec.source();
-  const auto first = t.begin() ? t.begin() : t.end();
-  if (!first)
-    fail(ErrorCode::invalid_argument, "--prompt", "the prompt is empty",
-         "a text: the tokenizer has no token that texts begin with");
-  prompt.tokens = {*first};
+  prompt.tokens = generate::prompt_tokens(codec, prompt.text, "--prompt");
   return prompt;
 }
 

@@ -23,6 +23,7 @@ PUBLIC = {
     "runtime": "backend", "cost": "backend",
     "tape": "autograd", "autograd": "autograd",
     "ops": "ops",
+    "language_model": "generate",
 }
 
 # Written by CMake, so not in the tree.

@@ -1,15 +1,38 @@
-// The smallest program that uses Heddle: [[1, 2], [3, 4]] times [[5], [6]].
+// The smallest programs that use Heddle: [[1, 2], [3, 4]] times [[5], [6]], and, given the
+// directory of a run, a text by its model.
 #include <cstdio>
 #include <vector>
 
+#include "heddle/error.h"
+#include "heddle/language_model.h"
 #include "heddle/ops.h"
 #include "heddle/tensor.h"
 
-int main() {
+namespace {
+
+bool multiplies() {
   using heddle::Tensor;
   const Tensor a = Tensor::from<float>({2, 2}, {1, 2, 3, 4});
   const Tensor b = Tensor::from<float>({2, 1}, {5, 6});
   const std::vector<float> c = heddle::ops::matmul(a, b).to_vector<float>();
   std::printf("%g %g\n", c[0], c[1]);
-  return c == std::vector<float>{17, 39} ? 0 : 1;
+  return c == std::vector<float>{17, 39};
+}
+
+bool writes(const char* directory) {
+  const heddle::LanguageModel model(directory);
+  const heddle::Writing text = model.write("the ", {.tokens = 20, .temperature = 0});
+  std::printf("%s\n", text.text.c_str());
+  return text.tokens.size() == 20;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    return multiplies() && (count < 2 || writes(arguments[1])) ? 0 : 1;
+  } catch (const heddle::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
 }

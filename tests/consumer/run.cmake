@@ -1,16 +1,35 @@
 # Installs the build at HEDDLE_BUILD to a fresh prefix, then configures, builds and runs this folder
-# against it, as a user's project would.
+# against it, as a user's project would. Where the program is installed too, it first trains a small
+# model, which the project then writes a text with.
 file(REMOVE_RECURSE "${WORK}")
-foreach(command
-    "${CMAKE_COMMAND};--install;${HEDDLE_BUILD};--prefix;${WORK}/prefix"
-    "${CMAKE_COMMAND};-S;${CMAKE_CURRENT_LIST_DIR};-B;${WORK}/build;-G;Ninja;-DCMAKE_PREFIX_PATH=${WORK}/prefix;-DCMAKE_CXX_COMPILER=${HEDDLE_COMPILER};-DCMAKE_BUILD_TYPE=Release;-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF"
-    "${CMAKE_COMMAND};--build;${WORK}/build"
-    "${WORK}/build/consumer")
-  execute_process(COMMAND ${command} RESULT_VARIABLE result OUTPUT_VARIABLE output
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output
     ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
-    list(JOIN command " " command)
+    list(JOIN ARGN " " command)
     message(FATAL_ERROR "${command}\n${output}")
   endif()
-endforeach()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${HEDDLE_BUILD} --prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G Ninja
+  -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${HEDDLE_COMPILER}
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+
+set(model)
+set(program ${WORK}/prefix/bin/heddle)
+if(EXISTS ${program})
+  string(REPEAT "the cat sat on the mat\n" 200 text)
+  file(WRITE ${WORK}/text.txt "${text}")
+  file(WRITE ${WORK}/small.toml "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 32\n\
+[model.attention]\nheads = 2\nposition = \"rope\"\n\
+[data]\ntext = \"${WORK}/text.txt\"\ntokenizer = \"char\"\ncontext = 16\n\
+[train]\nsteps = 60\nbatch = 8\nwarmup = 5\n")
+  set(model ${WORK}/model)
+  run(${program} train ${WORK}/small.toml --out ${model})
+endif()
+run(${WORK}/build/consumer ${model})
 message("${output}")

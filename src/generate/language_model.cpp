@@ -1,0 +1,99 @@
+#include "heddle/language_model.h"
+
+#include <utility>
+
+#include "generate/context.h"
+#include "generate/generate.h"
+#include "generate/prompt.h"
+#include "heddle/error.h"
+#include "heddle/tape.h"
+#include "ops/copy/copy.h"
+#include "ops/view/view.h"
+#include "train/run.h"
+
+namespace heddle {
+
+struct LanguageModel::Parts {
+  train::LoadedRun run;
+  DType precision;
+
+  const text::Tokenizer& tokenizer() const { return run.codec->source(); }
+};
+
+namespace {
+
+constexpr const char* kWhere = "language model";
+
+generate::GenerateOptions options_of(const WritingOptions& w) {
+  generate::GenerateOptions o;
+  o.sampler = {w.temperature, w.top_k, w.top_p, w.min_p, w.repetition_penalty, w.seed};
+  o.tokens = w.tokens;
+  o.stop = w.stop;
+  o.slide = w.slide;
+  return o;
+}
+
+}  // namespace
+
+LanguageModel::LanguageModel(const std::string& directory, DType precision) {
+  if (precision != DType::f32 && precision != DType::bf16)
+    fail(ErrorCode::invalid_argument, kWhere, "precision", "f32 or bf16", to_string(precision));
+  auto parts = std::make_unique<Parts>(Parts{train::load_run(directory), precision});
+  const model::Task task = parts->run.model->config().task;
+  if (task != model::Task::language)
+    fail(ErrorCode::invalid_argument, directory, "task of the model", "language", to_string(task));
+  parts_ = std::move(parts);
+}
+
+LanguageModel::~LanguageModel() = default;
+LanguageModel::LanguageModel(LanguageModel&& other) noexcept = default;
+LanguageModel& LanguageModel::operator=(LanguageModel&& other) noexcept = default;
+
+Writing LanguageModel::write(std::string_view prompt, const WritingOptions& options,
+                             const WritingSink& sink) const {
+  generate::GenerateOptions o = options_of(options);
+  o.precision = parts_->precision;
+  o.end = parts_->tokenizer().end();
+  generate::TextSink pieces;
+  if (sink) pieces = [&sink](std::int64_t, std::string_view piece) { sink(piece); };
+  generate::Generation g = generate::generate(
+      *parts_->run.model, generate::prompt_tokens(*parts_->run.codec, prompt, "prompt"), o,
+      &parts_->tokenizer(), pieces);
+  generate::Sample& sample = g.samples.front();
+  return {std::move(sample.text), std::move(sample.tokens),
+          sample.finish != generate::Finish::length};
+}
+
+Tensor LanguageModel::logits(std::span<const std::int32_t> tokens) const {
+  const model::Model& model = *parts_->run.model;
+  generate::check_prompt(model, tokens);
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const auto limit = generate::position_limit(model.config());
+  if (limit && count > *limit)
+    fail(ErrorCode::out_of_range, kWhere, "tokens",
+         "at most " + std::to_string(*limit) + ", the positions the model has learned",
+         std::to_string(count));
+  const NoGrad no_grad;
+  nn::Pass pass;
+  pass.precision = parts_->precision;
+  model::Batch batch;
+  batch.tokens = Tensor::from<std::int32_t>({1, count}, tokens);
+  const Tensor all = ops::contiguous(ops::cast(model.logits(batch, pass), DType::f32));
+  return views::reshape(all, {count, all.size(-1)});
+}
+
+std::vector<std::int32_t> LanguageModel::encode(std::string_view text) const {
+  return parts_->run.codec->encode_source(text);
+}
+
+std::string LanguageModel::decode(std::span<const std::int32_t> tokens) const {
+  return parts_->tokenizer().decode(tokens);
+}
+
+std::int64_t LanguageModel::vocabulary() const {
+  return parts_->run.model->config().sizes.vocabulary;
+}
+std::int64_t LanguageModel::context() const { return parts_->run.model->config().sizes.context; }
+std::int64_t LanguageModel::parameters() const { return parts_->run.model->parameters().count(); }
+
+}  // namespace heddle

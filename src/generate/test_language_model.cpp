@@ -1,0 +1,100 @@
+// A model as a user's program has it: trained, opened by its directory, used.
+#include "heddle/language_model.h"
+
+#include <gtest/gtest.h>
+
+#include "data/test_support.h"
+#include "generate/generate.h"
+#include "heddle/error.h"
+#include "heddle/tape.h"
+#include "train/job.h"
+#include "train/run.h"
+#include "train/test_support.h"
+
+namespace heddle {
+namespace {
+
+class LanguageModelTest : public testing::Test {
+ protected:
+  // A run of a few steps; its directory.
+  std::string trained(const std::string& name, const std::string& model, const std::string& data) {
+    const std::string recipe =
+        dir_.file(name + ".toml", "[model]\nlayers = 1\nwidth = 8\n" + model + "[data]\n" + data +
+                                      "[train]\nsteps = 3\nbatch = 4\n");
+    train::Job job = train::Job::begin(train::load_recipe(recipe, {}), dir_.file(name));
+    job.run({});
+    return dir_.file(name);
+  }
+  std::string decoder() {
+    return trained("decoder", "kind = \"decoder\"\nattention.position = \"learned\"\n",
+                   "text = \"" + data_.file("text.txt") +
+                       "\"\ncontext = 12\ntokenizer = \"char\"\nvalidation_share = 0.2\n");
+  }
+
+  data::SampleData data_;
+  io::TempDir dir_;
+};
+
+TEST_F(LanguageModelTest, WritesWhatTheLibraryWrites) {
+  const std::string directory = decoder();
+  const LanguageModel model(directory);
+  const train::LoadedRun run = train::load_run(directory);
+  const std::string prompt = run.codec->source().decode(std::vector<std::int32_t>{1, 2, 1});
+
+  generate::GenerateOptions options;
+  options.tokens = 7;
+  options.sampler.seed = 5;
+  const auto wanted =
+      generate::generate(*run.model, model.encode(prompt), options, &run.codec->source());
+  std::string pieces;
+  const Writing got = model.write(prompt, {.tokens = 7, .seed = 5},
+                                  [&](std::string_view piece) { pieces += piece; });
+  EXPECT_EQ(got.tokens, wanted.samples[0].tokens);
+  EXPECT_EQ(got.text, wanted.samples[0].text);
+  EXPECT_EQ(pieces, got.text);
+  EXPECT_FALSE(got.complete);
+  EXPECT_EQ(model.decode(got.tokens), got.text);
+  EXPECT_EQ(model.write(prompt, {.tokens = 7, .temperature = 0}).tokens.size(), 7u);
+
+  const Writing cut =
+      model.write(prompt, {.tokens = 7, .stop = {got.text.substr(0, 1)}, .seed = 5});
+  EXPECT_EQ(cut.text, "");
+  EXPECT_TRUE(cut.complete);
+}
+
+TEST_F(LanguageModelTest, GivesTheScoresOfTheModel) {
+  LanguageModel first(decoder());
+  const LanguageModel model = std::move(first);
+  const train::LoadedRun run = train::load_run(dir_.file("decoder"));
+  const std::vector<std::int32_t> tokens = {3, 1, 2, 0};
+  model::Batch batch;
+  batch.tokens = Tensor::from<std::int32_t>({1, 4}, tokens);
+  const NoGrad no_grad;
+  const Tensor wanted = run.model->logits(batch, {});
+  const Tensor got = model.logits(tokens);
+  EXPECT_EQ(got.shape(), (Shape{4, model.vocabulary()}));
+  EXPECT_EQ(got.to_vector<float>(), wanted.to_vector<float>());
+  EXPECT_EQ(model.context(), 12);
+  EXPECT_EQ(model.parameters(), run.model->parameters().count());
+}
+
+TEST_F(LanguageModelTest, RefusesWhatItCannotDo) {
+  const std::string directory = decoder();
+  const LanguageModel model(directory);
+  using train::expect_says;
+  expect_says([&] { LanguageModel(directory, DType::f64); }, {"precision", "f32 or bf16", "f64"});
+  expect_says([&] { LanguageModel(dir_.file("none")); }, {"none", "is not there"});
+  expect_says([&] { model.logits({}); }, {"one token or more"});
+  expect_says([&] { model.logits(std::vector<std::int32_t>{1, -1}); }, {"token", "-1"});
+  expect_says([&] { model.logits(std::vector<std::int32_t>(13, 1)); }, {"at most 12", "13"});
+  expect_says([&] { model.write("", {.tokens = 3}); }, {"prompt", "empty"});
+  expect_says([&] { model.write(model.decode(std::vector<std::int32_t>{1}), {.top_p = 2}); },
+              {"top_p", "2"});
+  const std::string tagger = trained(
+      "tagger", "kind = \"encoder\"\ntask = \"tag\"\n",
+      "tags = \"" + data_.file("tags.tsv") + "\"\nvalidation_share = 0.2\ntokenizer = \"word\"\n");
+  expect_says([&] { LanguageModel{tagger}; }, {"tagger", "language", "tag"});
+}
+
+}  // namespace
+}  // namespace heddle
