@@ -124,12 +124,6 @@ Html time_bars(const ComparisonResults& r) {
   return stacked_bars(c);
 }
 
-// "+0.0120"; what rounds to nothing has no sign.
-std::string signed_text(double value) {
-  const std::string text = fmt::format("{:+.4f}", value);
-  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
-}
-
 std::string time_in_words(const PairResult& p) {
   const double ratio = std::exp(p.time.mean);
   if (!p.time.interval) return fmt::format("{:.2f} times the time", ratio);
@@ -168,11 +162,11 @@ Html verdicts(const ComparisonResults& r) {
   if (r.pairs.size() > 1 && r.variants.size() <= kMostInMatrix) {
     Table t{{"variant", "against", "difference of loss", "verdict"}, {}};
     for (const PairResult& p : r.pairs)
-      t.rows.push_back(
-          {r.variants[p.b].name, r.variants[p.a].name,
-           p.loss.interval ? fmt::format("{} ± {:.4f}", signed_text(-p.loss.mean), *p.loss.interval)
-                           : signed_text(-p.loss.mean),
-           std::string(to_string(p.loss.verdict))});
+      t.rows.push_back({r.variants[p.b].name, r.variants[p.a].name,
+                        p.loss.interval ? fmt::format("{} ± {:.4f}", signed_text(-p.loss.mean, 4),
+                                                      *p.loss.interval)
+                                        : signed_text(-p.loss.mean, 4),
+                        std::string(to_string(p.loss.verdict))});
     parts.push_back(table(t));
   }
   return join(parts);

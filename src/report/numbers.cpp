@@ -31,6 +31,11 @@ std::string count_text(double count) {
   return with_unit(count, 1000, {"", " k", " M", " G", " T"});
 }
 
+std::string signed_text(double value, int digits) {
+  const std::string text = fmt::format("{:+.{}f}", value, digits);
+  return text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+}
+
 std::string duration_text(double seconds) {
   if (seconds < 10) return fmt::format("{:.1f} s", seconds);
   const auto whole = static_cast<std::int64_t>(std::llround(seconds));

@@ -97,7 +97,7 @@ Html summary(const TrainingLog& log) {
 
 // "+12 %"
 std::string error_of(double planned, double measured) {
-  return fmt::format("{:+.1f} %", 100 * (planned - measured) / measured);
+  return signed_text(100 * (planned - measured) / measured, 1) + " %";
 }
 
 Html plan_table(const PlanAndOutcome& p) {

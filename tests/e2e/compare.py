@@ -5,8 +5,9 @@
 
 HEDDLE is the program, WORK a directory for what it makes. A comparison that is killed again and again
 must end with the results of one that was not; identical variants must not differ; bad input must say
-what to write instead; the pages must open in a browser, where there is one. Exits with 1 when
-something is not as it should be.
+what to write instead; a variant that diverges must be marked and not stop the others; the pages must
+open in a browser, where there is one, and be readable on a phone. Exits with 1 when something is not
+as it should be.
 """
 
 import json
@@ -17,6 +18,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "pages"))
+from browser import Browser  # noqa: E402
 
 HEDDLE = Path(sys.argv[1]).resolve()
 WORK = Path(sys.argv[2]).resolve()
@@ -130,6 +134,22 @@ def identical():
     check("Planned and measured" in report, "the run's report has its plan")
 
 
+def diverging():
+    wild = ("--set", "train.clip=0", "--set", "train.optimizer=sgd", "--set", "train.warmup=0")
+    for sitting in ("first", "again"):
+        done = heddle("tiny.toml", "--vary", "train.learning_rate=1000,0.01,0.02", *wild, "--out",
+                      "diverged")
+        check(b"diverged at step" in done.stdout, "the table has the mark", sitting, done.stdout)
+        document = results("diverged")
+        bad, *others = document["variants"]
+        check("final_loss" not in bad and bad["diverged"][0]["step"] > 0, "the mark", sitting, bad)
+        check(all("final_loss" in v and v["curve"][-1][0] == 60 for v in others), "the others go on")
+        check(len(document["differences"]) == 1, "verdicts without it", document["differences"])
+        check("diverged at step" in (WORK / "diverged" / "index.html").read_text(), "the page")
+    heddle("tiny.toml", "--vary", "train.learning_rate=1000,900", *wild, "--out", "all-diverged",
+           status=1)
+
+
 def bad_input():
     refused("tiny.toml", "--vary", "model.attention.kv_headz=1,2", "--out", "bad",
             saying=["--vary", "did you mean kv_heads"])
@@ -137,6 +157,8 @@ def bad_input():
     refused("tiny.toml", "--vary", "model.norm=", "--out", "bad", saying=["no values", "key=a,b,c"])
     refused("tiny.toml", "--vary", "model.norm=rms,layer", "--budget", "ages", "--out", "bad",
             saying=["--budget", "tokens=1M"])
+    refused("tiny.toml", "--vary", "model.norm=rms,layer", "--set", "train.warmup=9", "--budget",
+            "steps=5", "--out", "bad", saying=["train.warmup"])
     refused("--recipe", "no-such", "--out", "bad", saying=["no-such", "rope-gqa"])
     check(not (WORK / "bad").exists(), "a refused comparison leaves no directory")
 
@@ -153,6 +175,15 @@ def pages():
     log = done.stderr.decode(errors="replace")
     check(b"What differs" in done.stdout, "the page does not open", log[-2000:])
     check("CONSOLE" not in log, "the page's script complains", log[-2000:])
+    with Browser(browser) as phone:
+        page = phone.open(WORK / "diverged" / "index.html", width=390, height=844)
+        sizes = json.loads(page.evaluate(
+            "JSON.stringify([...document.querySelectorAll('svg text:not(.reading)')]"
+            ".map(t => t.getBoundingClientRect().height))"))
+        check(len(sizes) > 20 and min(sizes) > 9, "labels on a phone", min(sizes, default=0))
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        check(wide <= 390, "the page scrolls sideways as a whole", wide)
+        check(page.complaints == [], "the page complains", page.complaints)
 
 
 shutil.rmtree(WORK, ignore_errors=True)
@@ -161,6 +192,7 @@ WORK.mkdir(parents=True)
 (WORK / "tiny.toml").write_text(RECIPE)
 killed_and_resumed()
 identical()
+diverging()
 bad_input()
 pages()
 for failure in FAILURES:
