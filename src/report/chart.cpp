@@ -56,13 +56,19 @@ std::vector<double> ticks_of(const Axis& axis, int wanted) {
   return out;
 }
 
+// "8e-4", "2.5e-5": as short as it can be, for the room beside an axis.
+std::string small_number(double v) {
+  const auto exponent = static_cast<int>(std::floor(std::log10(std::abs(v)) + 1e-9));
+  return fmt::format("{:.3g}e{}", v / std::pow(10, exponent), exponent);
+}
+
 std::string short_number(double v) {
   const double size = std::abs(v);
   if (v == 0) return "0";
   if (size >= 1e9) return fmt::format("{:.4g}G", v / 1e9);
   if (size >= 1e6) return fmt::format("{:.4g}M", v / 1e6);
   if (size >= 1e4) return fmt::format("{:.4g}k", v / 1e3);
-  return size < 1e-3 ? fmt::format("{:.1e}", v) : fmt::format("{:.6g}", v);
+  return size < 1e-3 ? small_number(v) : fmt::format("{:.6g}", v);
 }
 
 // Means of equally many neighbours.

@@ -54,7 +54,7 @@ svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
 @media (max-width: 700px) {
   main { padding: 1.2rem .7rem 3rem; }
   section { padding: .9rem .8rem; }
-  .scroll > svg.chart { min-width: 700px; font-size: 15px; }
+  .scroll > svg.chart { min-width: 560px; font-size: 18px; }
   .scroll > svg.bars { min-width: 780px; font-size: 14px; }
 }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; font-size: .88rem; margin-top: .4rem; }
