@@ -113,12 +113,12 @@ HWY_INLINE void philox_words(D d, const PhiloxKeys& keys, std::uint64_t first, s
   }
 }
 
-// Calls f(at, words, count) for pieces of the elements [begin, end): words[j] is the word of
-// element at + j. Element i has word i % 4 of block i / 4; begin must be a multiple of 4.
-template <class F>
+// Calls f(at, words, count) for pieces of the elements [begin, end), kPiece long (a multiple of 4):
+// words[j] is the word of element at + j. Element i has word i % 4 of block i / 4; begin must be a
+// multiple of 4.
+template <std::int64_t kPiece = 1024, class F>
 HWY_INLINE void for_random_words(const PhiloxKeys& keys, std::int64_t begin, std::int64_t end,
                                  F f) {
-  constexpr std::int64_t kPiece = 1024;
   HWY_ALIGN std::uint32_t words[kPiece + kPhiloxOverrun];
   for (std::int64_t at = begin; at < end; at += kPiece) {
     const std::int64_t count = end - at < kPiece ? end - at : kPiece;

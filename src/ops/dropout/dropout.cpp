@@ -1,5 +1,6 @@
 #include "ops/dropout/dropout.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -11,23 +12,23 @@ namespace heddle::ops {
 
 namespace {
 
-// mask / (1 - p) · input
+// mask / (1 - q) · input, q = threshold / 2^16
 Tensor masked(const Tensor& input, double p, const RandomKey& key) {
   const Tensor x = dense(input);
   if (p == 1) return Tensor::zeros(x.shape(), x.dtype(), x.device());
   Tensor y = empty_like(x);
-  // Below 2^32, because p < 1 is at most 1 - 2^-53 and floor() rounds down.
-  const double threshold = std::floor(p * 0x1p32);
+  constexpr double kNumbers = 0x1p16;
+  const double threshold = std::clamp(std::round(p * kNumbers), 1.0, kNumbers - 1);
   if (launch(y, {count_of(y), 2 * bytes_of(y)}))
-    kernels<cpu::DropoutKernels>().forward({x.dtype(), worth_streaming(y), x.elements(),
-                                            static_cast<std::uint32_t>(threshold), 1 / (1 - p), key,
-                                            x.raw(), y.mutable_raw()});
+    kernels<cpu::DropoutKernels>().forward(
+        {x.dtype(), worth_streaming(y), x.elements(), static_cast<std::uint32_t>(threshold),
+         kNumbers / (kNumbers - threshold), key, x.raw(), y.mutable_raw()});
   return y;
 }
 
 }  // namespace
 
-// dx = dy · mask / (1 - p), the mask from the same key
+// dx = dy · mask / (1 - q), the mask from the same key
 Tensor dropout(const Tensor& x, double p, const RandomKey& key) {
   check_compute({"dropout", "x", x});
   check_condition(p >= 0 && p <= 1, "dropout", "p", "a probability in [0, 1]", std::to_string(p));

@@ -6,9 +6,10 @@
 
 namespace heddle::ops {
 
-// y[i] = x[i] / (1 - p) with probability 1 - p, else 0. Element i is dropped when its word of the
-// key's stream is below p·2^32, so the mask is never stored: the backward pass draws it again.
-// p = 0 gives x itself, p = 1 zeros; anything outside of [0, 1] is an Error.
+// y[i] = x[i] / (1 - q), or 0 with probability q: p to the nearest 1/65536, but not to 0 or 1.
+// Dropped are elements whose 16 bits are below q·65536: halves of the key's words in turn, lower
+// ones first. The backward pass draws the mask again. p = 0 gives x, p = 1 zeros; outside of [0, 1]
+// is an Error.
 Tensor dropout(const Tensor& x, double p, const RandomKey& key);
 
 }  // namespace heddle::ops

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -21,9 +22,11 @@ void add(const std::string& name, const Shape& shape, double p) {
   c.run = [p](std::span<const Tensor> in) { return Tensors{ops::dropout(in[0], p, kKey)}; };
   c.reference = [p](std::span<const Tensor> in) {
     std::vector<double> v = to_doubles(in[0]);
+    const double threshold = std::clamp(std::round(p * 65536), 1.0, 65535.0);
     for (std::size_t i = 0; i < v.size(); ++i) {
-      const double word = philox(kKey, i / 4)[i % 4];
-      v[i] = word < std::floor(p * 0x1p32) ? 0 : v[i] / (1 - p);
+      const std::uint32_t word = philox(kKey, i / 8)[i / 2 % 4];
+      const std::uint32_t number = i % 2 == 0 ? word & 0xffffu : word >> 16;
+      v[i] = p == 1 || number < threshold ? 0 : v[i] * 65536 / (65536 - threshold);
     }
     return Tensors{make_tensor(in[0].shape(), DType::f64, v)};
   };
@@ -36,6 +39,9 @@ const bool registered = [] {
     add("0.3 ", shape, 0.3);
   add("0.9 ", {7, 9}, 0.9);
   add("1 ", {7, 9}, 1);
+  // Rounded to 2^-16, but to neither of the ends.
+  add("1e-9 ", {3, 16411}, 1e-9);
+  add("1 - 1e-9 ", {3, 16411}, 1 - 1e-9);
   using K = cpu::DropoutKernels;
   add_kernel_mutant<K>("dropout", "what is kept is not scaled", [](K& k) {
     k.forward = [](const cpu::DropoutArgs& a) noexcept {
@@ -99,7 +105,7 @@ TEST(dropout_values, streaming_changes_nothing) {
       for (int i = 0; i < 2; ++i) {
         y[i] = Tensor::empty({kCount}, dtype);
         cpu::native_kernels<cpu::DropoutKernels>(isa).forward(
-            {dtype, i == 1, kCount, 1u << 30, 2, kKey, x.raw(), y[i].mutable_raw()});
+            {dtype, i == 1, kCount, 1u << 14, 2, kKey, x.raw(), y[i].mutable_raw()});
       }
       EXPECT_EQ(to_doubles(y[0]), to_doubles(y[1]));
     }
