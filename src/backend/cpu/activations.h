@@ -37,7 +37,15 @@ struct NormalTail {
 // a²/2: with a fused multiply-add it is known; without, a² is made of two parts, the larger exact.
 template <class D>
 HWY_INLINE Vec<D> normal_shape(D d, Vec<D> a) {
-  if constexpr (HWY_NATIVE_FMA) {
+  if constexpr (kScales<D>) {
+    const RootParts<D> parts(d, hn::Mul(a, a), -0.5 * kLog2E);
+    // -2r: a² enters unrounded
+    auto r = hn::MulAdd(a, a, hn::Mul(parts.n, constant(d, 2 * kLn2Lead)));
+    r = hn::MulAdd(parts.n, constant(d, 2 * kLn2Rest), r);
+    const auto slope =
+        hn::MulAdd(r, constant(d, 0.25 * kRootSecond), constant(d, -0.5 * kRootFirst));
+    return parts.times(d, hn::Mul(r, slope));
+  } else if constexpr (HWY_NATIVE_FMA) {
     const auto half = hn::Mul(a, constant(d, -0.5));
     const auto square = hn::Mul(half, a);
     return exp_of_sum(d, square, hn::MulSub(half, a, square));
@@ -50,19 +58,34 @@ HWY_INLINE Vec<D> normal_shape(D d, Vec<D> a) {
   }
 }
 
-// In f32:
-//   Φ(-a) = exp(-a²/2)·t·h(y),  t = 1 / (a + 15/4),  y = 1 - 15t/2
-// with h a minimax polynomial (relative error 2^-25). In f64, Φ(-a) = erfc(a / √2) / 2.
+// min(|x|, 14.5), and somewhere up to there where x is not a number.
 template <class D>
-HWY_INLINE NormalTail<D> normal_tail(D d, Vec<D> x) {
-  const auto a = hn::Abs(x);
-  if constexpr (kIsF64<D>) {
-    return {a, per_lane(d, a, [](double v) { return 0.5 * std::erfc(kInvSqrt2 * v); }),
-            exp(d, hn::Mul(hn::Mul(a, a), constant(d, -0.5)))};
+HWY_INLINE Vec<D> bounded_magnitude(D d, Vec<D> x) {
+  if constexpr (kScales<D>) {
+    return Vec<D>{_mm512_maskz_range_ps(0xffff, x.raw, constant(d, 14.5).raw, 0b1010)};
   } else {
-    const auto bounded = hn::Min(a, constant(d, 14.5));
-    const auto shape = normal_shape(d, bounded);
-    const auto t = hn::Div(constant(d, 1), hn::Add(bounded, constant(d, 3.75)));
+    return hn::Min(hn::Abs(x), constant(d, 14.5));
+  }
+}
+
+// Φ(-a)·exp(a²/2) in f32, 0 <= a <= 14.5. Where kScales from tables, else
+//   t·h(y),  t = 1 / (a + 15/4),  y = 1 - 15t/2
+// with h a minimax polynomial (relative error 2^-25).
+template <class D>
+HWY_INLINE Vec<D> tail_over_shape(D d, Vec<D> a) {
+  if constexpr (kScales<D>) {
+    const hn::RebindToUnsigned<D> du;
+    const auto b = hn::Add(a, constant(d, 1));
+    const auto bits = hn::BitCast(du, b);
+    const auto index = hn::ShiftRight<20>(bits);
+    const auto middle = hn::OrAnd(hn::Set(du, 0x80000u), bits, hn::Set(du, 0xfff00000u));
+    const auto t = hn::Sub(b, hn::BitCast(d, middle));
+    auto h = lookup(d, kTailOverShape[4], index);
+    for (int power = 3; power >= 0; --power)
+      h = hn::MulAdd(h, t, lookup(d, kTailOverShape[power], index));
+    return h;
+  } else {
+    const auto t = hn::Div(constant(d, 1), hn::Add(a, constant(d, 3.75)));
     const auto y = hn::MulAdd(t, constant(d, -7.5), constant(d, 1));
     auto h = hn::MulAdd(y, constant(d, 4.4344963e-4), constant(d, 5.09628348e-4));
     h = hn::MulAdd(h, y, constant(d, -0.00416901813));
@@ -72,7 +95,21 @@ HWY_INLINE NormalTail<D> normal_tail(D d, Vec<D> x) {
     h = hn::MulAdd(h, y, constant(d, 0.352939604));
     h = hn::MulAdd(h, y, constant(d, -0.588188278));
     h = hn::MulAdd(h, y, constant(d, 0.750294074));
-    return {bounded, hn::Mul(shape, hn::Mul(t, h)), shape};
+    return hn::Mul(t, h);
+  }
+}
+
+// In f64, Φ(-a) = erfc(a / √2) / 2.
+template <class D>
+HWY_INLINE NormalTail<D> normal_tail(D d, Vec<D> x) {
+  if constexpr (kIsF64<D>) {
+    const auto a = hn::Abs(x);
+    return {a, per_lane(d, a, [](double v) { return 0.5 * std::erfc(kInvSqrt2 * v); }),
+            exp(d, hn::Mul(hn::Mul(a, a), constant(d, -0.5)))};
+  } else {
+    const auto a = bounded_magnitude(d, x);
+    const auto shape = normal_shape(d, a);
+    return {a, hn::Mul(shape, tail_over_shape(d, a)), shape};
   }
 }
 

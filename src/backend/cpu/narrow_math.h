@@ -12,18 +12,17 @@ namespace heddle::cpu::HEDDLE_ISA {
 template <class S>
 inline constexpr bool kNarrow = std::is_same_v<S, bf16> && kScales<Tag<S>>;
 
-// 2^t = 2^n · 2^r, n = round(t), by a minimax polynomial of degree 3 (relative error 2^-13.3, none
-// at 0). Right for infinities and NaN. Forms with masks, see scaled().
+// 2^t = 2^n · 2^r, n = floor(t), by a minimax polynomial of degree 3 (relative error 2^-13.7).
+// scaled() takes the floor itself. Right for infinities and NaN. Forms with masks, see scaled().
 template <class D>
 HWY_INLINE Vec<D> exp2_narrow(D d, Vec<D> t) {
-  const Vec<D> r{_mm512_maskz_reduce_ps(0xffff, t.raw, 0)};
-  auto p = hn::MulAdd(r, constant(d, 0.0550091019), constant(d, 0.24221098));
-  p = hn::MulAdd(p, r, constant(d, 0.693282888));
-  p = hn::MulAdd(p, r, constant(d, 1));
-  return scaled(d, p, hn::Sub(t, r));
+  constexpr int kFromFloor = 1;
+  const Vec<D> r{_mm512_maskz_reduce_ps(0xffff, t.raw, kFromFloor)};
+  auto p = hn::MulAdd(r, constant(d, 0.0780244585), constant(d, 0.226067247));
+  p = hn::MulAdd(p, r, constant(d, 0.695833509));
+  p = hn::MulAdd(p, r, constant(d, 0.99992522));
+  return scaled(d, p, t);
 }
-
-inline constexpr double kLog2E = 1.44269504088896340736;
 
 // Relative error 2^-14.
 template <class D>
@@ -41,11 +40,16 @@ HWY_INLINE Vec<D> exp_nonpositive_for(D d, Vec<D> x) {
   }
 }
 
+// 1 / (1 + 2^t)
+template <class D>
+HWY_INLINE Vec<D> share_narrow(D d, Vec<D> t) {
+  return reciprocal_narrow(d, hn::Add(constant(d, 1), exp2_narrow(d, t)));
+}
+
 template <class S, class D>
 HWY_INLINE Vec<D> sigmoid_for(D d, Vec<D> x) {
   if constexpr (kNarrow<S>) {
-    const auto e = exp2_narrow(d, hn::Mul(x, constant(d, -kLog2E)));
-    return reciprocal_narrow(d, hn::Add(constant(d, 1), e));
+    return share_narrow(d, hn::Mul(x, constant(d, -kLog2E)));
   } else {
     return sigmoid(d, x);
   }
@@ -58,22 +62,27 @@ HWY_INLINE Vec<D> silu_for(D d, Vec<D> x) {
 
 template <class S, class D>
 HWY_INLINE Vec<D> gelu_tanh_for(D d, Vec<D> x) {
-  return hn::Mul(x, sigmoid_for<S>(d, gelu_twice_inner(d, x)));
+  if constexpr (kNarrow<S>) {
+    constexpr double kScale = -2 * kLog2E * kSqrt2OverPi;  // 2u, turned and for a power of two
+    const auto slope =
+        hn::MulAdd(hn::Mul(x, x), constant(d, kScale * kGeluCubic), constant(d, kScale));
+    return hn::Mul(x, share_narrow(d, hn::Mul(x, slope)));
+  } else {
+    return gelu_tanh(d, x);
+  }
 }
 
-// max(x, 0) - a·Φ(-a), a = |x|, with Φ(-a) = exp(-a²/2)·t·h(t), t = 1 / (a + 2.7), and h a minimax
-// polynomial (relative error 2^-14.5).
+// max(x, 0) - a·Φ(-a), a = |x|, with log2 Φ(-a) from a table.
 template <class S, class D>
 HWY_INLINE Vec<D> gelu_for(D d, Vec<D> x) {
   if constexpr (kNarrow<S>) {
-    const auto a = hn::Min(hn::Abs(x), constant(d, 14.5));
-    const auto shape = exp2_narrow(d, hn::Mul(hn::Mul(a, constant(d, -0.5 * kLog2E)), a));
-    const auto t = reciprocal_narrow(d, hn::Add(a, constant(d, 2.7)));
-    auto h = hn::MulAdd(t, constant(d, -12.81497433), constant(d, 10.98725021));
-    h = hn::MulAdd(h, t, constant(d, 1.54875454));
-    h = hn::MulAdd(h, t, constant(d, 1.14272116));
-    h = hn::MulAdd(h, t, constant(d, 0.397304835));
-    return hn::NegMulAdd(hn::Mul(a, shape), hn::Mul(t, h), relu(d, x));
+    const hn::RebindToUnsigned<D> du;
+    const auto a = bounded_magnitude(d, x);
+    const auto b = hn::Add(a, constant(d, 1));
+    const auto index = hn::ShiftRight<20>(hn::BitCast(du, b));
+    auto t = hn::MulAdd(lookup(d, kLog2Tail[2], index), b, lookup(d, kLog2Tail[1], index));
+    t = hn::MulAdd(t, b, lookup(d, kLog2Tail[0], index));
+    return hn::NegMulAdd(a, exp2_narrow(d, t), relu(d, x));
   } else {
     return gelu(d, x);
   }

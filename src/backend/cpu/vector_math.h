@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "backend/cpu/simd.h"
+#include "backend/cpu/tables.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 
@@ -55,6 +56,40 @@ template <class D>
 HWY_INLINE Vec<D> scaled([[maybe_unused]] D d, Vec<D> p, Vec<D> n) {
   return Vec<D>{_mm512_maskz_scalef_ps(0xffff, p.raw, n.raw)};
 }
+
+// The entries of a table of tables.h that the lowest five bits of `index` name. Where kScales.
+template <class D, class Index>
+HWY_INLINE Vec<D> lookup([[maybe_unused]] D d, const float* table, Index index) {
+  return Vec<D>{
+      _mm512_permutex2var_ps(_mm512_load_ps(table), index.raw, _mm512_load_ps(table + 16))};
+}
+
+// exp(x) = 2^(k/32) · exp(r) in f32, k = round(32·x / ln 2), |r| <= ln 2 / 64: a third of the
+// instructions of a polynomial become one lookup. Where kScales.
+template <class D>
+struct RootParts {
+  Vec<D> root;  // 2^(k/32 - floor(k/32))
+  Vec<D> n;     // k/32, of which scaled() takes the floor
+
+  // Of `about`, which is x, or near to it.
+  HWY_INLINE RootParts(D d, Vec<D> about, double factor) {
+    const hn::RebindToSigned<D> di;
+    const auto magic = hn::Set(d, 393216.0f);  // 1.5·2^18: the last bit is 1/32
+    const auto shifted = hn::MulAdd(about, hn::Set(d, static_cast<float>(factor)), magic);
+    n = hn::Sub(shifted, magic);
+    root = lookup(d, kRoots, hn::BitCast(di, shifted));
+  }
+
+  // 2^(k/32) · (1 + q), q = exp(r) - 1
+  HWY_INLINE Vec<D> times(D d, Vec<D> q) const { return scaled(d, hn::MulAdd(root, q, root), n); }
+};
+
+inline constexpr double kLog2E = 1.44269504088896340736;
+// ln 2 in two parts, the first so short that its product with k/32 is exact.
+inline constexpr double kLn2Lead = 0.69287109375;
+inline constexpr double kLn2Rest = 0.69314718055994530942 - kLn2Lead;
+// exp(r) - 1 = r·(first + second·r), |r| <= ln 2 / 64, to 2^-24.
+inline constexpr double kRootFirst = 1.00001467, kRootSecond = 0.500004485;
 
 // exp(±x) = 2^n · exp(r) in f32, n = round(±x / ln 2), |r| <= ln 2 / 2. Adding 1.5·2^23 + bias
 // rounds to a whole number, and leaves n + bias in the lowest bits of `shifted`.
@@ -149,12 +184,20 @@ HWY_INLINE Vec<D> exp_of_sum(D d, Vec<D> x, Vec<D> low) {
   }
 }
 
-// exp(x) for x <= 0, as in softmax, where nothing can overflow. Below -87.34 the result is 0; NaN
-// stays NaN.
+// exp(x) for x <= 0, as in softmax, where nothing can overflow. Below -87.34 the result is 0, or
+// where kScales a denormal; NaN stays NaN.
 template <class D>
 HWY_INLINE Vec<D> exp_nonpositive(D d, Vec<D> x) {
   if constexpr (kIsF64<D>) {
     return exp(d, x);
+  } else if constexpr (kScales<D>) {
+    const auto bounded = at_least(d, x, hn::Set(d, -104.0f));  // there the result rounds to 0
+    const RootParts<D> parts(d, bounded, kLog2E);
+    auto r = hn::NegMulAdd(parts.n, hn::Set(d, static_cast<float>(kLn2Lead)), bounded);
+    r = hn::NegMulAdd(parts.n, hn::Set(d, static_cast<float>(kLn2Rest)), r);
+    const auto slope = hn::MulAdd(r, hn::Set(d, static_cast<float>(kRootSecond)),
+                                  hn::Set(d, static_cast<float>(kRootFirst)));
+    return parts.times(d, hn::Mul(r, slope));
   } else {
     const auto y = exp_of_sum(d, x, hn::Zero(d));
     return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.336544f)), y);

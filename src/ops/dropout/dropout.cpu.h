@@ -49,34 +49,39 @@ HWY_INLINE Vec<D32> kept_pairs(D32 d32, Vec<D32> bits, Vec<D32> words, std::uint
   }
 }
 
-// n elements from `at` on, whose numbers of 16 bits are given, two to a word. kStream: past the
-// cache.
+// Writes those of the vectors' elements that are kept; the numbers of 16 bits are given, two to a
+// word, from the first element on. kStream: past the cache.
+template <bool kStream, class S, class Io>
+HWY_INLINE void store_kept(Io io, Vec<Tag<S>>* v, const std::uint32_t* words,
+                           std::uint32_t threshold, S* y) {
+  const Tag<S> d;
+  if constexpr (std::is_same_v<S, bf16> && Io::kVectors == 2) {
+    const hn::RebindToUnsigned<Tag<S>> d32;
+    const auto bits = kept_pairs(d32, bf16_words(d, v[0], v[1]), hn::LoadU(d32, words), threshold);
+    auto* out = reinterpret_cast<std::uint32_t*>(y);
+    if constexpr (kStream)
+      hn::Stream(bits, d32, out);
+    else
+      hn::StoreU(bits, d32, out);
+  } else {
+    const hn::Rebind<std::uint16_t, Tag<S>> d16;
+    const auto* numbers = reinterpret_cast<const std::uint16_t*>(words);
+    for (int k = 0; k < Io::kVectors; ++k)
+      v[k] = kept(d, v[k], hn::LoadU(d16, numbers + k * lanes(d)), threshold);
+    io.store(d, v, y, kStream);
+  }
+}
+
+// n elements from `at` on, whose words are given.
 template <bool kStream, class S>
 HWY_INLINE void drop(const Pass<S>& pass, std::int64_t at, const std::uint32_t* words,
                      std::int64_t n) {
   const Tag<S> d;
-  const hn::Rebind<std::uint16_t, Tag<S>> d16;
-  const S* x = pass.x + at;
-  S* y = pass.y + at;
   each_pair(d, n, [&](std::int64_t i, auto io) {
     Vec<Tag<S>> v[2];
-    io.load(d, x + i, v);
+    io.load(d, pass.x + at + i, v);
     for (int k = 0; k < io.kVectors; ++k) v[k] = hn::Mul(v[k], pass.scale);
-    if constexpr (std::is_same_v<S, bf16> && io.kVectors == 2) {
-      const hn::RebindToUnsigned<Tag<S>> d32;
-      const auto bits =
-          kept_pairs(d32, bf16_words(d, v[0], v[1]), hn::LoadU(d32, words + i / 2), pass.threshold);
-      auto* out = reinterpret_cast<std::uint32_t*>(y + i);
-      if constexpr (kStream)
-        hn::Stream(bits, d32, out);
-      else
-        hn::StoreU(bits, d32, out);
-    } else {
-      const auto* numbers = reinterpret_cast<const std::uint16_t*>(words) + i;
-      for (int k = 0; k < io.kVectors; ++k)
-        v[k] = kept(d, v[k], hn::LoadU(d16, numbers + k * lanes(d)), pass.threshold);
-      io.store(d, v, y + i, kStream);
-    }
+    store_kept<kStream>(io, v, words + i / 2, pass.threshold, pass.y + at + i);
   });
 }
 
