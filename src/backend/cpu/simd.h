@@ -191,17 +191,6 @@ HWY_INLINE void map(const X* x, const Y* y, Z* z, std::int64_t n, F f) {
 
 // The same as map(), written past the caches. The output begins on a cache line and is none of the
 // inputs.
-template <class X, class Y, class F>
-HWY_INLINE void stream_map(const X* x, Y* y, std::int64_t n, F f) {
-  const Tag<X> d;
-  for_vectors(
-      d, n, [&](std::int64_t i) { stream(d, f(d, load(d, x + i)), y + i); },
-      [&](std::int64_t i, std::int64_t rest) {
-        store_n(d, f(d, load_n(d, x + i, rest)), y + i, rest);
-      });
-  hwy::FlushStream();
-}
-
 template <class X, class Y, class Z, class F>
 HWY_INLINE void stream_map(const X* x, const Y* y, Z* z, std::int64_t n, F f) {
   const Tag<X> d;
