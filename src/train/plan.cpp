@@ -17,6 +17,10 @@ namespace {
 // bench_dispatch and on small models.
 constexpr double kOpSeconds = 6e-6;
 
+// With no more than one operation for so many bytes an op is bound by the memory: copies, sums and
+// masks of f32, the gradient of a table.
+constexpr double kBytesOfAnOperation = 8;
+
 constexpr std::int64_t kMostBatch = 1 << 20;
 
 bool keeps_keys(const model::ModelConfig& c) {
@@ -79,8 +83,8 @@ Plan plan_training(const model::ModelConfig& config, const TrainConfig& train,
   CostMeter meter([&plan, &machine, &bytes_per_s](const Cost& cost) {
     ++plan.ops;
     if (machine.flops_per_s <= 0 || machine.bytes_per_s <= 0) return;
-    // Copies have no arithmetic that could bind them.
-    const double rate = cost.flops == 0 ? machine.bytes_per_s : bytes_per_s;
+    const bool by_memory = cost.flops * kBytesOfAnOperation <= cost.bytes;
+    const double rate = by_memory ? machine.bytes_per_s : bytes_per_s;
     plan.step_seconds += kOpSeconds + std::max(cost.flops / machine.flops_per_s, cost.bytes / rate);
   });
   add_gradients(*model, batch, train, 2);

@@ -22,7 +22,7 @@ struct MachineSpeed {
 };
 
 // Share of the peak that the matrix products of training reach, all shapes together.
-inline constexpr double kProductShare = 0.8;
+inline constexpr double kProductShare = 0.75;
 
 struct Plan {
   std::int64_t parameters = 0;

@@ -19,7 +19,11 @@ constexpr std::int64_t kLookedAt = 1000, kAlike = 8;
 // Activation functions, norms, dropout and attention's weights are bound by their arithmetic, and
 // what small models move is in the caches anyway: 4 to 8 GB/s a thread on eight recipes where a
 // thread's peak is 117 GFLOP/s.
-constexpr double kBytesPerVectorFlop = 0.05;
+constexpr double kBytesPerVectorFlop = 0.047;
+
+// What disturbs a probe only ever slows it down: the best of some that lie apart.
+constexpr int kProbes = 3;
+constexpr double kProbeSeconds = 0.05;
 
 std::int64_t columns(const Tensor& t) { return t.defined() ? t.size(1) : 0; }
 
@@ -64,14 +68,18 @@ BatchShapes batch_shapes(const Recipe& recipe) {
 MachineSpeed measure_machine(DType precision) {
   const auto probe = cpu::fastest_probe(precision);
   if (!probe) return {};
-  const double products = cpu::peak_flops(*probe, 0.1);
-  const auto vectors = cpu::fastest_probe(DType::f32);
-  const double vector_peak =
-      precision == DType::f32 || !vectors ? products : cpu::peak_flops(*vectors, 0.1);
-  // AdamW reads weights, gradients and two moments and writes three of them. Where reading alone is
-  // slower than reading and writing together, as on some virtual machines, only this tells.
-  return {kProductShare * products, cpu::stream_bandwidth(4, 3, 0.1),
-          kBytesPerVectorFlop * vector_peak};
+  const auto vectors = cpu::fastest_probe(DType::f32).value_or(*probe);
+  double products = 0, vector_peak = 0, traffic = 0;
+  for (int i = 0; i < kProbes; ++i) {
+    products = std::max(products, cpu::peak_flops(*probe, kProbeSeconds));
+    if (vectors != *probe)
+      vector_peak = std::max(vector_peak, cpu::peak_flops(vectors, kProbeSeconds));
+    // AdamW reads weights, gradients and two moments and writes three of them. Where reading alone
+    // is slower than reading and writing together, as on some virtual machines, only this tells.
+    traffic = std::max(traffic, cpu::stream_bandwidth(4, 3, kProbeSeconds));
+  }
+  if (vectors == *probe) vector_peak = products;
+  return {kProductShare * products, traffic, kBytesPerVectorFlop * vector_peak};
 }
 
 Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineSpeed& machine) {
