@@ -161,5 +161,21 @@ TEST(Plan, TimeFollowsTheMachine) {
   EXPECT_EQ(seconds({1e12, 1e9, 1e12}), memory);
 }
 
+// A mask of f32 has one operation for eight bytes: slow arithmetic is not what it waits for.
+TEST(Plan, WhatTheMemoryBoundsIsPlannedAtItsRate) {
+  const auto masks = [](const MachineSpeed& machine) {
+    const auto seconds = [&](double dropout) {
+      model::ModelConfig c = small_decoder();
+      c.dropout = dropout;
+      return plan_training(c, config_for(6), {6, 24, 0}, machine).step_seconds;
+    };
+    return seconds(0.1) - seconds(0);
+  };
+  const double fast = masks({1e15, 1e12, 1e12});
+  EXPECT_GT(fast, 0);
+  EXPECT_NEAR(masks({1e15, 1e12, 1e6}), fast, 1e-9);
+  EXPECT_GT(masks({1e15, 1e6, 1e12}), 2 * fast);
+}
+
 }  // namespace
 }  // namespace heddle::train

@@ -91,15 +91,18 @@ struct Remains {
         log(timeless(s.directory.paths().log())) {}
 };
 
+// What a run that nothing disturbs leaves behind.
+Remains uninterrupted(const TempDir& dir) {
+  Session s(dir.file("whole"), toy_training());
+  s.trainer.run();
+  return Remains(s);
+}
+
 // The heart of the matter: stopped anywhere, resumed, equal to the bit. One session is alive at a
 // time, so that the bytes in the log can be compared too.
 TEST(Trainer, AResumedRunEqualsAnUninterruptedOne) {
   const TempDir dir;
-  const auto whole = [&] {
-    Session s(dir.file("whole"), toy_training());
-    s.trainer.run();
-    return Remains(s);
-  }();
+  const Remains whole = uninterrupted(dir);
   for (const std::int64_t stop : {1, 5, 6, 19, 20}) {
     const std::string path = dir.file("stopped-" + std::to_string(stop));
     {
@@ -207,11 +210,7 @@ TEST(Trainer, ABadValueNamesStepAndOpAndLeavesTheCheckpoint) {
 // since the checkpoint before.
 TEST(Trainer, ADamagedCheckpointIsPassedOver) {
   const TempDir dir;
-  const auto whole = [&] {
-    Session s(dir.file("whole"), toy_training());
-    s.trainer.run();
-    return Remains(s);
-  }();
+  const Remains whole = uninterrupted(dir);
   const std::string path = dir.file("run");
   {
     Session first(path, toy_training(), stop_at(13));
