@@ -51,14 +51,22 @@ struct NormKernels {
   void (*backward)(const NormBackwardArgs& args) noexcept;
 };
 
-// Rows that a thread takes at a time, and whose parameter gradients it adds up: about 64k elements.
-constexpr std::int64_t norm_block(std::int64_t columns) {
-  const std::int64_t rows = 65536 / (columns > 0 ? columns : 1);
-  return rows < 32 ? 32 : rows;
+// Rows that a thread takes at a time, and whose parameter gradients it adds up: up to 64k elements.
+// A few blocks are a power of two of equal ones, which two, four or eight threads share evenly.
+constexpr std::int64_t norm_block(std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kFew = 16, kElements = 65536, kLeastRows = 32;
+  const std::int64_t fitting = kElements / (columns > 0 ? columns : 1);
+  const std::int64_t most = fitting < kLeastRows ? kLeastRows : fitting;
+  const std::int64_t blocks = (rows + most - 1) / most;
+  if (blocks <= 1 || blocks > kFew) return most;
+  std::int64_t even = 2;
+  while (even < blocks) even *= 2;
+  return (rows + even - 1) / even;
 }
 
 constexpr std::int64_t norm_blocks(std::int64_t rows, std::int64_t columns) {
-  return (rows + norm_block(columns) - 1) / norm_block(columns);
+  const std::int64_t block = norm_block(rows, columns);
+  return (rows + block - 1) / block;
 }
 
 }  // namespace heddle::cpu

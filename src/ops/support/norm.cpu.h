@@ -162,9 +162,9 @@ template <bool Centred>
 inline void forward(const NormArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
-    parallel_ranges(a.rows, norm_block(a.columns), [&](std::int64_t first, std::int64_t last) {
-      forward_rows<Centred, S>(a, first, last);
-    });
+    parallel_ranges(
+        a.rows, norm_block(a.rows, a.columns),
+        [&](std::int64_t first, std::int64_t last) { forward_rows<Centred, S>(a, first, last); });
   });
 }
 
@@ -291,30 +291,11 @@ void backward_block(const NormBackwardArgs& a, std::int64_t block) {
   const Parameter<S> gain = sorted_parameter<S>(a.gain, gains, n);
   C* dgain = block_row<C>(a.dgain_partial, block, n);
   C* dbias = block_row<C>(a.dbias_partial, block, n);
-  std::int64_t r = block * norm_block(n);
-  const std::int64_t end = a.rows - r < norm_block(n) ? a.rows : r + norm_block(n);
+  const std::int64_t rows = norm_block(a.rows, n);
+  std::int64_t r = block * rows;
+  const std::int64_t end = a.rows - r < rows ? a.rows : r + rows;
   for (; r < end; ++r) backward_row<Centred, Usual, Extra, S>(a, r, gain, dgain, dbias, past);
   finish_streams(past);
-}
-
-// out[i] = sum over the blocks of partial[block, i], in their order.
-template <class S>
-void add_blocks(const void* partial, std::int64_t blocks, std::int64_t n, void* out) {
-  using C = Compute<S>;
-  constexpr std::int64_t kColumns = 256;  // a whole number of pairs
-  if (out == nullptr) return;
-  const auto* rows = static_cast<const C*>(partial);
-  const Tag<S> d;
-  parallel_ranges(n, kColumns, [&](std::int64_t first, std::int64_t last) {
-    each_pair(d, last - first, [&](std::int64_t i, auto io) {
-      Vec<Tag<S>> sum[2] = {hn::Zero(d), hn::Zero(d)}, v[2];
-      for (std::int64_t b = 0; b < blocks; ++b) {
-        io.load(d, rows + b * n + first + i, v);
-        for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::Add(sum[k], v[k]);
-      }
-      io.template store_parameter<S>(d, sum, static_cast<C*>(out) + first + i);
-    });
-  });
 }
 
 template <bool Centred>

@@ -211,4 +211,25 @@ HWY_INLINE std::int64_t row_grain(std::int64_t columns) {
   return columns >= kGrain ? 1 : kGrain / (columns > 0 ? columns : 1);
 }
 
+// out[i] = sum over the blocks of partial[block, i], in their order; nothing where out is null. The
+// partial sums are in the order of the pairs of S, the result is not.
+template <class S>
+void add_blocks(const void* partial, std::int64_t blocks, std::int64_t n, void* out) {
+  using C = Compute<S>;
+  constexpr std::int64_t kColumns = 256;  // a whole number of pairs
+  if (out == nullptr) return;
+  const auto* rows = static_cast<const C*>(partial);
+  const Tag<S> d;
+  parallel_ranges(n, kColumns, [&](std::int64_t first, std::int64_t last) {
+    each_pair(d, last - first, [&](std::int64_t i, auto io) {
+      Vec<Tag<S>> sum[2] = {hn::Zero(d), hn::Zero(d)}, v[2];
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        io.load(d, rows + b * n + first + i, v);
+        for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::Add(sum[k], v[k]);
+      }
+      io.template store_parameter<S>(d, sum, static_cast<C*>(out) + first + i);
+    });
+  });
+}
+
 }  // namespace heddle::cpu::HEDDLE_ISA

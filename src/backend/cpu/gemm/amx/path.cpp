@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/amx/plan.h"
@@ -6,8 +8,11 @@
 namespace heddle::cpu {
 namespace {
 
-// 128 KiB of packed blocks: enough to outweigh handing them out.
-constexpr std::int64_t kBlocksPerChunk = 64;
+// Blocks that a thread packs at a time: enough to outweigh handing them out, at most 128 KiB of
+// them, and in between a number that two, four or eight threads share evenly.
+std::int64_t blocks_per_chunk(std::int64_t blocks) {
+  return std::clamp<std::int64_t>(blocks / 16, 8, 64);
+}
 
 std::size_t packed_bytes(std::int64_t k, std::int64_t n) {
   return static_cast<std::size_t>(amx::blocks_of(k) * amx::blocks_of(n) * amx::kBlockElements * 2);
@@ -15,7 +20,7 @@ std::size_t packed_bytes(std::int64_t k, std::int64_t n) {
 
 void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst) {
   const std::int64_t blocks = amx::blocks_of(k) * amx::blocks_of(n);
-  parallel_ranges(blocks, kBlocksPerChunk, [&](std::int64_t first, std::int64_t last) {
+  parallel_ranges(blocks, blocks_per_chunk(blocks), [&](std::int64_t first, std::int64_t last) {
     amx::pack_b_blocks(k, n, b, first, last, static_cast<std::uint16_t*>(dst));
   });
 }

@@ -12,11 +12,13 @@ namespace {
 constexpr std::int64_t kBlockBytes = kBlockElements * 2;  // of an operand
 constexpr std::int64_t kSumBytes = kBlockElements * 4;    // of partial sums
 constexpr std::int64_t kL1B = 32 << 10;                   // a B that L1 can hold
-constexpr std::int64_t kSmallB = 64 << 10;                // a B that needs no cutting
-constexpr std::int64_t kMinimumChunk = 192;               // steps: 12,000 cycles of tile work
-constexpr std::int64_t kGoodChunk = 768;                  // steps that dwarf the handing out
-constexpr std::int64_t kNearB = 1 << 20;                  // a B that L2 can hold
-constexpr std::int64_t kRowsForFarB = 12;                 // blocks of rows that make up for L3
+// A B that needs no cutting: each thread reads all of it from its L2, and computes the rows that it
+// has in other ops as well. Cut by columns, half of what it reads lies in another thread's cache.
+constexpr std::int64_t kSmallB = 256 << 10;
+constexpr std::int64_t kMinimumChunk = 192;  // steps: 12,000 cycles of tile work
+constexpr std::int64_t kGoodChunk = 768;     // steps that dwarf the handing out
+constexpr std::int64_t kNearB = 1 << 20;     // a B that L2 can hold
+constexpr std::int64_t kRowsForFarB = 12;    // blocks of rows that make up for L3
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
