@@ -4,6 +4,7 @@
 #include "ops/adamw/adamw.h"
 #include "ops/clip_grad/clip_grad.h"
 #include "ops/sgd/sgd.h"
+#include "ops/support/product.h"
 
 namespace heddle::train {
 
@@ -34,41 +35,58 @@ double Optimizer::gradient_norm() const {
 
 void Optimizer::step(std::int64_t step, double rate, double norm) {
   const double scale = config_.clip > 0 ? ops::clip_scale(norm, config_.clip) : 1;
-  std::vector<nn::Parameter>& all = parameters_.all();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    update(all[i], slots_[i], step, rate, scale);
-    all[i].tensor.clear_grad();
+  if (config_.optimizer == OptimizerKind::adamw)
+    adamw(step, rate, scale);
+  else
+    sgd(rate, scale);
+  std::vector<Tensor> weights;
+  for (nn::Parameter& p : parameters_.all()) {
+    p.tensor.clear_grad();
+    weights.push_back(p.tensor);
   }
+  ops::refresh_packed(weights);
 }
 
-void Optimizer::update(nn::Parameter& parameter, Slots& slots, std::int64_t step, double rate,
-                       double scale) {
-  Tensor& weight = parameter.tensor;
-  Tensor grad = weight.grad();
-  if (!grad.defined()) {
-    const PurposeScope purpose(Purpose::gradients);
-    grad = zeros_like(weight);
+Tensor Optimizer::gradient_of(const Tensor& weight) {
+  if (Tensor grad = weight.grad(); grad.defined()) return grad;
+  const PurposeScope purpose(Purpose::gradients);
+  return zeros_like(weight);
+}
+
+// Gains and biases belong at 1 and wherever they are needed, not at 0.
+double Optimizer::decay_of(const Tensor& weight) const {
+  return weight.rank() >= 2 ? config_.weight_decay : 0;
+}
+
+void Optimizer::adamw(std::int64_t step, double rate, double scale) {
+  ops::AdamWOptions options;
+  options.lr = rate;
+  options.beta1 = config_.beta1;
+  options.beta2 = config_.beta2;
+  options.eps = config_.epsilon;
+  options.step = step;
+  options.grad_scale = scale;
+  const std::vector<nn::Parameter>& all = parameters_.all();
+  std::vector<ops::AdamWParameter> updates;
+  updates.reserve(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Tensor& weight = all[i].tensor;
+    updates.push_back(
+        {weight, gradient_of(weight), slots_[i].first, slots_[i].second, decay_of(weight)});
   }
-  // Gains and biases belong at 1 and wherever they are needed, not at 0.
-  const double decay = weight.rank() >= 2 ? config_.weight_decay : 0;
-  if (config_.optimizer == OptimizerKind::adamw) {
-    ops::AdamWOptions options;
-    options.lr = rate;
-    options.beta1 = config_.beta1;
-    options.beta2 = config_.beta2;
-    options.eps = config_.epsilon;
-    options.weight_decay = decay;
-    options.step = step;
-    options.grad_scale = scale;
-    ops::adamw(weight, grad, slots.first, slots.second, options);
-  } else {
-    ops::SgdOptions options;
-    options.lr = rate;
-    options.momentum = config_.momentum;
-    options.nesterov = config_.nesterov;
-    options.weight_decay = decay;
-    options.grad_scale = scale;
-    ops::sgd(weight, grad, slots.first, options);
+  ops::adamw(updates, options);
+}
+
+void Optimizer::sgd(double rate, double scale) {
+  ops::SgdOptions options;
+  options.lr = rate;
+  options.momentum = config_.momentum;
+  options.nesterov = config_.nesterov;
+  options.grad_scale = scale;
+  std::vector<nn::Parameter>& all = parameters_.all();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    options.weight_decay = decay_of(all[i].tensor);
+    ops::sgd(all[i].tensor, gradient_of(all[i].tensor), slots_[i].first, options);
   }
 }
 

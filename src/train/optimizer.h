@@ -34,7 +34,10 @@ class Optimizer {
     Tensor second;  // adamw: v
   };
 
-  void update(nn::Parameter& parameter, Slots& slots, std::int64_t step, double rate, double scale);
+  static Tensor gradient_of(const Tensor& weight);
+  double decay_of(const Tensor& weight) const;
+  void adamw(std::int64_t step, double rate, double scale);
+  void sgd(double rate, double scale);
 
   TrainConfig config_;
   nn::ParameterStore& parameters_;

@@ -1,11 +1,15 @@
 #include "ops/adamw/adamw.h"
 
 #include <cmath>
+#include <cstddef>
 #include <string>
+#include <vector>
 
+#include "backend/cpu/threads.h"
 #include "ops/adamw/adamw.kernels.h"
 #include "ops/support/in_place.h"
 #include "ops/support/op.h"
+#include "ops/support/pieces.h"
 
 namespace heddle::ops {
 
@@ -25,37 +29,76 @@ void check_options(const AdamWOptions& o) {
   check_condition(o.step >= 1, "adamw", "step", "1 or more", std::to_string(o.step));
 }
 
-}  // namespace
+void check_tensors(const AdamWParameter& p) {
+  check_number("weight_decay", p.weight_decay >= 0, "0 or more", p.weight_decay);
+  check_in_place({"adamw", "weight", p.weight});
+  if (p.weight.dtype() == DType::bf16)
+    fail(ErrorCode::dtype_mismatch, "adamw", "argument weight", "f32 or f64", p.weight.describe());
+  check_like({"adamw", "grad", p.grad}, p.weight);
+  check_like({"adamw", "m", p.m}, p.weight);
+  check_in_place({"adamw", "m", p.m});
+  check_like({"adamw", "v", p.v}, p.weight);
+  check_in_place({"adamw", "v", p.v});
+}
 
-void adamw(Tensor& weight, const Tensor& gradient, Tensor& m, Tensor& v,
-           const AdamWOptions& options) {
-  check_options(options);
-  check_in_place({"adamw", "weight", weight});
-  if (weight.dtype() == DType::bf16)
-    fail(ErrorCode::dtype_mismatch, "adamw", "argument weight", "f32 or f64", weight.describe());
-  check_like({"adamw", "grad", gradient}, weight);
-  check_like({"adamw", "m", m}, weight);
-  check_in_place({"adamw", "m", m});
-  check_like({"adamw", "v", v}, weight);
-  check_in_place({"adamw", "v", v});
-  const Tensor grad = dense(gradient);
-  if (!launch(weight, {12 * count_of(weight), 7 * bytes_of(weight)})) return;
+cpu::AdamWArgs args_of(AdamWParameter& p, const AdamWOptions& options) {
   const auto step = static_cast<double>(options.step);
   cpu::AdamWArgs args;
-  args.dtype = weight.dtype();
-  args.count = weight.elements();
+  args.dtype = p.weight.dtype();
+  args.count = p.weight.elements();
   args.grad_scale = options.grad_scale;
-  args.decay = 1 - options.lr * options.weight_decay;
+  args.decay = 1 - options.lr * p.weight_decay;
   args.beta1 = options.beta1;
   args.beta2 = options.beta2;
   args.step_size = options.lr / (1 - std::pow(options.beta1, step));
   args.inverse_correction = 1 / std::sqrt(1 - std::pow(options.beta2, step));
   args.eps = options.eps;
-  args.grad = grad.raw();
-  args.weight = weight.mutable_raw();
-  args.m = m.mutable_raw();
-  args.v = v.mutable_raw();
-  kernels<cpu::AdamwKernels>().step(args);
+  args.grad = p.grad.raw();
+  args.weight = p.weight.mutable_raw();
+  args.m = p.m.mutable_raw();
+  args.v = p.v.mutable_raw();
+  return args;
+}
+
+// The elements [begin, end) of all four arrays.
+cpu::AdamWArgs part_of(const cpu::AdamWArgs& whole, const Piece& piece) {
+  const auto offset = static_cast<std::size_t>(piece.begin) * size_of(whole.dtype);
+  cpu::AdamWArgs part = whole;
+  part.count = piece.end - piece.begin;
+  part.grad = static_cast<const std::byte*>(whole.grad) + offset;
+  part.weight = static_cast<std::byte*>(whole.weight) + offset;
+  part.m = static_cast<std::byte*>(whole.m) + offset;
+  part.v = static_cast<std::byte*>(whole.v) + offset;
+  return part;
+}
+
+}  // namespace
+
+void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options) {
+  constexpr std::int64_t kElements = 8192;  // of a piece of work: 128 KiB of four arrays
+  check_options(options);
+  for (const AdamWParameter& p : parameters) check_tensors(p);
+  std::vector<cpu::AdamWArgs> args;
+  std::vector<std::int64_t> counts;
+  std::vector<Tensor> grads;  // dense ones, kept until they are read
+  for (AdamWParameter& p : parameters) {
+    grads.push_back(dense(p.grad));
+    if (!launch(p.weight, {12 * count_of(p.weight), 7 * bytes_of(p.weight)})) continue;
+    AdamWParameter with_dense = p;
+    with_dense.grad = grads.back();
+    args.push_back(args_of(with_dense, options));
+    counts.push_back(args.back().count);
+  }
+  const Pieces pieces(counts, kElements);
+  const auto& kernel = kernels<cpu::AdamwKernels>();
+  cpu::parallel_chunks(pieces.chunks(), [&](std::int64_t chunk) {
+    for (const Piece& piece : pieces.of(chunk)) kernel.step(part_of(args[piece.array], piece));
+  });
+}
+
+void adamw(Tensor& weight, const Tensor& grad, Tensor& m, Tensor& v, const AdamWOptions& options) {
+  AdamWParameter one{weight, grad, m, v, options.weight_decay};
+  adamw(std::span(&one, 1), options);
 }
 
 }  // namespace heddle::ops

@@ -1,7 +1,8 @@
-// Adam with decoupled weight decay (Loshchilov and Hutter 2019), one parameter in one pass.
+// Adam with decoupled weight decay (Loshchilov and Hutter 2019), in one pass over the parameters.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "heddle/tensor.h"
 
@@ -25,5 +26,14 @@ struct AdamWOptions {
 //   w = w - lr/(1 - beta1^step) · m / (√v / √(1 - beta2^step) + eps)
 // weight: f32 or f64, contiguous; grad, m and v like it. Not recorded.
 void adamw(Tensor& weight, const Tensor& grad, Tensor& m, Tensor& v, const AdamWOptions& options);
+
+// One parameter of many: what adamw() takes, and a decay of its own instead of the options'.
+struct AdamWParameter {
+  Tensor weight, grad, m, v;
+  double weight_decay = 0;
+};
+
+// The same for all of them, to the bit, as one piece of work for all threads.
+void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options);
 
 }  // namespace heddle::ops

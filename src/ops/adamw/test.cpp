@@ -49,6 +49,42 @@ void add(const std::string& name, const Shape& shape, const AdamWOptions& option
   add_case(c);
 }
 
+// Tensors of several sizes in one call, among them an empty one and one of several pieces.
+void add_many(const AdamWOptions& options) {
+  const std::vector<Shape> shapes = {{3}, {2, 8200}, {0, 4}, {5, 7}, {1, 1}};
+  Case c;
+  c.op = "adamw";
+  c.name = "many";
+  for (const Shape& shape : shapes)
+    for (const In& in : {act(shape), act(shape), act(shape), act(shape, Fill::positive)})
+      c.inputs.push_back(in);
+  // Decays alternate: each parameter has its own.
+  const auto decay = [](std::size_t i) { return i / 4 % 2 == 0 ? 0.1 : 0; };
+  c.run = [=](std::span<const Tensor> in) {
+    std::vector<ops::AdamWParameter> all;
+    for (std::size_t i = 0; i < in.size(); i += 4)
+      all.push_back(
+          {ops::clone(in[i]), in[i + 1], ops::clone(in[i + 2]), ops::clone(in[i + 3]), decay(i)});
+    ops::adamw(all, options);
+    Tensors out;
+    for (const auto& p : all)
+      for (const Tensor& t : {p.weight, p.m, p.v}) out.push_back(t);
+    return out;
+  };
+  c.reference = [=](std::span<const Tensor> in) {
+    Tensors out;
+    for (std::size_t i = 0; i < in.size(); i += 4) {
+      AdamWOptions own = options;
+      own.weight_decay = decay(i);
+      for (const Tensor& t : by_hand(in.subspan(i, 4), own)) out.push_back(t);
+    }
+    return out;
+  };
+  c.gradient = false;
+  c.bf16 = false;
+  add_case(c);
+}
+
 const bool registered = [] {
   const AdamWOptions usual{0.05, 0.9, 0.95, 1e-8, 0.1, 3, 1};
   for (const Shape& shape :
@@ -57,6 +93,8 @@ const bool registered = [] {
   add("first step ", {37}, {0.1, 0.9, 0.999, 1e-3, 0, 1, 1});
   add("scaled gradient ", {37}, {0.1, 0.8, 0.99, 0.5, 0.3, 10, 0.125});
   add("no momentum ", {37}, {0.1, 0, 0, 0.1, 0.3, 2, -1});
+
+  add_many({0.1, 0.8, 0.99, 0.5, 0.3, 10, 0.125});
 
   using K = cpu::AdamwKernels;
   add_kernel_mutant<K>("adamw", "no weight decay", [](K& k) {
@@ -99,6 +137,23 @@ TEST(adamw_values, bumps_the_version) {
   EXPECT_GT(m.version(), 0u);
   // The first step moves by the whole learning rate, against the gradient's sign.
   EXPECT_NEAR(to_doubles(w)[0], 0.99 - 0.1, 1e-6);
+}
+
+TEST(adamw_values, many_at_once_are_the_same_bits_as_one_by_one) {
+  std::vector<ops::AdamWParameter> together, alone;
+  for (const std::int64_t n : {1, 37, 40000, 8192, 5}) {
+    const Tensor x = make_tensor({n}, DType::f32, normals(n, 1));
+    for (auto* list : {&together, &alone})
+      list->push_back({ops::clone(x), x, ops::clone(x), Tensor::full({n}, 0.5), 0.1});
+  }
+  const AdamWOptions options{0.05, 0.9, 0.95, 1e-8, 0.1, 3, 0.5};
+  ops::adamw(together, options);
+  for (ops::AdamWParameter& p : alone) ops::adamw(p.weight, p.grad, p.m, p.v, options);
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(to_doubles(together[i].weight), to_doubles(alone[i].weight));
+    EXPECT_EQ(to_doubles(together[i].m), to_doubles(alone[i].m));
+    EXPECT_EQ(to_doubles(together[i].v), to_doubles(alone[i].v));
+  }
 }
 
 TEST(adamw_errors, refuses) {

@@ -1,29 +1,57 @@
 #include "ops/clip_grad/clip_grad.h"
 
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <string>
+#include <vector>
 
+#include "backend/cpu/threads.h"
 #include "ops/clip_grad/clip_grad.kernels.h"
 #include "ops/support/in_place.h"
 #include "ops/support/op.h"
+#include "ops/support/pieces.h"
 
 namespace heddle::ops {
 
+namespace {
+
+const void* at(const Tensor& x, std::int64_t element) {
+  return static_cast<const std::byte*>(x.raw()) +
+         static_cast<std::size_t>(element) * size_of(x.dtype());
+}
+
+}  // namespace
+
 double global_norm(std::span<const Tensor> grads) {
-  double total = 0;
+  std::vector<Tensor> dense_grads;
+  std::vector<std::int64_t> counts, first_block;  // of each gradient, among all
+  std::int64_t blocks = 0;
+  Device device = Device::meta;
   for (std::size_t i = 0; i < grads.size(); ++i) {
     const std::string name = "grads[" + std::to_string(i) + "]";
     check_compute({"global_norm", name.c_str(), grads[i]});
-    const Tensor x = dense(grads[i]);
-    const std::int64_t blocks = cpu::norm_blocks(x.elements());
-    const PurposeScope scope(Purpose::workspace);
-    Tensor partial = Tensor::empty({blocks}, DType::f64, x.device());
-    if (!launch(partial, {2 * count_of(x), bytes_of(x)})) continue;
-    auto* sums = partial.mutable_data<double>();
-    kernels<cpu::ClipGradKernels>().sum_squares({x.dtype(), x.elements(), x.raw(), sums});
-    for (std::int64_t b = 0; b < blocks; ++b) total += sums[b];
+    const Tensor& x = dense_grads.emplace_back(dense(grads[i]));
+    first_block.push_back(blocks);
+    blocks += cpu::norm_blocks(x.elements());
+    const bool computed = launch(x, {2 * count_of(x), bytes_of(x)});
+    counts.push_back(computed ? x.elements() : 0);
+    if (computed) device = x.device();
   }
-  return std::sqrt(total);
+  const PurposeScope scope(Purpose::workspace);
+  Tensor partial = Tensor::zeros({blocks}, DType::f64, device);
+  if (device == Device::meta) return 0;
+  double* const sums = partial.mutable_data<double>();
+  const Pieces pieces(counts, cpu::kNormBlock);
+  const auto& kernel = kernels<cpu::ClipGradKernels>();
+  cpu::parallel_chunks(pieces.chunks(), [&](std::int64_t chunk) {
+    for (const Piece& piece : pieces.of(chunk)) {
+      const Tensor& x = dense_grads[piece.array];
+      double* const sum = sums + first_block[piece.array] + piece.begin / cpu::kNormBlock;
+      kernel.sum_squares({x.dtype(), piece.end - piece.begin, at(x, piece.begin), sum});
+    }
+  });
+  return std::sqrt(std::accumulate(sums, sums + blocks, 0.0));
 }
 
 double clip_scale(double norm, double max_norm) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "heddle/tape.h"
+#include "ops/copy/copy.h"
 #include "ops/linear/linear.h"
 #include "ops/matmul/matmul.h"
 #include "ops/support/product.h"
@@ -44,6 +45,40 @@ TEST(PackedWeight, IsKeptUntilTheWeightChanges) {
   const std::vector<float> after = ops::linear(x, w).to_vector<float>();
   for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], 2 * before[i]);
   EXPECT_EQ(ops::packed_weight(wt, DType::f32).raw(), first);  // into the same memory
+}
+
+TEST(PackedWeight, ManyAreRefreshedAtOnce) {
+  const Tensor x = ramp({3, 40});
+  std::vector<Tensor> weights = {ramp({70, 40}), ramp({5, 40}), ramp({33, 40})};
+  std::vector<Tensor> packed;
+  for (const Tensor& w : weights)
+    for (const Tensor& view : {views::transpose(w, 0, 1), views::slice(w, 0, 2, w.size(0))})
+      packed.push_back(ops::packed_weight(view, DType::f32));
+  const auto change = [&] {
+    for (Tensor& w : weights)
+      for (std::int64_t i = 0; i < w.elements(); ++i) w.mutable_data<float>()[i] += 1;
+  };
+  const auto versions = [&] {
+    std::vector<std::uint64_t> v;
+    for (const Tensor& p : packed) v.push_back(p.version());
+    return v;
+  };
+  change();
+  const auto stale = versions();
+  ops::refresh_packed(weights);
+  const auto fresh = versions();
+  for (std::size_t i = 0; i < fresh.size(); ++i) EXPECT_GT(fresh[i], stale[i]);
+  change();  // what nobody used since is left alone
+  ops::refresh_packed(weights);
+  EXPECT_EQ(versions(), fresh);
+  for (const Tensor& w : weights) ops::linear(x, w);
+  change();
+  ops::refresh_packed(weights);
+  const auto last = versions();
+  for (const Tensor& w : weights)
+    EXPECT_EQ(ops::linear(x, w).to_vector<float>(),
+              ops::linear(x, ops::clone(w)).to_vector<float>());
+  EXPECT_EQ(versions(), last);  // not packed again
 }
 
 TEST(PackedWeight, ViewsAndTypesHaveTheirOwn) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "autograd/accumulate.h"
+#include "backend/cpu/threads.h"
 #include "backend/meta/cost.h"
 #include "tensor/storage.h"
 
@@ -52,6 +53,7 @@ struct PackedEntry {
   PackedKey key;
   std::uint64_t version = 0;
   bool filled = false;
+  bool used = false;  // since it was filled
   Tensor packed;
 };
 
@@ -73,6 +75,47 @@ PackedEntry& entry_for(PackedEntries& entries, const PackedKey& key, const Tenso
   e.key = key;
   e.packed = packed_workspace(key.operand, key.shape[0], key.shape[1], b);
   return entries.emplace_back(std::move(e));
+}
+
+std::mutex& entries_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// A stale entry, and the matrix it is to be filled from.
+struct Repacking {
+  PackedEntry* entry = nullptr;
+  cpu::MatrixRef matrix;
+
+  std::int64_t elements() const { return entry->key.shape[0] * entry->key.shape[1]; }
+  double bytes() const {
+    return static_cast<double>(static_cast<std::size_t>(elements()) * size_of(entry->key.dtype) +
+                               entry->packed.bytes());
+  }
+  void operator()() const {
+    const PackedKey& key = entry->key;
+    cpu::kernels<cpu::ProductKernels>().pack_b(key.operand, key.shape[0], key.shape[1], matrix,
+                                               entry->packed.mutable_raw());
+  }
+};
+
+// Up to this size a matrix is packed before threads have met, and a cache holds many until their
+// use.
+constexpr std::int64_t kSmallElements = 1 << 16;
+
+void find_stale(const Tensor& weight, std::vector<Repacking>& found) {
+  Storage& storage = *weight.impl()->storage;
+  if (storage.derived() == nullptr || weight.device() == Device::meta) return;
+  for (PackedEntry& e : entries_of(storage)) {
+    if (!e.filled || !e.used || e.version == storage.version()) continue;
+    if (e.key.isa != cpu::current_isa()) continue;
+    if (e.key.shape[0] * e.key.shape[1] > kSmallElements) continue;
+    const auto offset = static_cast<std::size_t>(e.key.offset) * size_of(e.key.dtype);
+    found.push_back(
+        {&e, {storage.data() + offset, e.key.dtype, e.key.strides[0], e.key.strides[1]}});
+    e.version = storage.version();
+    e.used = false;
+  }
 }
 
 }  // namespace
@@ -110,13 +153,13 @@ void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor
 }
 
 Tensor packed_weight(const Tensor& b, DType operand) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(entries_mutex());
   const TensorImpl& impl = *b.impl();
   Storage& storage = *impl.storage;
   const PackedKey key{impl.offset, impl.shape, impl.strides,
                       impl.dtype,  operand,    cpu::current_isa()};
   PackedEntry& entry = entry_for(entries_of(storage), key, b);
+  entry.used = true;
   if (entry.filled && entry.version == storage.version()) return entry.packed;
   const Cost cost{0, static_cast<double>(b.bytes() + entry.packed.bytes())};
   if (meta::charge(b.device(), cost))
@@ -125,6 +168,16 @@ Tensor packed_weight(const Tensor& b, DType operand) {
   entry.version = storage.version();
   entry.filled = true;
   return entry.packed;
+}
+
+void refresh_packed(std::span<const Tensor> weights) {
+  const std::lock_guard lock(entries_mutex());
+  std::vector<Repacking> stale;
+  for (const Tensor& weight : weights) find_stale(weight, stale);
+  for (const Repacking& r : stale) meta::charge(Device::cpu, {0, r.bytes()});
+  // Inside of a section pack_b() runs serially.
+  cpu::parallel_chunks(static_cast<std::int64_t>(stale.size()),
+                       [&](std::int64_t i) { stale[static_cast<std::size_t>(i)](); });
 }
 
 }  // namespace heddle::ops

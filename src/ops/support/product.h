@@ -1,6 +1,8 @@
 // Matrix products for ops: the GEMM of the CPU backend, and weights kept in its packed form.
 #pragma once
 
+#include <span>
+
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/kernels.h"
 #include "heddle/tensor.h"
@@ -45,8 +47,14 @@ void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor
 // bytes of the parameters stay what a reader computes from their number. On the meta device the
 // same bytes are booked.
 //
+// refresh_packed() packs small weights anew that have changed and were used since they were packed:
+// all in one piece of work for all threads, instead of one after the other at their next use. A
+// large one is better packed then, when a product reads it while it is still in the caches. On the
+// meta device nothing is done, and the cost is booked at the next use.
+//
 // A weight must not be changed while another thread uses it; lookups themselves may run on several
 // threads.
 Tensor packed_weight(const Tensor& b, DType operand);
+void refresh_packed(std::span<const Tensor> weights);
 
 }  // namespace heddle::ops
