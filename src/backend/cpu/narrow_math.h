@@ -60,6 +60,60 @@ HWY_INLINE Vec<D> silu_for(D d, Vec<D> x) {
   return hn::Mul(x, sigmoid_for<S>(d, x));
 }
 
+// sigmoid(z) and sigmoid(-z), z >= 0, given t = -z·log2 e. Both are right to about 2^-13 of
+// themselves, also the small one, which 1 - sigmoid(z) would not be.
+template <class D>
+struct NarrowShares {
+  Vec<D> large, small;
+
+  HWY_INLINE NarrowShares(D d, Vec<D> t) {
+    const auto e = exp2_narrow(d, t);
+    large = reciprocal_narrow(d, hn::Add(constant(d, 1), e));
+    small = hn::Mul(e, large);
+  }
+  // sigmoid(z) where z has the sign of x
+  HWY_INLINE Vec<D> with_sign_of(D d, Vec<D> x) const {
+    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), small, large);
+  }
+};
+
+// x between -limit and limit; NaN stays.
+template <class D>
+HWY_INLINE Vec<D> bounded(D d, Vec<D> x, double limit) {
+  return at_least(d, at_most(d, x, constant(d, limit)), constant(d, -limit));
+}
+
+// s + x·s·(1-s), s = sigmoid(x)
+template <class S, class D>
+HWY_INLINE Vec<D> silu_derivative_for(D d, Vec<D> x) {
+  if constexpr (kNarrow<S>) {
+    const auto near = bounded(d, x, 128);  // beyond, the derivative is 0 or 1
+    const NarrowShares<D> s(d, hn::Mul(hn::Abs(near), constant(d, -kLog2E)));
+    return hn::MulAdd(near, hn::Mul(s.large, s.small), s.with_sign_of(d, near));
+  } else {
+    return silu_derivative(d, x);
+  }
+}
+
+// See gelu_tanh_derivative().
+template <class S, class D>
+HWY_INLINE Vec<D> gelu_tanh_derivative_for(D d, Vec<D> x) {
+  if constexpr (kNarrow<S>) {
+    constexpr double kSlope = 2 * kSqrt2OverPi;
+    const auto near = bounded(d, x, 16);  // beyond, the derivative is 0 or 1
+    const auto square = hn::Mul(near, near);
+    const auto t = hn::MulAdd(square, constant(d, -kLog2E * kSlope * kGeluCubic),
+                              constant(d, -kLog2E * kSlope));
+    const NarrowShares<D> s(d, hn::Mul(hn::Abs(near), t));
+    const auto slope =
+        hn::MulAdd(square, constant(d, 3 * kSlope * kGeluCubic), constant(d, kSlope));
+    const auto ds = hn::Mul(s.large, s.small);
+    return hn::MulAdd(hn::Mul(near, ds), slope, s.with_sign_of(d, near));
+  } else {
+    return gelu_tanh_derivative(d, x);
+  }
+}
+
 template <class S, class D>
 HWY_INLINE Vec<D> gelu_tanh_for(D d, Vec<D> x) {
   if constexpr (kNarrow<S>) {

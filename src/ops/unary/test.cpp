@@ -165,6 +165,54 @@ TEST(unary_kernels, every_bf16) {
   }
 }
 
+// The same for derivatives. Where they cross zero the terms they are made of set the measure.
+TEST(unary_kernels, every_bf16_differentiated) {
+  struct Function {
+    Tensor (*op)(const Tensor&);
+    double (*derivative)(double);
+  };
+  const Function functions[] = {
+      {ops::silu,
+       [](double x) {
+         const double s = 1 / (1 + std::exp(-x)), rest = 1 / (1 + std::exp(x));
+         return s + (s * rest > 0 ? x * s * rest : 0);
+       }},
+      {ops::gelu_tanh, [](double x) {
+         const double c = 2 * std::sqrt(2 / std::numbers::pi);
+         const double z = c * (x + 0.044715 * x * x * x);
+         const double s = 1 / (1 + std::exp(-z)), rest = 1 / (1 + std::exp(z));
+         return s + (s * rest > 0 ? x * s * rest * c * (1 + 3 * 0.044715 * x * x) : 0);
+       }}};
+  std::vector<double> all;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits)
+    if (const double x = std::bit_cast<float>(bits << 16); std::abs(x) <= 1e18) all.push_back(x);
+  const auto count = static_cast<std::int64_t>(all.size());
+  Tensor x = make_tensor({count}, DType::bf16, all);
+  x.set_requires_grad(true);
+  const IsaRestored restore;
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    cpu::set_isa(isa);
+    for (const Function& function : functions) {
+      x.clear_grad();
+      Tape tape;
+      const Tensor y[] = {function.op(x)};
+      const Tensor dy[] = {Tensor::full({count}, 1, DType::bf16)};
+      tape.backward(y, dy);
+      const auto dx = to_doubles(x.grad());
+      int wrong = 0;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const double want = function.derivative(all[i]);
+        const double terms = std::abs(all[i]) < 2 ? 0x1p-12 : 0;
+        const double nothing = 0x1p-126 * (1 + std::abs(all[i] * all[i] * all[i]));
+        const bool right =
+            std::abs(dx[i] - want) <= 1.1 * 0x1p-8 * std::abs(want) + terms + nothing;
+        EXPECT_TRUE(right || ++wrong > 3) << all[i] << " gives " << dx[i] << " for " << want;
+      }
+      EXPECT_EQ(wrong, 0) << cpu::to_string(isa) << ", function " << (&function - functions);
+    }
+  }
+}
+
 // What the fast exponential must not lose.
 TEST(unary_kernels, far_out) {
   const float inf = std::numeric_limits<float>::infinity();

@@ -33,8 +33,8 @@ void with_function(Unary kind, double p, Use use) {
 }
 
 // Calls use(f') with the derivative: of the output where derivative_from_output(), else of the
-// input.
-template <class Use>
+// input. For results of type S.
+template <class S, class Use>
 void with_derivative(Unary kind, double p, Use use) {
   switch (kind) {
     case Unary::neg: return use([](auto d, auto) { return constant(d, -1); });
@@ -51,8 +51,9 @@ void with_derivative(Unary kind, double p, Use use) {
     case Unary::shift: return use([](auto d, auto) { return constant(d, 1); });
     case Unary::relu: return use([](auto d, auto x) { return relu_derivative(d, x); });
     case Unary::gelu: return use([](auto d, auto x) { return gelu_derivative(d, x); });
-    case Unary::gelu_tanh: return use([](auto d, auto x) { return gelu_tanh_derivative(d, x); });
-    case Unary::silu: return use([](auto d, auto x) { return silu_derivative(d, x); });
+    case Unary::gelu_tanh:
+      return use([](auto d, auto x) { return gelu_tanh_derivative_for<S>(d, x); });
+    case Unary::silu: return use([](auto d, auto x) { return silu_derivative_for<S>(d, x); });
     // 1 - y²
     case Unary::tanh:
       return use([](auto d, auto y) { return hn::NegMulAdd(y, y, constant(d, 1)); });
@@ -91,7 +92,7 @@ inline void forward(const UnaryArgs& a) noexcept {
 inline void backward(const UnaryBackwardArgs& a) noexcept {
   for_storage(a.dtype, [&](auto s) {
     using S = decltype(s);
-    with_derivative(a.kind, a.parameter, [&](auto f) {
+    with_derivative<S>(a.kind, a.parameter, [&](auto f) {
       const auto* x = static_cast<const S*>(a.x);
       const auto* dy = static_cast<const S*>(a.dy);
       auto* dx = static_cast<S*>(a.dx);

@@ -1,19 +1,19 @@
-// The activations of the epilogues, by name.
+// The activations of the epilogues, by name, for results of type C.
 #pragma once
 
-#include "backend/cpu/activations.h"
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/narrow_math.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 
-template <class D>
+template <class C, class D>
 HWY_INLINE Vec<D> activate(D d, Activation activation, Vec<D> x) {
   switch (activation) {
     case Activation::none: return x;
     case Activation::relu: return relu(d, x);
-    case Activation::gelu: return gelu(d, x);
-    case Activation::gelu_tanh: return gelu_tanh(d, x);
-    case Activation::silu: return silu(d, x);
+    case Activation::gelu: return gelu_for<C>(d, x);
+    case Activation::gelu_tanh: return gelu_tanh_for<C>(d, x);
+    case Activation::silu: return silu_for<C>(d, x);
   }
   return x;
 }

@@ -90,7 +90,7 @@ struct Finish {
     const std::int64_t at = row * c_stride + column;
     if (bias != nullptr) v = HEDDLE_ISA::hn::Add(v, load(bias + column, count));
     if (pre_activation != nullptr) store(pre_activation + at, v, count);
-    v = HEDDLE_ISA::activate(d, activation, v);
+    v = HEDDLE_ISA::activate<C>(d, activation, v);
     if (residual != nullptr)
       v = HEDDLE_ISA::hn::Add(v, load(residual + row * residual_stride + column, count));
     if (accumulate) v = HEDDLE_ISA::hn::Add(v, load(c + at, count));

@@ -27,6 +27,7 @@ struct MatrixRef {
 
 // What happens to the sums on their way to memory, in this order:
 //   sum -> + bias[n] -> (stored to pre_activation) -> activation -> + residual -> C or C +=
+// Where C is bf16, gelu, gelu_tanh and silu may be off by 2^-13 of themselves (narrow_math.h).
 struct Epilogue {
   const void* bias = nullptr;  // [N] in f32 (f64 when C is f64), or null
   Activation activation = Activation::none;

@@ -26,6 +26,7 @@ struct Columns {
 };
 
 struct F32 {
+  using Element = float;
   [[gnu::always_inline]] static Row load(const char* p, Columns columns) noexcept {
     const float* f = reinterpret_cast<const float*>(p);
     return {_mm512_maskz_loadu_ps(columns.low, f), _mm512_maskz_loadu_ps(columns.high, f + 16)};
@@ -48,6 +49,7 @@ struct F32 {
 };
 
 struct Bf16 {
+  using Element = bf16;
   [[gnu::always_inline]] static __m512 widen(__m256i half) noexcept {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
   }
@@ -72,10 +74,10 @@ struct Bf16 {
   }
 };
 
-template <Activation activation>
+template <class Type, Activation activation>
 [[gnu::always_inline]] inline __m512 activated(__m512 x) noexcept {
   using Floats = Tag<float>;
-  return activate(Floats(), activation, amx::Vec<Floats>{x}).raw;
+  return activate<typename Type::Element>(Floats(), activation, amx::Vec<Floats>{x}).raw;
 }
 
 constexpr int kTogether = 2;
@@ -96,7 +98,7 @@ template <class Type, Activation activation, int count>
     for (int i = 0; i < count; ++i)
       Type::store(task.pre_activation + (r + i) * task.c_row_bytes, columns, rows[i]);
   for (int i = 0; i < count; ++i)
-    rows[i] = {activated<activation>(rows[i].low), activated<activation>(rows[i].high)};
+    rows[i] = {activated<Type, activation>(rows[i].low), activated<Type, activation>(rows[i].high)};
   if (task.residual != nullptr)
     for (int i = 0; i < count; ++i)
       rows[i] =
