@@ -3,7 +3,7 @@
 # function tables, after asking the CPU; scripts/check_isa_symbols.sh sees to it that nothing else
 # of them can be.
 
-# Levels that kernels of ops are compiled for, then those that only GEMM and probe files use.
+# Levels that kernels of ops are compiled for, then those that only files named for them use.
 set(HEDDLE_KERNEL_ISAS generic avx2 avx512 avx512_bf16)
 set(HEDDLE_ISAS ${HEDDLE_KERNEL_ISAS} amx)
 
@@ -30,6 +30,8 @@ function(heddle_isa_of_file path out)
     elseif(name MATCHES "generic")
       set(isa generic)
     endif()
+  elseif(path MATCHES "/ops/[^/]+/amx/")
+    set(isa amx)
   endif()
   set(${out} "${isa}" PARENT_SCOPE)
 endfunction()

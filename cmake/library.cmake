@@ -24,6 +24,8 @@ list(FILTER sources EXCLUDE REGEX "/src/ops/[^/]+/")  # ops are listed by ops.de
 file(GLOB_RECURSE support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/support/*.cpp")
 list(FILTER support EXCLUDE REGEX "/test[^/]*\\.cpp$")
 list(APPEND sources ${support})                         # ... except for what they share
+file(GLOB op_tiles CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*/amx/*.cpp")
+list(APPEND sources ${op_tiles})                        # ... and what runs on tiles
 
 # heddle_embed(<out> <file> <constant>): adds a file of src/ to the text of a header as a constant.
 # A tag that no such file has separates it from C++.

@@ -78,8 +78,9 @@ def complaint(path: str, target: str):
     if path.startswith("ops/support/") and to_room and to_layer == "ops":
         return f"what ops share may not use op {to_room}"
     if layer == "ops" and room:
-        if name.endswith((".cpu.h", ".kernels.h")):
-            own = target == f"ops/{room}/{room}.kernels.h" or (
+        tiles = f"ops/{room}/amx/"
+        if name.endswith((".cpu.h", ".kernels.h")) or path.startswith(tiles):
+            own = target == f"ops/{room}/{room}.kernels.h" or target.startswith(tiles) or (
                 target.startswith(f"ops/{room}/") and target.endswith(".cpu.h"))
             shared = target.startswith("ops/") and to_room is None and target.endswith(".cpu.h")
             plain = to_layer == "base" or target.startswith("backend/cpu/")

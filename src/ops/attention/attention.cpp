@@ -120,7 +120,10 @@ class Buffers {
     a.packed_k = pointer(k);
     a.packed_v = pointer(v);
     a.partial = pointer(partial);
-    if (cpu::current_isa() == cpu::Isa::amx) a.small_product = cpu::amx_small_product;
+    if (cpu::current_isa() == cpu::Isa::amx) {
+      a.small_product = cpu::amx_small_product;
+      a.turned_group = cpu::amx_turned_group;
+    }
     a.first_row = c.options.first_row;
     a.scratch = pointer(scratch);
     a.scratch_bytes = scratch_bytes_;

@@ -5,6 +5,7 @@
 #include "backend/cpu/gemm/amx/small.h"
 #include "heddle/dtype.h"
 #include "heddle/random.h"
+#include "ops/attention/amx/group.h"
 
 namespace heddle::cpu {
 
@@ -83,6 +84,7 @@ struct AttentionArgs {
   void* packed_v = nullptr;  // V
   void* partial = nullptr;   // [B, H, partial_size]; few queries only, which pack nothing
   SmallProductFunction small_product = nullptr;  // of bf16, where the CPU has tiles for it
+  TurnedGroupFunction turned_group = nullptr;    // likewise
   void* scratch = nullptr;                       // scratch_bytes for each thread
   std::int64_t scratch_bytes = 0;
   void* y = nullptr;        // [B, Tq, H, E]

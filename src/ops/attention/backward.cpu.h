@@ -157,6 +157,61 @@ void round_rows(std::int64_t row, const Tiles<S>& t) {
   }
 }
 
+// Both at once for two rows of plain scores, where weights are multiplied as pairs: what they are
+// made of is read once, and weights and dS are never stored in f32.
+template <class S>
+void weigh_two_rows(const BackwardProblem<S>& g, const TilePlace& at, std::int64_t row,
+                    const Range& all, const Tiles<S>& t) {
+  const Problem<S>& p = g.p;
+  const Tag<S> d;
+  const hn::RebindToUnsigned<Tag<S>> du;
+  struct Row {
+    Range seen;
+    float by, delta;
+  };
+  const auto about = [&](std::int64_t i) -> Row {
+    if (i >= at.r.count) return {{0, 0}, 0, 0};
+    return {columns(p.visible(at.r, i), at.origin(), kKeyBlock), p.row_sum(at.r)[i],
+            g.delta(at.r)[i]};
+  };
+  const Row rows[2] = {about(row), about(row + 1)};
+  const auto times = hn::Set(d, static_cast<float>(p.a.scale * kLog2E));
+  const auto weigh = [&](int i, std::int64_t j, auto& w, auto& ds) {
+    const std::int64_t place = (row + i) * kKeyBlock + j;
+    w = power_of_two<false>(
+        d, hn::MulSub(hn::LoadU(d, t.scores + place), times, hn::Set(d, rows[i].by)));
+    ds = hn::Mul(w, hn::Sub(hn::LoadU(d, t.dp + place), hn::Set(d, rows[i].delta)));
+    const Range& seen = rows[i].seen;
+    if (seen.begin <= j && j + lanes(d) <= seen.end) return;
+    const auto hide = [&](auto v) {
+      const auto from = static_cast<std::size_t>(larger(0, smaller(seen.begin - j, lanes(d))));
+      const auto to = static_cast<std::size_t>(larger(0, smaller(seen.end - j, lanes(d))));
+      const auto kept = hn::AndNot(hn::FirstN(d, from), hn::FirstN(d, to));
+      return hn::IfThenElseZero(kept, v);
+    };
+    w = hide(w);
+    ds = hide(ds);
+  };
+  const std::int64_t words = row / 2 * kKeyBlock;
+  const auto put = [&](std::int64_t j, auto w0, auto w1, auto ds0, auto ds1) {
+    hn::StoreU(bf16_words(d, w0, w1), du, t.weight_words + words + j);
+    hn::StoreU(bf16_words(d, ds0, ds1), du, t.ds_words + words + j);
+    store(d, ds0, t.ds_rows + row * kKeyBlock + j);
+    store(d, ds1, t.ds_rows + (row + 1) * kKeyBlock + j);
+  };
+  const auto none = hn::Zero(d);
+  for (std::int64_t j = 0; j < kKeyBlock; j += lanes(d)) {
+    if (j < all.begin || j >= all.end) {
+      put(j, none, none, none, none);
+      continue;
+    }
+    auto w0 = none, w1 = none, ds0 = none, ds1 = none;
+    weigh(0, j, w0, ds0);
+    weigh(1, j, w1, ds1);
+    put(j, w0, w1, ds0, ds1);
+  }
+}
+
 // A group's rows, Q or dY, times the columns of Kᵀ or Vᵀ.
 template <class S>
 void group_product(const Problem<S>& p, const Unit<S>* rows, std::int64_t steps,
@@ -188,6 +243,12 @@ void backward_group(const BackwardProblem<S>& g, const PhiloxKeys& keys, const T
                     p.key_columns(p.a.packed_k, p.depth, r.batch, head, key), scores + all.begin);
     group_product(p, g.as_rows(g.b.packed_dy, p.value_depth, r), p.value_depth, count,
                   p.key_columns(g.b.packed_vt, p.value_depth, r.batch, head, key), dp + all.begin);
+  }
+  if constexpr (kPairs<S>) {
+    if (plain_scores(p.a) && p.a.dropout == 0 && !p.a.additive) {
+      for (std::int64_t i = 0; i < p.group_rows; i += 2) weigh_two_rows(g, at, first + i, all, t);
+      return;
+    }
   }
   for (std::int64_t i = 0; i < r.count; ++i) backward_row(g, keys, at, first + i, all, t);
   zero(scores + r.count * kKeyBlock, (p.group_rows - r.count) * kKeyBlock);

@@ -236,17 +236,5 @@ void forward_block(const Problem<S>& p, const Rows& r) {
   finish_rows(p, r, f);
 }
 
-template <class S>
-void forward_all(const Problem<S>& p) {
-  pack_keys(p, {p.a.packed_k, nullptr, nullptr, p.a.packed_v});
-  const std::int64_t blocks = blocks_of(p.s.queries, kForwardQueries);
-  parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
-    // Late blocks of a causal mask see the most keys: they go first.
-    const std::int64_t block = blocks - 1 - chunk / (p.s.batch * p.s.heads);
-    const std::int64_t unit = chunk % (p.s.batch * p.s.heads);
-    forward_block(p, p.rows(unit / p.s.heads, unit % p.s.heads, block, kForwardQueries));
-  });
-}
-
 }  // namespace attention_detail
 }  // namespace heddle::cpu::HEDDLE_ISA

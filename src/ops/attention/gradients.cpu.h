@@ -6,7 +6,7 @@
 //   dV = P'ᵀ · dY;  dK = scale · dSᵀ · Q;  dQ = scale · dS · K;  bias: sums of dS along diagonals
 #pragma once
 
-#include "ops/attention/forward.cpu.h"
+#include "ops/attention/turned.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -103,7 +103,7 @@ void pack_queries(const BackwardProblem<S>& g, const Rows& r) {
     Unit<S>* to = g.as_rows(as_a, steps, r);
     if (p.on_tiles) {
       pack_words<S>(r.count, kQueryBlock, steps, to, row);
-      pack_turned<S>(r.count, width, g.turned(as_b, width, r), row);
+      pack_turned<S, kQueryBlock / 2>(r.count, width, g.turned(as_b, width, r), row);
       return;
     }
     for (std::int64_t i = 0; i < kQueryBlock; i += kTileRows)

@@ -142,12 +142,11 @@ void pack_words(std::int64_t count, std::int64_t rows, std::int64_t words, Unit<
   }
 }
 
-// Of kQueryBlock rows: the word of rows 2 i and 2 i + 1 at column x goes to
-// out[x · kQueryBlock / 2 + i]. The width is a multiple of 16, rows from `count` on are zeros.
-template <class S, class Row>
+// Of 2 · kWords rows: the word of rows 2 i and 2 i + 1 at column x goes to out[x · kWords + i]. The
+// width is a multiple of 16, rows from `count` on are zeros.
+template <class S, std::int64_t kWords, class Row>
 void pack_turned(std::int64_t count, std::int64_t width, Unit<S>* out, Row row) {
   if constexpr (kPairs<S>) {
-    constexpr std::int64_t kWords = kQueryBlock / 2;
     const hn::Rebind<std::uint16_t, Tag<S>> d16;
     const hn::RebindToUnsigned<Tag<S>> d32;
     HWY_ALIGN std::uint32_t lines[16][16];

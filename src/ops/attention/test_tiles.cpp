@@ -28,11 +28,17 @@ void counted(const cpu::SmallProduct& p) noexcept {
   cpu::amx_small_product_emulated(p);
 }
 
+void counted_group(const cpu::TurnedGroup& g) noexcept {
+  ++taken;
+  cpu::amx_turned_group_emulated(g);
+}
+
 // The kernels of the machine, given tiles.
 const cpu::AttentionKernels with_tiles{
     [](const cpu::AttentionArgs& a) noexcept {
       cpu::AttentionArgs b = a;
       b.small_product = counted;
+      b.turned_group = counted_group;
       cpu::native_kernels<cpu::AttentionKernels>(cpu::Isa::avx512_bf16).forward(b);
     },
     [](const cpu::AttentionBackwardArgs& a) noexcept {
@@ -47,14 +53,22 @@ struct Given {
   std::int64_t key_heads = 2;
   std::optional<std::int64_t> look_back = {};
   double softcap = 0;
+  bool relu = false, bias = false, sinks = false;
+  double growth = 0;  // of the keys' size, so that later ones outweigh all before
 };
 
 std::vector<Tensor> run(const Given& g, DType dtype) {
-  const auto random = [&](std::uint32_t stream) {
+  const auto normal = [&](std::uint32_t stream) {
     const Shape shape{1, g.tokens, stream == 2 || stream == 3 ? g.key_heads : 2, g.width};
-    return cast(cast(random_normal(shape, 0, 1, {3, 0, stream}, DType::f64), DType::bf16), dtype);
+    return random_normal(shape, 0, 1, {3, 0, stream}, DType::f64);
   };
-  std::vector<Tensor> x = {random(1), random(2), random(3)};
+  const auto rounded = [&](const Tensor& t) { return cast(cast(t, DType::bf16), dtype); };
+  const auto random = [&](std::uint32_t stream) { return rounded(normal(stream)); };
+  std::vector<double> sizes(static_cast<std::size_t>(g.tokens));
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    sizes[i] = 1 + g.growth * static_cast<double>(i) / static_cast<double>(g.tokens);
+  const Tensor size = Tensor::from<double>({1, g.tokens, 1, 1}, std::span<const double>(sizes));
+  std::vector<Tensor> x = {random(1), rounded(mul(normal(2), size)), random(3)};
   const Tensor dy = random(4);
   for (Tensor& t : x) t.set_requires_grad(true);
   Tape tape;
@@ -62,6 +76,10 @@ std::vector<Tensor> run(const Given& g, DType dtype) {
   options.mask.causal = g.causal;
   options.mask.look_back = g.look_back;
   options.softcap = g.softcap;
+  if (g.relu) options.normaliser = Normaliser::relu;
+  const DType sums = dtype == DType::f64 ? DType::f64 : DType::f32;
+  if (g.bias) options.relative_bias = random_normal({2, 2 * g.tokens - 1}, 0, 1, {3, 0, 5}, sums);
+  if (g.sinks) options.sinks = random_normal({2}, 0, 1, {3, 0, 6}, sums);
   const Tensor y = attention(x[0], x[1], x[2], options);
   tape.backward(std::span(&y, 1), std::span(&dy, 1));
   return {y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
@@ -82,7 +100,12 @@ TEST(AttentionOnTiles, IsAttention) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
   for (const Given& g :
        {Given{200, 64, true}, Given{400, 32, false}, Given{96, 128, true}, Given{100, 40, true},
-        Given{333, 64, true, 1}, Given{500, 64, true, 2, 70}, Given{210, 96, false, 1, {}, 3}}) {
+        Given{333, 64, true, 1}, Given{500, 64, true, 2, 70}, Given{210, 96, false, 1, {}, 3},
+        Given{.tokens = 310, .width = 64, .causal = true, .relu = true},
+        Given{.tokens = 200, .width = 128, .causal = false, .bias = true},
+        Given{.tokens = 200, .width = 64, .causal = true, .relu = true, .bias = true},
+        Given{.tokens = 300, .width = 32, .causal = true, .look_back = 100, .sinks = true},
+        Given{.tokens = 1300, .width = 64, .causal = false, .growth = 20}}) {
     const std::vector<Tensor> want = run(g, DType::f64);
     taken = 0;
     cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;

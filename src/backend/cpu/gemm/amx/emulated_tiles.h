@@ -33,6 +33,25 @@ struct EmulatedTiles {
     load(7, p, row_bytes);
   }
 
+  static void load_kept(const void* k0, const void* k1, const void* k2, const void* k3) noexcept {
+    load(4, k0, 64);
+    load(5, k1, 64);
+    load(6, k2, 64);
+    load(7, k3, 64);
+  }
+  static void strip(const void* a, std::size_t row_bytes, float* sums) noexcept {
+    load(2, a, row_bytes);
+    load(3, static_cast<const char*>(a) + 64, row_bytes);
+    __builtin_memset(tile(0), 0, 1024);
+    __builtin_memset(tile(1), 0, 1024);
+    dot(0, 2, 4);
+    dot(1, 2, 5);
+    dot(0, 3, 6);
+    dot(1, 3, 7);
+    store(0, sums, 64);
+    store(1, sums + 256, 64);
+  }
+
   static void dot_00() noexcept { dot(0, 4, 6); }
   static void dot_01() noexcept { dot(1, 4, 7); }
   static void dot_10() noexcept { dot(2, 5, 6); }

@@ -80,6 +80,32 @@ struct Tiles {
     _tile_stream_loadd(7, p, row_bytes);
   }
 
+  // Products whose B is four tiles at most: it stays, and A goes by in strips of 16 rows.
+  //
+  //              k0 k1     k2 k3      two steps of 32 k by 32 columns
+  //      s0 s1   c0 c1  += s0 · (k0 k1) + s1 · (k2 k3)
+  [[gnu::always_inline]] static inline void load_kept(const void* k0, const void* k1,
+                                                      const void* k2, const void* k3) noexcept {
+    _tile_loadd(4, k0, 64);
+    _tile_loadd(5, k1, 64);
+    _tile_loadd(6, k2, 64);
+    _tile_loadd(7, k3, 64);
+  }
+  // Sixteen rows of 64 k, `row_bytes` apart, to two tiles of sums.
+  [[gnu::always_inline]] static inline void strip(const void* a, std::size_t row_bytes,
+                                                  float* sums) noexcept {
+    _tile_stream_loadd(2, a, row_bytes);
+    _tile_stream_loadd(3, static_cast<const char*>(a) + 64, row_bytes);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_dpbf16ps(0, 2, 4);
+    _tile_dpbf16ps(1, 2, 5);
+    _tile_dpbf16ps(0, 3, 6);
+    _tile_dpbf16ps(1, 3, 7);
+    _tile_stored(0, sums, 64);
+    _tile_stored(1, sums + 256, 64);
+  }
+
   [[gnu::always_inline]] static inline void dot_00() noexcept { _tile_dpbf16ps(0, 4, 6); }
   [[gnu::always_inline]] static inline void dot_01() noexcept { _tile_dpbf16ps(1, 4, 7); }
   [[gnu::always_inline]] static inline void dot_10() noexcept { _tile_dpbf16ps(2, 5, 6); }

@@ -1,0 +1,179 @@
+// The forward pass on AMX tiles where nothing needs a row's scores side by side: turned over
+// (amx/group.h).
+#pragma once
+
+#include "ops/attention/forward.cpu.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+namespace attention_detail {
+
+// Keys that all groups of a block of queries meet before the next ones: they stay in L2.
+inline constexpr std::int64_t kTurnedPass = 1024;
+
+static_assert(kForwardQueries % kTurnedQueries == 0 && kTurnedPass % kTurnedKeys == 0);
+static_assert(kTurnedQueries == kPad && kTurnedQueries == kAmxRows);
+
+template <class S>
+bool turned(const Problem<S>& p) {
+  return p.on_tiles && p.a.turned_group != nullptr && p.a.dropout == 0 && p.a.softcap == 0;
+}
+
+// A block of queries on its way, a group of kTurnedQueries behind the other.
+template <class S>
+struct TurnedState {
+  explicit TurnedState(const Problem<S>& p) {
+    Scratch scratch(p.a);
+    scores = scratch.take<float>(kTurnedKeys * kTurnedQueries);
+    weights = scratch.take<std::uint32_t>(kTurnedKeys * kTurnedQueries);
+    q = scratch.take<std::uint32_t>(kForwardQueries * p.depth);
+    m = scratch.take<float>(kForwardQueries);
+    l = scratch.take<float>(kForwardQueries);
+    o = scratch.take<float>(kForwardQueries * p.s.value_width);
+  }
+
+  float* scores;
+  std::uint32_t *weights, *q;
+  float *m, *l;
+  float* o;  // per group [E / 32][2][2][16][16]
+};
+
+// K as it lies, and Vᵀ: word (pair of keys, column) of 32 keys at [column][pair].
+template <class S>
+void pack_turned_keys(const Problem<S>& p) {
+  const std::int64_t pieces = p.keys / kPad;
+  parallel_chunks(p.s.batch * pieces, [&](std::int64_t i) {
+    const std::int64_t batch = i / pieces, from = i % pieces * kPad;
+    const std::int64_t count = smaller(kPad, p.s.keys - from);
+    for (std::int64_t head = 0; head < p.s.key_heads; ++head) {
+      using U = Unit<S>;
+      U* k = p.template of_key_head<U>(p.a.packed_k, p.keys * p.depth, batch, head);
+      U* v = p.template of_key_head<U>(p.a.packed_v, p.keys / 2 * p.s.value_width, batch, head);
+      pack_words<S>(count, kPad, p.depth, k + from * p.depth,
+                    [&](std::int64_t j) { return p.k(batch, head, from + j); });
+      pack_turned<S, kPad / 2>(count, p.s.value_width, v + from / 2 * p.s.value_width,
+                               [&](std::int64_t j) { return p.v(batch, head, from + j); });
+    }
+  });
+}
+
+// The group's queries against the keys [from, to), multiples of kPad.
+template <class S>
+void turned_group(const Problem<S>& p, const Rows& r, std::int64_t number, const Range& keys,
+                  const TurnedState<S>& f) {
+  const std::int64_t head = p.key_head(r.head), row = number * kTurnedQueries;
+  HWY_ALIGN std::int32_t first[kTurnedQueries] = {};
+  HWY_ALIGN std::int32_t last[kTurnedQueries] = {};
+  for (std::int64_t i = 0; i < r.count; ++i) {
+    const Range seen = p.visible(r, i);
+    first[i] = static_cast<std::int32_t>(seen.begin - keys.begin);
+    last[i] = static_cast<std::int32_t>(seen.end - keys.begin);
+  }
+  const auto* bias = reinterpret_cast<const float*>(p.bias_row(r, 0));
+  TurnedGroup g;
+  g.q = f.q + row * p.depth;
+  g.k = p.template of_key_head<const std::uint32_t>(p.a.packed_k, p.keys * p.depth, r.batch, head) +
+        keys.begin * p.depth;
+  g.v = p.template of_key_head<const std::uint32_t>(p.a.packed_v, p.keys / 2 * p.s.value_width,
+                                                    r.batch, head) +
+        keys.begin / 2 * p.s.value_width;
+  g.depth = p.depth;
+  g.value_width = p.s.value_width;
+  g.keys = keys.end - keys.begin;
+  g.count = r.count;
+  g.first = first;
+  g.last = last;
+  g.bias = bias == nullptr ? nullptr : bias + keys.begin;
+  g.scale = static_cast<float>(p.a.scale);
+  g.relu = p.a.relu;
+  g.m = f.m + row;
+  g.l = f.l + row;
+  g.o = f.o + row * p.s.value_width;
+  g.scores = f.scores;
+  g.weights = f.weights;
+  p.a.turned_group(g);
+}
+
+// A group's rows of y, and their sums.
+template <class S>
+void finish_turned(const Problem<S>& p, const Rows& r, std::int64_t number,
+                   const TurnedState<S>& f) {
+  const std::int64_t first = number * kTurnedQueries;
+  const float* tile = f.o + first * p.s.value_width;
+  HWY_ALIGN float turned[16][16];
+  const Tag<S> d;
+  for (std::int64_t x = 0; x < p.s.value_width; x += 16)
+    for (std::int64_t half = 0; half < kTurnedQueries; half += 16, tile += 256) {
+      turn(tile, turned, 16);
+      for (std::int64_t i = 0; i < smaller(16, r.count - half); ++i) {
+        const auto inverse = hn::Set(d, inverse_sum(f.l[first + half + i]));
+        map(turned[i], p.y(r, half + i) + x, 16, [&](auto, auto v) { return hn::Mul(v, inverse); });
+      }
+    }
+  for (std::int64_t i = 0; i < r.count; ++i)
+    p.row_sum(r)[i] = p.a.relu ? f.l[first + i] : log_of_sum(f.m[first + i], f.l[first + i]);
+}
+
+// The keys that a group sees, in whole blocks.
+template <class S>
+Range turned_span(const Problem<S>& p, const Rows& r) {
+  const Range span = p.span(r);
+  if (span.empty()) return {0, 0};
+  return {span.begin / kPad * kPad, padded(span.end, kPad)};
+}
+
+template <class S>
+void turned_block(const Problem<S>& p, const Rows& r) {
+  if constexpr (kPairs<S>) {
+    const TurnedState<S> f(p);
+    const auto* sinks = static_cast<const float*>(p.a.sinks);
+    const std::int64_t groups = blocks_of(r.count, kTurnedQueries);
+    Range spans[kForwardQueries / kTurnedQueries];
+    Range all{p.keys, 0};
+    for (std::int64_t i = 0; i < groups; ++i) {
+      const Rows group = r.part(i * kTurnedQueries, kTurnedQueries);
+      for (std::int64_t half = 0; half < kTurnedQueries; half += 16)
+        pack_columns<16, Unit<S>, S>(larger(0, smaller(16, group.count - half)), p.s.width,
+                                     f.q + (i * kTurnedQueries + half) * p.depth,
+                                     [&](std::int64_t j) { return p.q(group, half + j); });
+      spans[i] = turned_span(p, group);
+      if (!spans[i].empty())
+        all = {smaller(all.begin, spans[i].begin), larger(all.end, spans[i].end)};
+    }
+    const float sink = sinks != nullptr ? sinks[r.head] * static_cast<float>(kLog2E) : kNothingSeen;
+    for (std::int64_t i = 0; i < groups * kTurnedQueries; ++i) {
+      f.m[i] = p.a.relu || i >= r.count ? 0.0f : sink;
+      f.l[i] = sinks != nullptr ? 1.0f : 0.0f;
+    }
+    zero(f.o, groups * kTurnedQueries * p.s.value_width);
+    for (std::int64_t key = all.begin; key < all.end; key += kTurnedPass)
+      for (std::int64_t i = 0; i < groups; ++i) {
+        const Range keys{larger(spans[i].begin, key), smaller(spans[i].end, key + kTurnedPass)};
+        if (!keys.empty()) turned_group(p, r.part(i * kTurnedQueries, kTurnedQueries), i, keys, f);
+      }
+    for (std::int64_t i = 0; i < groups; ++i)
+      finish_turned(p, r.part(i * kTurnedQueries, kTurnedQueries), i, f);
+  }
+}
+
+template <class S>
+void forward_all(const Problem<S>& p) {
+  const bool turn_over = turned(p);
+  if (turn_over)
+    pack_turned_keys(p);
+  else
+    pack_keys(p, {p.a.packed_k, nullptr, nullptr, p.a.packed_v});
+  const std::int64_t blocks = blocks_of(p.s.queries, kForwardQueries);
+  parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
+    // Late blocks of a causal mask see the most keys: they go first.
+    const std::int64_t block = blocks - 1 - chunk / (p.s.batch * p.s.heads);
+    const std::int64_t unit = chunk % (p.s.batch * p.s.heads);
+    const Rows r = p.rows(unit / p.s.heads, unit % p.s.heads, block, kForwardQueries);
+    if (turn_over)
+      turned_block(p, r);
+    else
+      forward_block(p, r);
+  });
+}
+
+}  // namespace attention_detail
+}  // namespace heddle::cpu::HEDDLE_ISA
