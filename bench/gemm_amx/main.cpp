@@ -5,7 +5,8 @@
 //   g++ -std=c++20 -O3 -static -pthread -Isrc -Iinclude -DHEDDLE_ISA=amx -DHWY_COMPILE_ONLY_STATIC
 //     -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx512bf16 -mfma -mavx2 -mbmi -mbmi2
 //     -mf16c -mlzcnt -mmovbe -maes -mpclmul -mamx-tile -mamx-bf16
-//     bench/gemm_amx/*.cpp src/backend/cpu/gemm/amx/{path,plan,scratch,pack,epilogue}.cpp
+//     bench/gemm_amx/*.cpp
+//     src/backend/cpu/gemm/amx/{configured,path,plan,scratch,pack,epilogue}.cpp
 //     src/backend/cpu/gemm/amx/kernel_{tiles,emulated}.cpp src/backend/cpu/probe/amx.cpp
 //     src/backend/cpu/{isa,scratch,threads}.cpp src/base/{error,dtype}.cpp -o bench_gemm_amx
 //
@@ -93,7 +94,8 @@ struct Layer {
 };
 
 constexpr Layer kLayers[] = {{1024, 3072, 768}, {1024, 2304, 768},  {1024, 768, 3072},
-                             {1024, 768, 768},  {1024, 50304, 768}, {768, 128, 128}};
+                             {1024, 768, 768},  {1024, 50304, 768}, {768, 128, 128},
+                             {768, 384, 128},   {768, 512, 128},    {768, 128, 512}};
 
 enum class Pass { forward_bf16, forward_f32, forward_gelu, input_grad, weight_grad };
 
@@ -116,7 +118,7 @@ struct Memory {
 class Task {
  public:
   Task(const cpu::GemmPath& path, const Layer& layer, Pass pass, const Memory& memory)
-      : path_(path), memory_(memory), packs_(pass == Pass::weight_grad) {
+      : path_(path), memory_(memory) {
     const auto [m, n, k] = layer;
     job_.packed_b = memory.packed;
     job_.c = memory.c;
@@ -146,7 +148,11 @@ class Task {
         job_.a = {memory.a, DType::bf16, 1, n};
         b_.row_stride = k;
         job_.c_dtype = DType::f32;
-        break;
+        // Activations are packed for every product, weights once for many.
+        job_.packed_b = nullptr;
+        job_.b = b_;
+        job_.room_for_b = memory.packed;
+        return;
     }
     pack();
   }
@@ -155,11 +161,7 @@ class Task {
     return 2.0 * static_cast<double>(job_.m) * static_cast<double>(job_.n) *
            static_cast<double>(job_.k);
   }
-  // Activations are packed for every product, weights once for many.
-  void run() const {
-    if (packs_) pack();
-    path_.run(job_);
-  }
+  void run() const { path_.run(job_); }
   void pack() const { path_.pack_b(job_.k, job_.n, b_, memory_.packed); }
   const cpu::GemmJob& job() const { return job_; }
 
@@ -171,7 +173,6 @@ class Task {
 
   const cpu::GemmPath& path_;
   Memory memory_;
-  bool packs_;
   cpu::GemmJob job_;
   cpu::MatrixRef b_;
 };
@@ -229,11 +230,15 @@ void print(const std::string& name, const Result& r) {
   std::fflush(stdout);
 }
 
-void print_plan(const cpu::GemmJob& job) {
+void print_plan(cpu::GemmJob job) {
+  if (job.packed_b == nullptr && !cpu::amx::packs_own_b(job)) job.packed_b = job.room_for_b;
   const cpu::amx::Plan p = cpu::amx::make_plan(job, cpu::thread_count());
   std::printf("    %ld chunks; unit %ld x %ld; K in %ld outer of %ld, inner %ld;%s%s\n", p.chunks,
               32 * p.m_unit, 32 * p.n_unit, p.outer_count, 32 * p.outer, 32 * p.inner,
-              p.load_in_place ? " A in place" : " A packed", p.stream ? ", C streamed" : "");
+              p.own_b           ? " A and B packed by the chunks"
+              : p.load_in_place ? " A in place"
+                                : " A packed",
+              p.stream ? ", C streamed" : "");
 }
 
 struct Variant {
@@ -302,6 +307,7 @@ void table(const cpu::GemmPath& path, const Memory& memory, const Options& optio
       print_plan(task.job());
       if (pass != Pass::weight_grad) continue;
       std::vector<double> times;
+      times.reserve(9);
       for (int i = 0; i < 9; ++i) times.push_back(seconds_of([&] { task.pack(); }));
       std::printf("    pack_b alone %.3f ms\n", 1e3 * median(times));
     }

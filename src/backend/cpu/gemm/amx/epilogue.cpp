@@ -120,9 +120,19 @@ template <class Type>
                                               int end) noexcept {
   const std::int64_t row_bytes = task.c_row_bytes;
   char* c = task.c + begin * row_bytes;
-  for (int r = begin; r < end; ++r, c += row_bytes) {
-    const float* sums = task.sums + (r & 16) * 32 + (r & 15) * 16;
-    const Row row{_mm512_load_ps(sums), _mm512_load_ps(sums + 256)};
+  const auto at = [&task](int r) { return task.sums + (r & 16) * 32 + (r & 15) * 16; };
+  int r = begin;
+  if (!task.stream && begin % 4 == 0) {  // four rows lie in one tile
+    for (; r + 4 <= end; r += 4, c += 4 * row_bytes) {
+      const float* sums = at(r);
+      Type::store(c, {_mm512_load_ps(sums), _mm512_load_ps(sums + 256)});
+      Type::store(c + row_bytes, {_mm512_load_ps(sums + 16), _mm512_load_ps(sums + 272)});
+      Type::store(c + 2 * row_bytes, {_mm512_load_ps(sums + 32), _mm512_load_ps(sums + 288)});
+      Type::store(c + 3 * row_bytes, {_mm512_load_ps(sums + 48), _mm512_load_ps(sums + 304)});
+    }
+  }
+  for (; r < end; ++r, c += row_bytes) {
+    const Row row{_mm512_load_ps(at(r)), _mm512_load_ps(at(r) + 256)};
     task.stream ? Type::stream(c, row) : Type::store(c, row);
   }
 }

@@ -25,7 +25,7 @@ struct Operands {
   std::uint16_t* copy = nullptr;  // where A is to be copied as packed blocks, or null
 };
 
-inline constexpr std::int64_t kPanelsWorthACopy = 3;
+inline constexpr std::int64_t kPanelsWorthACopy = 8;
 
 // While it lives, results too small for a normal number become zero, as in the tiles. Far out an
 // activation would make many of them, at more than a hundred cycles each.
@@ -42,7 +42,7 @@ class FlushDenormals {
 
 // A rectangle of C, all counts in blocks of 32.
 struct Unit {
-  std::int64_t batch = 0, m_index = 0;
+  std::int64_t batch = 0, m_index = 0, n_index = 0;
   std::int64_t first_row = 0, rows = 0;
   std::int64_t first_panel = 0, panels = 0;
 };
@@ -62,6 +62,7 @@ class ChunkRunner {
     const FlushDenormals flush;
     const std::int64_t begin = chunk * plan_.units_per_chunk;
     const std::int64_t end = smaller(begin + plan_.units_per_chunk, plan_.units);
+    end_of_share_ = end_of_share(chunk);
     if (plan_.steps == 0) {
       for (std::int64_t u = begin; u < end; ++u) finish_without_sums(unit(u));
     } else {
@@ -83,14 +84,21 @@ class ChunkRunner {
   Unit unit(std::int64_t index) const noexcept {
     const Plan& p = plan_;
     Unit u;
-    const std::int64_t n_index = index % p.n_units;
+    u.n_index = index % p.n_units;
     u.m_index = index / p.n_units % p.m_units;
     u.batch = index / p.n_units / p.m_units;
     u.first_row = u.m_index * p.m_unit;
     u.rows = smaller(p.m_unit, p.row_blocks - u.first_row);
-    u.first_panel = n_index * p.n_unit;
+    u.first_panel = u.n_index * p.n_unit;
     u.panels = smaller(p.n_unit, p.panels - u.first_panel);
     return u;
+  }
+
+  // Threads take neighbouring chunks, so this thread's next unit is the next one, up to here.
+  std::int64_t end_of_share(std::int64_t chunk) const noexcept {
+    const std::int64_t share = ((chunk + 1) * plan_.threads - 1) / plan_.chunks;
+    const std::int64_t end = plan_.chunks * (share + 1) / plan_.threads;
+    return smaller(end * plan_.units_per_chunk, plan_.units);
   }
 
   KRange range(std::int64_t outer) const noexcept {
@@ -104,16 +112,27 @@ class ChunkRunner {
   }
   const std::uint16_t* b_block(const Unit& u, std::int64_t panel,
                                std::int64_t step) const noexcept {
+    if (plan_.own_b) return own_b_block(panel, step);
     const char* b =
         static_cast<const char*>(plan_.job.packed_b) + u.batch * plan_.job.b_batch_stride;
     return reinterpret_cast<const std::uint16_t*>(b) +
            ((u.first_panel + panel) * plan_.steps + step) * kBlockElements;
   }
 
+  // How the blocks of a range get their operands.
+  enum Ways : unsigned {
+    kPassing = 0,
+    kKeepA = 1,   // A is loaded so that it stays in L1: it is used again at once
+    kFeeding = 2  // blocks are packed while those before them are multiplied
+  };
+
+  std::uint16_t* own_b_block(std::int64_t panel, std::int64_t step) const noexcept {
+    return scratch_.packed_b + (panel * plan_.steps + step) * kBlockElements;
+  }
+
   void run_unit(std::int64_t index) noexcept {
     const Unit u = unit(index);
-    const bool more = index + plan_.lookahead < plan_.units;
-    const Unit guess = more ? unit(index + plan_.lookahead) : Unit{};
+    const Unit guess = index + 1 < end_of_share_ ? unit(index + 1) : Unit{};
     for (std::int64_t outer = 0; outer < plan_.outer_count; ++outer) {
       const KRange k = range(outer);
       // What this thread will probably do next.
@@ -121,7 +140,12 @@ class ChunkRunner {
       next_k_ = range(k.is_last ? 0 : outer + 1);
       start_a_prefetch(u, k);
       prepare_a(u, k);
-      run_range(u, k);
+      prepare_b(u);
+      const bool feeding = feed_a_ || feed_b_;
+      if (plan_.row_by_row)
+        feeding ? run_range<kKeepA | kFeeding>(u, k) : run_range<kKeepA>(u, k);
+      else
+        feeding ? run_range<kFeeding>(u, k) : run_range<kPassing>(u, k);
     }
   }
 
@@ -134,7 +158,7 @@ class ChunkRunner {
     const GemmJob& job = plan_.job;
     const std::int64_t rows_index = u.batch * plan_.m_units + u.m_index;
     in_place_ = 0;
-    copying_ = false;
+    copying_ = feed_a_ = false;
     if (plan_.outer_count == 1 && scratch_.packed_job == plan_.id &&
         scratch_.packed_unit == rows_index)
       return;  // all of it is there from the unit before
@@ -146,6 +170,8 @@ class ChunkRunner {
     scratch_.packed_job = complete ? plan_.id : 0;
     scratch_.packed_unit = rows_index;
     if (in_place_ == u.rows) return;
+    feed_a_ = plan_.own_b;
+    if (feed_a_) return;
     MatrixRef a = job.a;
     a.data = a_matrix(u);
     pack_a(a, job.m, job.k, (u.first_row + in_place_) * kBlock, u.rows - in_place_,
@@ -155,6 +181,30 @@ class ChunkRunner {
 
   std::uint16_t* packed_block(const KRange& k, std::int64_t row, std::int64_t step) const noexcept {
     return scratch_.packed_a + (row * k.count + step) * kBlockElements;
+  }
+
+  // The unit before may have packed the same columns.
+  void prepare_b(const Unit& u) noexcept {
+    feed_b_ =
+        plan_.own_b && !(scratch_.packed_b_job == plan_.id && scratch_.packed_b_unit == u.n_index);
+    if (!feed_b_) return;
+    scratch_.packed_b_job = plan_.id;
+    scratch_.packed_b_unit = u.n_index;
+  }
+
+  // Packs what the block at `at` is the first to use of step `step`.
+  void feed(const Unit& u, const Position& at, std::int64_t step) const noexcept {
+    const GemmJob& job = plan_.job;
+    if (feed_a_ && at.panel == 0 && at.row >= in_place_) {
+      MatrixRef a = job.a;
+      a.data = a_matrix(u);
+      pack_a(a, job.m, job.k, (u.first_row + at.row) * kBlock, 1, step * kBlock, 1,
+             scratch_.packed_a + (at.row * plan_.steps + step) * kBlockElements);
+    }
+    if (feed_b_ && at.row == 0)
+      pack_b_block(job.k, job.n, job.b, u.first_panel + at.panel, step,
+                   own_b_block(at.panel, step));
+    compiler_barrier();
   }
 
   Operands operands(const Unit& u, const KRange& k, const Position& at) const noexcept {
@@ -230,13 +280,16 @@ class ChunkRunner {
     return scratch_.partial + (panel * u.rows + at.row) * kBlockElements;
   }
 
+  template <unsigned ways>
   void run_range(const Unit& u, const KRange& k) noexcept {
     Position at;
+    if constexpr ((ways & kFeeding) != 0)
+      for (std::int64_t s = 0; s < kFeedAhead; ++s) feed(u, at, s);
     Operands now = operands(u, k, at);
-    T::load_a0(now.a, now.a_row_bytes);
+    load_a0<ways>(now.a, now.a_row_bytes);
     T::load_b0(now.b);
     T::load_b1(now.b + kBlockElements / 2);
-    T::load_a1(now.a + now.a_half, now.a_row_bytes);
+    load_a1<ways>(now.a + now.a_half, now.a_row_bytes);
     for (bool more = true; more;) {
       if (at.row == 0 && at.step == 0) start_b_prefetch(u, k, at.panel);
       const std::int64_t steps = smaller(plan_.inner, k.count - at.step);
@@ -247,11 +300,21 @@ class ChunkRunner {
         T::zero_c();
       else
         T::load_c(partial(u, at));
+      const bool last = k.is_last && at.step + steps == k.count;
+      const auto side = [&](std::int64_t s) noexcept {
+        if constexpr ((ways & kFeeding) != 0) {
+          const std::int64_t ahead = s + kFeedAhead;
+          if (ahead < steps)
+            feed(u, at, ahead);
+          else if (more)
+            feed(u, after, ahead - steps);
+        }
+      };
       if (now.copy != nullptr)
-        multiply<true>(now, steps, next);
+        multiply<ways, true>(now, steps, next, side);
       else
-        multiply<false>(now, steps, next);
-      if (k.is_last && at.step + steps == k.count)
+        multiply<ways, false>(now, steps, next, side);
+      if (last)
         hand_to_epilogue(u, at);
       else
         T::store_c(partial(u, at));
@@ -261,28 +324,32 @@ class ChunkRunner {
   }
 
   // On entry the tiles hold the first step of `now`, on return that of `next` if it has any.
-  template <bool copying>
-  void multiply(const Operands& now, std::int64_t steps, const Operands& next) noexcept {
+  template <unsigned ways, bool copying, class Side>
+  void multiply(const Operands& now, std::int64_t steps, const Operands& next,
+                const Side& side) noexcept {
     // The sums that wait were stored a moment ago: reading them at once would stall.
     const std::int64_t wait = smaller(plan_.defer_wait, steps / 4);
-    rows_per_step_ = static_cast<int>((kBlock + steps - wait - 1) / (steps - wait));
+    const std::int64_t spread = (kBlock + steps - wait - 1) / (steps - wait);
+    rows_per_step_ = static_cast<int>(plan_.at_once ? kBlock : (spread + 3) & ~std::int64_t{3});
     const std::uint16_t *a = now.a, *b = now.b;
     for (std::int64_t s = 1; s < steps; ++s) {
       a += now.a_step;
       b += kBlockElements;
-      step(a, now.a_row_bytes, now.a_half, b);
+      step<ways>(a, now.a_row_bytes, now.a_half, b);
+      side(s - 1);
       if constexpr (copying) copy_a(now, s - 1);
       if (s > wait) advance_pending();
       prefetch();
     }
     if (next.a != nullptr) {
-      step(next.a, next.a_row_bytes, next.a_half, next.b);
+      step<ways>(next.a, next.a_row_bytes, next.a_half, next.b);
     } else {
       T::dot_00();
       T::dot_01();
       T::dot_10();
       T::dot_11();
     }
+    side(steps - 1);
     if constexpr (copying) copy_a(now, steps - 1);
     advance_pending();
     prefetch();
@@ -300,16 +367,26 @@ class ChunkRunner {
   }
 
   // The products of the tiles at hand; every tile is reloaded right after its last use.
+  template <unsigned ways>
   [[gnu::always_inline]] static void step(const std::uint16_t* a, std::size_t a_row_bytes,
                                           std::int64_t a_half, const std::uint16_t* b) noexcept {
     T::dot_00();
     T::dot_01();
-    T::load_a0(a, a_row_bytes);
+    load_a0<ways>(a, a_row_bytes);
     T::dot_10();
     T::load_b0(b);
     T::dot_11();
     T::load_b1(b + kBlockElements / 2);
-    T::load_a1(a + a_half, a_row_bytes);
+    load_a1<ways>(a + a_half, a_row_bytes);
+  }
+
+  template <unsigned ways>
+  [[gnu::always_inline]] static void load_a0(const std::uint16_t* a, std::size_t bytes) noexcept {
+    (ways & kKeepA) != 0 ? T::load_kept_a0(a, bytes) : T::load_a0(a, bytes);
+  }
+  template <unsigned ways>
+  [[gnu::always_inline]] static void load_a1(const std::uint16_t* a, std::size_t bytes) noexcept {
+    (ways & kKeepA) != 0 ? T::load_kept_a1(a, bytes) : T::load_a1(a, bytes);
   }
 
   // Some rows of the block before.
@@ -388,6 +465,8 @@ class ChunkRunner {
   Scratch& scratch_;
   std::int64_t in_place_ = 0;  // row blocks of the unit that tiles load from the matrix itself
   bool copying_ = false;       // but only in its first panel
+  bool feed_a_ = false, feed_b_ = false;  // packed between the steps of the blocks before
+  std::int64_t end_of_share_ = 0;
   Unit next_unit_;
   KRange next_k_;
   PrefetchStream a_stream_, b_stream_;

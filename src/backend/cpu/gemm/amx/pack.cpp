@@ -221,18 +221,23 @@ void pack_a(const MatrixRef& a, std::int64_t m, std::int64_t k, std::int64_t row
   }
 }
 
+void pack_b_block(std::int64_t k, std::int64_t n, const MatrixRef& b, std::int64_t panel,
+                  std::int64_t step, std::uint16_t* dst) noexcept {
+  Staging staging;
+  const bool transposed = contiguous_columns(b);
+  const Lines lines = block_lines(b, k, n, step * kBlock, panel * kBlock, transposed, staging);
+  transposed ? write_b_columns(lines, dst) : write_b_rows(lines, dst);
+}
+
 void pack_b_blocks(std::int64_t k, std::int64_t n, const MatrixRef& b, std::int64_t first,
                    std::int64_t last, std::uint16_t* dst) noexcept {
-  Staging staging;
   const bool transposed = contiguous_columns(b);
   const std::int64_t panels = blocks_of(n), k_blocks = blocks_of(k);
   for (std::int64_t i = first; i < last; ++i) {
     // Neighbours in memory are visited one after the other: along k if columns are contiguous.
     const std::int64_t panel = transposed ? i / k_blocks : i % panels;
     const std::int64_t kb = transposed ? i % k_blocks : i / panels;
-    const Lines lines = block_lines(b, k, n, kb * kBlock, panel * kBlock, transposed, staging);
-    std::uint16_t* out = dst + (panel * k_blocks + kb) * kBlockElements;
-    transposed ? write_b_columns(lines, out) : write_b_rows(lines, out);
+    pack_b_block(k, n, b, panel, kb, dst + (panel * k_blocks + kb) * kBlockElements);
   }
 }
 

@@ -36,4 +36,8 @@ void pack_a(const MatrixRef& a, std::int64_t m, std::int64_t k, std::int64_t row
 void pack_b_blocks(std::int64_t k, std::int64_t n, const MatrixRef& b, std::int64_t first,
                    std::int64_t last, std::uint16_t* dst) noexcept;
 
+// The block of packed B with the columns of `panel` and the k of `step`, to dst.
+void pack_b_block(std::int64_t k, std::int64_t n, const MatrixRef& b, std::int64_t panel,
+                  std::int64_t step, std::uint16_t* dst) noexcept;
+
 }  // namespace heddle::cpu::amx

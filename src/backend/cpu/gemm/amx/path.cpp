@@ -30,7 +30,7 @@ using RunChunk = void (*)(const amx::Plan&, std::int64_t) noexcept;
 template <RunChunk run_chunk>
 void run(const GemmJob& given) {
   GemmJob job = given;
-  if (job.packed_b == nullptr) {
+  if (job.packed_b == nullptr && !amx::packs_own_b(job)) {
     pack_b(job.k, job.n, job.b, job.room_for_b);
     job.packed_b = job.room_for_b;
   }

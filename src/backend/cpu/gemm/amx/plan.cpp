@@ -15,10 +15,11 @@ constexpr std::int64_t kL1B = 32 << 10;                   // a B that L1 can hol
 // A B that needs no cutting: each thread reads all of it from its L2, and computes the rows that it
 // has in other ops as well. Cut by columns, half of what it reads lies in another thread's cache.
 constexpr std::int64_t kSmallB = 256 << 10;
-constexpr std::int64_t kMinimumChunk = 192;  // steps: 12,000 cycles of tile work
-constexpr std::int64_t kGoodChunk = 768;     // steps that dwarf the handing out
-constexpr std::int64_t kNearB = 1 << 20;     // a B that L2 can hold
-constexpr std::int64_t kRowsForFarB = 12;    // blocks of rows that make up for L3
+constexpr std::int64_t kMinimumChunk = 192;   // steps: 12,000 cycles of tile work
+constexpr std::int64_t kGoodChunk = 768;      // steps that dwarf the handing out
+constexpr std::int64_t kSmallProduct = 2048;  // steps: too few to share a packed B
+constexpr std::int64_t kNearB = 1 << 20;      // a B that L2 can hold
+constexpr std::int64_t kRowsForFarB = 12;     // blocks of rows that make up for L3
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -61,9 +62,12 @@ void cut_m_and_n(Plan& p, const Tuning& t, std::int64_t threads) {
   const std::int64_t in_l2 = std::max<std::int64_t>(t.a_bytes / (p.outer * kBlockBytes), 1);
   p.m_unit = even_split(p.row_blocks, in_l2);
   if (b_bytes <= kSmallB) {
-    // Every thread can hold all of B: only the rows are shared out.
+    // Every thread can hold all of B: only the rows are shared out, in two chunks a thread at
+    // least. With one, a core that a neighbour slows down would make the other wait.
     p.n_unit = p.panels;
-    p.m_unit = even_split(p.row_blocks, std::min(in_l2, per_chunk / (p.panels * steps)));
+    const std::int64_t size =
+        std::max({kMinimumChunk, std::min(kGoodChunk, total / (2 * threads)), total / many});
+    p.m_unit = even_split(p.row_blocks, std::min(in_l2, size / (p.panels * steps)));
   } else if (p.outer_count > 1) {
     // A goes by once per unit: wide units, as far as their partial sums fit.
     p.m_unit = even_split(p.row_blocks, std::min(in_l2, ceil_div(p.row_blocks * batch, few / 2)));
@@ -81,6 +85,18 @@ void cut_m_and_n(Plan& p, const Tuning& t, std::int64_t threads) {
   } else {
     p.n_unit = even_split(p.panels, per_chunk / (p.m_unit * steps));
   }
+}
+
+// Two chunks a thread, which share out the operand whose packing costs more: each thread packs the
+// other one once.
+void cut_for_own_b(Plan& p, std::int64_t threads) {
+  const std::int64_t total = p.row_blocks * p.panels * p.steps;
+  const std::int64_t chunks = std::clamp<std::int64_t>(total / kMinimumChunk, 1, 2 * threads);
+  const bool by_rows = 3 * p.row_blocks >= 2 * p.panels;  // a block of A costs 1.5 of B
+  const std::int64_t m_units = std::min(by_rows ? chunks : 1, p.row_blocks);
+  const std::int64_t n_units = std::min(ceil_div(chunks, m_units), p.panels);
+  p.m_unit = even_split(p.row_blocks, ceil_div(p.row_blocks, m_units));
+  p.n_unit = even_split(p.panels, ceil_div(p.panels, n_units));
 }
 
 void apply_overrides(Plan& p, const Tuning& t) {
@@ -110,6 +126,14 @@ Tuning& tuning() noexcept {
   return value;
 }
 
+bool packs_own_b(const GemmJob& job) noexcept {
+  const std::int64_t rows = blocks_of(job.m), panels = blocks_of(job.n), steps = blocks_of(job.k);
+  const bool fits = std::max(rows, panels) * steps * kBlockBytes <=
+                    static_cast<std::int64_t>(std::min(kPackedABytes, kPackedBBytes));
+  return job.batch == 1 && steps >= kFeedAhead && steps * kBlock <= tuning().k_whole && fits &&
+         rows * panels * steps <= kSmallProduct;
+}
+
 Plan make_plan(const GemmJob& job, int threads) noexcept {
   static std::atomic<std::uint64_t> calls{0};
   const Tuning& t = tuning();
@@ -127,20 +151,28 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   p.row_by_row = b_bytes <= kL1B && p.steps * kBlock <= std::min(t.k_inner, t.k_whole);
   p.copy_a = t.pack_a == Choice::automatic && !p.row_by_row;
   cut_k(p, t);
-  cut_m_and_n(p, t, std::max(threads, 1));
-  apply_overrides(p, t);
+  p.own_b = job.packed_b == nullptr;
+  if (p.own_b) {
+    p.inner = p.outer;
+    cut_for_own_b(p, std::max(threads, 1));
+  } else {
+    cut_m_and_n(p, t, std::max(threads, 1));
+    apply_overrides(p, t);
+  }
   p.m_units = ceil_div(p.row_blocks, p.m_unit);
   p.n_units = ceil_div(p.panels, p.n_unit);
   p.units = job.batch * p.m_units * p.n_units;
   // Small products of a batch share a chunk.
   const std::int64_t unit_steps = p.m_unit * p.n_unit * std::max<std::int64_t>(p.steps, 1);
-  p.units_per_chunk = std::max<std::int64_t>(kMinimumChunk / unit_steps, 1);
+  p.units_per_chunk = p.own_b ? 1 : std::max<std::int64_t>(kMinimumChunk / unit_steps, 1);
   p.chunks = ceil_div(p.units, p.units_per_chunk);
-  p.lookahead = std::max(threads, 1) * p.units_per_chunk;
+  p.threads = std::max(threads, 1);
   p.stream = wants_streaming(p, t);
   p.prefetch_a = t.prefetch_a;
-  p.prefetch_b = t.prefetch_b && !p.row_by_row;
+  p.prefetch_b = t.prefetch_b && !p.row_by_row && !p.own_b;
   p.defer = t.defer;
+  // Few steps have no room for calls between them; but an activation is too long for one go.
+  p.at_once = p.inner == p.steps && job.epilogue.activation == Activation::none;
   p.defer_wait = t.defer_wait;
   return p;
 }

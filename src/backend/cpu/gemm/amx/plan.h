@@ -30,7 +30,7 @@ struct Tuning {
   std::int64_t partial_bytes = 768 << 10;  // of sums that wait for the next outer block of K
   std::int64_t k_outer = 1536;             // a K up to k_whole is not cut
   std::int64_t k_whole = 1536;
-  std::int64_t k_inner = 384;           // 64 bytes of B panel each: 24 KiB
+  std::int64_t k_inner = 512;           // 64 bytes of B panel each: 32 KiB
   std::int64_t m_unit = 0;              // rows; 0: by shape
   std::int64_t n_unit = 0;              // columns; 0: by shape
   std::int64_t chunks = 16;             // to aim at, so that threads end together
@@ -58,13 +58,22 @@ struct Plan {
   std::int64_t m_unit = 1, n_unit = 1, outer = 1, inner = 1;
   std::int64_t m_units = 1, n_units = 1, outer_count = 1;
   std::int64_t units = 0, units_per_chunk = 1, chunks = 0;
-  std::int64_t lookahead = 0;  // units until this thread's next one, a guess for prefetching
+  int threads = 1;
   bool load_in_place = false;  // tiles may load A from where it lies
   bool copy_a = false;         // but better from a copy
   bool row_by_row = false;     // all of B is in L1: panels inside, rows outside
+  bool own_b = false;          // chunks pack what they need of B, each in its thread's scratch
   bool stream = false, prefetch_a = false, prefetch_b = false, defer = false;
+  bool at_once = false;         // a deferred epilogue runs in one go, not some rows per step
   std::int64_t defer_wait = 0;  // steps
 };
+
+// Steps from packing a block to loading it into a tile: long enough for its stores to reach L1.
+inline constexpr std::int64_t kFeedAhead = 2;
+
+// Should the chunks pack B themselves? In a small product sharing it would cost more: another
+// meeting of the threads, and half of what a core loads was written by another one.
+bool packs_own_b(const GemmJob& job) noexcept;
 
 Plan make_plan(const GemmJob& job, int threads) noexcept;
 

@@ -7,15 +7,20 @@
 namespace heddle::cpu::amx {
 
 inline constexpr std::size_t kPackedABytes = std::size_t{1} << 20;
+inline constexpr std::size_t kPackedBBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kPartialBytes = std::size_t{1} << 20;
 
 struct Scratch {
   std::uint16_t* packed_a = nullptr;  // blocks of A
+  std::uint16_t* packed_b = nullptr;  // blocks of B, where a chunk packs its own
   float* partial = nullptr;           // sums between two blocks of K
   float* staging[2] = {};             // finished 32 × 32 sums on their way through the epilogue
   // Which part of A `packed_a` holds, so that chunks of the same rows share it. Jobs count from 1.
   std::uint64_t packed_job = 0;
   std::int64_t packed_unit = 0;
+  // The same for `packed_b`.
+  std::uint64_t packed_b_job = 0;
+  std::int64_t packed_b_unit = 0;
 };
 
 // The calling thread's, inside of a parallel section.

@@ -159,13 +159,13 @@ class Fixture {
   }
 
   // The bytes of C and of the pre-activation, for comparison.
-  std::vector<char> run(const GemmPath& path, bool check) {
+  std::vector<char> run(const GemmPath& path, bool check, bool give_packed_b = true) {
     const Case& c = case_;
     const std::size_t one_b = path.packed_bytes(c.k, c.n);
     EXPECT_EQ(one_b % 64, 0u);
     const std::int64_t b_count = c.shared_b ? 1 : c.batch;
     GuardedBuffer packed(one_b * static_cast<std::size_t>(b_count));
-    for (std::int64_t i = 0; i < b_count; ++i) {
+    for (std::int64_t i = 0; i < b_count && give_packed_b; ++i) {
       MatrixRef b = b_.ref;
       b.data = static_cast<const char*>(b.data) +
                static_cast<std::size_t>(i * b_.batch_stride) * size_of(c.b_dtype);
@@ -182,8 +182,13 @@ class Fixture {
     job.m = c.m, job.n = c.n, job.k = c.k, job.batch = c.batch;
     job.a = a_.ref;
     job.a_batch_stride = a_.batch_stride;
-    job.packed_b = packed.as<void>();
-    job.b_batch_stride = c.shared_b ? 0 : static_cast<std::int64_t>(one_b);
+    if (give_packed_b) {
+      job.packed_b = packed.as<void>();
+      job.b_batch_stride = c.shared_b ? 0 : static_cast<std::int64_t>(one_b);
+    } else {
+      job.b = b_.ref;
+      job.room_for_b = packed.as<void>();
+    }
     job.c = out.memory.as<void>();
     job.c_dtype = c.c_dtype;
     job.c_row_stride = out.row_stride;
@@ -308,7 +313,13 @@ class AmxGemm : public testing::Test {
       if (count % 3 == 0) amx::tuning().pack_a = amx::Choice::always;
       EXPECT_EQ(want, fixture.run(amx_bf16_path_emulated(), false)) << c.name() << ", " << count;
       amx::tuning() = amx::Tuning{};
+      const bool one_b = c.batch == 1 || c.shared_b;
+      if (one_b) {
+        const auto unpacked = fixture.run(amx_bf16_path_emulated(), false, false);
+        EXPECT_EQ(want, unpacked) << c.name() << ", B as it lies, " << count;
+      }
       if (machine_has(Isa::amx)) fixture.run(amx_bf16_path(), true);
+      if (machine_has(Isa::amx) && one_b) fixture.run(amx_bf16_path(), true, false);
     }
   }
 
