@@ -12,7 +12,7 @@
 #include "command.h"
 #include "heddle/runtime.h"
 
-namespace heddle::cli {
+namespace heddle::cli::bench_command {
 
 namespace {
 
@@ -190,7 +190,7 @@ bench::ModelBenchOptions model_options(const BenchArguments& arguments) {
 
 void show_bench_progress(const std::string& what) { std::cerr << "measuring " << what << "\n"; }
 
-void add_bench(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "benchmarks of this machine and of Heddle on it");
   command->require_subcommand(1);
   command->footer("Example: heddle bench roofline");
@@ -200,4 +200,4 @@ void add_bench(CLI::App& app) {
   add_bench_decode(*command);
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::bench_command

@@ -6,7 +6,7 @@
 
 #include "bench/models.h"
 
-namespace heddle::cli {
+namespace heddle::cli::bench_command {
 
 struct BenchArguments {
   bool as_json = false;
@@ -28,4 +28,4 @@ void show_bench_progress(const std::string& what);
 void add_bench_decode(CLI::App& bench);
 void add_bench_train(CLI::App& bench);
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::bench_command

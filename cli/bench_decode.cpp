@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "bench/decode.h"
 
-namespace heddle::cli {
+namespace heddle::cli::bench_command {
 
 namespace {
 
@@ -48,7 +48,7 @@ void print(const DecodeFigure& f) {
         static_cast<double>(f.torch->peak_bytes) / 1048576, *f.times_torch);
 }
 
-void run(const BenchArguments& arguments) {
+void run_decode(const BenchArguments& arguments) {
   const auto figures = bench::measure_decoding(model_options(arguments));
   if (!arguments.as_json) {
     for (const DecodeFigure& f : figures) print(f);
@@ -68,7 +68,7 @@ void add_bench_decode(CLI::App& bench) {
   command->footer("Example: heddle bench decode --quick --torch python3");
   auto arguments = std::make_shared<BenchArguments>();
   declare_model_bench(*command, *arguments, 5);
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments] { run_decode(*arguments); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::bench_command

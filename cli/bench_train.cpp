@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "bench/train.h"
 
-namespace heddle::cli {
+namespace heddle::cli::bench_command {
 
 namespace {
 
@@ -44,7 +44,7 @@ void print(const TrainFigure& f) {
                static_cast<double>(f.torch->peak_bytes) / 1048576, *f.times_torch);
 }
 
-void run(const BenchArguments& arguments) {
+void run_train(const BenchArguments& arguments) {
   const auto figures = bench::measure_training(model_options(arguments));
   if (!arguments.as_json) {
     for (const TrainFigure& f : figures) print(f);
@@ -63,7 +63,7 @@ void add_bench_train(CLI::App& bench) {
   command->footer("Example: heddle bench train --quick --torch python3");
   auto arguments = std::make_shared<BenchArguments>();
   declare_model_bench(*command, *arguments, 5);
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments] { run_train(*arguments); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::bench_command

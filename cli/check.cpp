@@ -17,7 +17,7 @@
 #include "progress.h"
 #include "train/recipe.h"
 
-namespace heddle::cli {
+namespace heddle::cli::check_command {
 
 namespace {
 
@@ -129,7 +129,7 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_check(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "check", "every fast path of a recipe's model against float64, at reduced size");
   command->footer(
@@ -145,4 +145,4 @@ void add_check(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::check_command

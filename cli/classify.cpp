@@ -11,7 +11,7 @@
 #include "heddle/error.h"
 #include "with_model.h"
 
-namespace heddle::cli {
+namespace heddle::cli::classify_command {
 
 namespace {
 
@@ -97,7 +97,7 @@ void run(Arguments& a) {
 
 }  // namespace
 
-void add_classify(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "classify", "label<TAB>probability of image files, or of the lines of standard input");
   command->footer(
@@ -112,4 +112,4 @@ void add_classify(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::classify_command

@@ -10,22 +10,25 @@ struct ExitStatus {
   int code = 0;
 };
 
-void add_bench(CLI::App& app);
-void add_check(CLI::App& app);
-void add_classify(CLI::App& app);
-void add_compare(CLI::App& app);
-void add_data(CLI::App& app);
-void add_eval(CLI::App& app);
-void add_generate(CLI::App& app);
-void add_info(CLI::App& app);
-void add_inspect(CLI::App& app);
-void add_lab(CLI::App& app);
-void add_logits(CLI::App& app);
-void add_plan(CLI::App& app);
-void add_tag(CLI::App& app);
-void add_tokenize(CLI::App& app);
-void add_tokenizer(CLI::App& app);
-void add_train(CLI::App& app);
-void add_translate(CLI::App& app);
+// A namespace each, so that they need not ask each other for names.
+// clang-format off: one on a line
+namespace bench_command { void add(CLI::App& app); }
+namespace check_command { void add(CLI::App& app); }
+namespace classify_command { void add(CLI::App& app); }
+namespace compare_command { void add(CLI::App& app); }
+namespace data_command { void add(CLI::App& app); }
+namespace eval_command { void add(CLI::App& app); }
+namespace generate_command { void add(CLI::App& app); }
+namespace info_command { void add(CLI::App& app); }
+namespace inspect_command { void add(CLI::App& app); }
+namespace lab_command { void add(CLI::App& app); }
+namespace logits_command { void add(CLI::App& app); }
+namespace plan_command { void add(CLI::App& app); }
+namespace tag_command { void add(CLI::App& app); }
+namespace tokenize_command { void add(CLI::App& app); }
+namespace tokenizer_command { void add(CLI::App& app); }
+namespace train_command { void add(CLI::App& app); }
+namespace translate_command { void add(CLI::App& app); }
+// clang-format on
 
 }  // namespace heddle::cli

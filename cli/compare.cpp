@@ -14,7 +14,7 @@
 #include "train/compare/comparison.h"
 #include "train/compare/results.h"
 
-namespace heddle::cli {
+namespace heddle::cli::compare_command {
 
 namespace {
 
@@ -152,7 +152,7 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_compare(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("compare", "train variants of a recipe in turns and say what differs");
   command->footer(
@@ -188,4 +188,4 @@ void add_compare(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::compare_command

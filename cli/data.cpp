@@ -12,7 +12,7 @@
 #include "find_recipe.h"
 #include "train/recipe.h"
 
-namespace heddle::cli {
+namespace heddle::cli::data_command {
 namespace {
 
 struct DataOptions {
@@ -60,7 +60,7 @@ void print(const DataOptions& options) {
 
 }  // namespace
 
-void add_data(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("data", "reads a recipe's data and shows what the model will see");
   command->footer("Example: heddle data recipes/char-gpt.toml --examples 2");
@@ -76,4 +76,4 @@ void add_data(CLI::App& app) {
   command->callback([options] { print(*options); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::data_command

@@ -14,7 +14,7 @@
 #include "train/run_directory.h"
 #include "with_model.h"
 
-namespace heddle::cli {
+namespace heddle::cli::eval_command {
 
 namespace {
 
@@ -122,7 +122,7 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_eval(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "eval", "loss and perplexity on held-out data; accuracy and BLEU where they apply");
   command->footer("Example: heddle eval runs/transformer-translate --split test --beam 5 --json");
@@ -153,4 +153,4 @@ void add_eval(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::eval_command

@@ -17,7 +17,7 @@
 #include "heddle/error.h"
 #include "with_model.h"
 
-namespace heddle::cli {
+namespace heddle::cli::generate_command {
 
 namespace {
 
@@ -172,7 +172,7 @@ void declare_sampling(CLI::App& command, generate::GenerateOptions& o) {
 
 }  // namespace
 
-void add_generate(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "text by a language model");
   command->footer(
       "Example: heddle generate runs/llama-style --prompt \"And God said\" --temperature 0.8");
@@ -198,4 +198,4 @@ void add_generate(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::generate_command

@@ -6,7 +6,7 @@
 #include "command.h"
 #include "heddle/runtime.h"
 
-namespace heddle::cli {
+namespace heddle::cli::info_command {
 
 namespace {
 
@@ -29,7 +29,7 @@ void print(bool as_json) {
 
 }  // namespace
 
-void add_info(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("info", "what Heddle sees of this machine");
   command->footer("Example: HEDDLE_ISA=avx2 heddle info --json");
   auto as_json = std::make_shared<bool>(false);
@@ -37,4 +37,4 @@ void add_info(CLI::App& app) {
   command->callback([as_json] { print(*as_json); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::info_command

@@ -18,7 +18,7 @@
 #include "report/numbers.h"
 #include "with_model.h"
 
-namespace heddle::cli {
+namespace heddle::cli::inspect_command {
 
 namespace {
 
@@ -188,7 +188,7 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("inspect", "where a model looks: attention maps of every layer and head");
   command->footer(
@@ -227,4 +227,4 @@ void add_inspect(CLI::App& app) {
   for (const char* name : kBeamOptions) target->excludes(command->get_option(name));
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::inspect_command

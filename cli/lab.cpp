@@ -14,7 +14,7 @@
 #include "lab/present.h"
 #include "progress.h"
 
-namespace heddle::cli {
+namespace heddle::cli::lab_command {
 
 namespace {
 
@@ -75,7 +75,7 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_lab(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("lab", "the theory, run: each claim with its numbers and its verdict");
   command->footer(
@@ -97,4 +97,4 @@ void add_lab(CLI::App& app) {
   });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::lab_command

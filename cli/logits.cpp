@@ -15,7 +15,7 @@
 #include "ops/copy/copy.h"
 #include "with_model.h"
 
-namespace heddle::cli {
+namespace heddle::cli::logits_command {
 
 namespace {
 
@@ -122,7 +122,7 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_logits(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("logits", "raw scores of a model, row by row");
   command->footer("Example: heddle logits runs/llama-style --tokens 1,2,3 --json");
   auto a = std::make_shared<Arguments>();
@@ -138,4 +138,4 @@ void add_logits(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::logits_command

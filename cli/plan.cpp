@@ -17,7 +17,7 @@
 #include "train/plan_run.h"
 #include "train/recipe.h"
 
-namespace heddle::cli {
+namespace heddle::cli::plan_command {
 
 namespace {
 
@@ -116,7 +116,7 @@ void print(const Answer& answer, const Arguments& a) {
 
 }  // namespace
 
-void add_plan(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("plan", "memory, arithmetic and time of a training, before it begins");
   command->footer(
@@ -146,4 +146,4 @@ void add_plan(CLI::App& app) {
   });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::plan_command

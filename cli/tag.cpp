@@ -9,7 +9,7 @@
 #include "generate/predict.h"
 #include "with_model.h"
 
-namespace heddle::cli {
+namespace heddle::cli::tag_command {
 
 namespace {
 
@@ -81,7 +81,7 @@ void run(Arguments& a) {
 
 }  // namespace
 
-void add_tag(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "tag", "word<TAB>tag for the words of standard input, an empty line behind each sentence");
   command->footer("Example: echo 'The cat sat .' | heddle tag runs/pos-tagger");
@@ -98,4 +98,4 @@ void add_tag(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::tag_command

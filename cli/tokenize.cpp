@@ -11,7 +11,7 @@
 #include "io/json.h"
 #include "text/tokenizer.h"
 
-namespace heddle::cli {
+namespace heddle::cli::tokenize_command {
 
 namespace {
 
@@ -80,7 +80,7 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "tokenize", "lines of standard input to one JSON array of token ids a line");
   command->footer("Example: echo 'To be or not to be' | heddle tokenize tokenizer.json");
@@ -101,4 +101,4 @@ void add_tokenize(CLI::App& app) {
   command->callback([options] { run(*options); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::tokenize_command

@@ -16,7 +16,7 @@
 #include "io/lines.h"
 #include "text/train.h"
 
-namespace heddle::cli {
+namespace heddle::cli::tokenizer_command {
 
 namespace {
 
@@ -117,7 +117,7 @@ void train(const Options& options) {
 
 }  // namespace
 
-void add_tokenizer(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenizer", "make tokenizers");
   command->require_subcommand(1);
   CLI::App* training = command->add_subcommand("train", "a tokenizer.json from training text");
@@ -141,4 +141,4 @@ void add_tokenizer(CLI::App& app) {
   training->callback([options] { train(*options); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::tokenizer_command

@@ -17,7 +17,7 @@
 #include "train/job.h"
 #include "train/plan_run.h"
 
-namespace heddle::cli {
+namespace heddle::cli::train_command {
 
 namespace {
 
@@ -212,7 +212,7 @@ void run(const Arguments& a) {
 
 }  // namespace
 
-void add_train(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "train a model from a recipe");
   command->footer(
       "Examples:\n"
@@ -233,4 +233,4 @@ void add_train(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::train_command

@@ -12,7 +12,7 @@
 #include "progress.h"
 #include "with_model.h"
 
-namespace heddle::cli {
+namespace heddle::cli::translate_command {
 
 namespace {
 
@@ -67,7 +67,7 @@ void run(Arguments& a) {
 
 }  // namespace
 
-void add_translate(CLI::App& app) {
+void add(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("translate", "lines of standard input into lines of another language");
   command->footer(
@@ -87,4 +87,4 @@ void add_translate(CLI::App& app) {
   command->callback([a] { run(*a); });
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::cli::translate_command

@@ -11,6 +11,7 @@ find_package(nlohmann_json REQUIRED)
 
 add_executable(heddle_cli ${cli_sources})
 heddle_target(heddle_cli)
+heddle_unity(heddle_cli cli)
 set_target_properties(heddle_cli PROPERTIES OUTPUT_NAME heddle)
 target_include_directories(heddle_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
 target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")

@@ -17,7 +17,10 @@ find_package(Threads REQUIRED)
 add_library(heddle_compile_options INTERFACE)
 target_compile_features(heddle_compile_options INTERFACE cxx_std_20)
 target_compile_options(heddle_compile_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${HEDDLE_WERROR}>:-Werror>)
+  -Wall -Wextra -Wpedantic
+  # Files that are compiled together would shadow each other's names: see unity.cmake.
+  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
+  $<$<BOOL:${HEDDLE_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC bug 105651: a false alarm at every "literal" + std::string.
   target_compile_options(heddle_compile_options INTERFACE -Wno-restrict)

@@ -30,6 +30,8 @@ if(unit_sources)
   target_compile_definitions(unit_tests PRIVATE
     HEDDLE_DOCS_DIRECTORY="${PROJECT_SOURCE_DIR}/docs"
     HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")
+  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/data src/generate src/io
+    src/lab src/model src/nn src/ops src/report src/tensor src/text src/train)
   heddle_test(unit quick 120 unit_tests)
 endif()
 

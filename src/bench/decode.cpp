@@ -72,11 +72,6 @@ std::string request(const DecoderShape& s, const char* mode, const char* what) {
   return words + " " + mode + " " + what + " 1";
 }
 
-struct FastestRival {
-  std::unique_ptr<TorchRival> process;
-  const char* mode = "";
-};
-
 // In f32 it may not round more than we do.
 FastestRival fastest_rival(const DecoderShape& shape, DType precision,
                            const ModelBenchOptions& options) {

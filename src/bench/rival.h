@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 namespace heddle::bench {
@@ -30,6 +31,12 @@ class TorchRival {
   std::FILE* to_ = nullptr;
   std::FILE* from_ = nullptr;
   std::string version_;
+};
+
+// The fastest of PyTorch's ways to do something, and the process that does it.
+struct FastestRival {
+  std::unique_ptr<TorchRival> process;
+  const char* mode = "";
 };
 
 }  // namespace heddle::bench

@@ -84,12 +84,7 @@ double peak_beside(DType precision) {
   return probe ? cpu::peak_flops(*probe, 0.02) : 0;
 }
 
-// PyTorch's fastest way, each tried in a process of its own so that memory is its own too.
-struct FastestRival {
-  std::unique_ptr<TorchRival> process;
-  const char* mode = "";
-};
-
+// Each way is tried in a process of its own so that memory is its own too.
 FastestRival fastest_rival(const Case& c, const ModelBenchOptions& options) {
   FastestRival best;
   double least = 0;

@@ -19,7 +19,7 @@ constexpr double kTolerance = 1e-6;
 // With jumps only the shortest steps are free of them, and those leave four digits.
 constexpr double kToleranceWithJumps = 1e-4;
 // Of the loss: differences of it cannot tell a smaller derivative from 0.
-constexpr double kLeastShare = 1e-5;
+constexpr double kLeastShareOfLoss = 1e-5;
 
 bool jumps(const model::ModelConfig& c) { return has_kinks(c) || c.moe.has_value(); }
 
@@ -32,7 +32,7 @@ double size_of_numbers(const Tensor& t) {
 class Walk {
  public:
   Walk(const Subject& subject, const model::Model& model, double loss)
-      : subject_(subject), model_(model), least_(kLeastShare * std::abs(loss)) {}
+      : subject_(subject), model_(model), least_(kLeastShareOfLoss * std::abs(loss)) {}
 
   // The error of the derivative along one random direction of one parameter, relative to the size
   // such a derivative has.

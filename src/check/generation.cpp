@@ -70,7 +70,7 @@ model::Batch read_at_once(const Subject& subject, const Rhythm& rhythm) {
   return batch;
 }
 
-void check_settings(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
+void check_generated(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
   reference_setting().use();
   const NoGrad no_grad;
   std::vector<Tensor> whole;
@@ -103,10 +103,10 @@ void check_generation(const Subject& subject, Report& report) {
     config.moe->capacity = std::nullopt;
     report.notes.emplace_back("generation: without capacity, which counts the tokens of a call");
   }
-  check_settings(Subject(config, subject), exact, report);
+  check_generated(Subject(config, subject), exact, report);
   if (rough.empty()) return;
   config.moe->active = config.moe->experts;
-  check_settings(Subject(config, subject), rough, report);
+  check_generated(Subject(config, subject), rough, report);
 }
 
 }  // namespace heddle::check

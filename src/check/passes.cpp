@@ -44,7 +44,7 @@ void compare(const Evaluation& got, const Evaluation& truth, const Subject& subj
            there_and_back(subject.config));
 }
 
-void check_settings(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
+void check_passes_of(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
   reference_setting().use();
   const Evaluation truth =
       evaluate(*subject.model(DType::f64), subject.batch, DType::f64, options_of(subject));
@@ -76,11 +76,11 @@ void check_passes(const Subject& subject, Report& report) {
   if (!comparable(subject.config, DType::bf16))
     report.notes.emplace_back(
         "bf16: not compared, because weights by relu jump where their sum is nearly 0");
-  check_settings(subject, settings, report);
+  check_passes_of(subject, settings, report);
   if (rough.empty()) return;
   model::ModelConfig all = subject.config;
   all.moe->active = all.moe->experts;
-  check_settings(Subject(all, subject), rough, report);
+  check_passes_of(Subject(all, subject), rough, report);
   report.notes.emplace_back(
       "bf16: tokens go to all experts, because rounding may change which are the strongest");
 }

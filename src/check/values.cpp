@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20177;
 constexpr std::int64_t kSequences = 3;
-constexpr double kLeastShare = 0.3;
+constexpr double kLeastShareOfLayer = 0.3;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 std::uint32_t stream_of(const std::string& name) {
@@ -221,7 +221,7 @@ WorstError worst_error(const std::vector<Named>& got, const std::vector<Named>& 
   if (got.size() != want.size()) worst.add(kInfinite, "the number of tensors");
   for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
     if (!got[i].value.defined() && !want[i].value.defined()) continue;
-    const double least = kLeastShare * root_mean_square(layers[layer_of(want[i].name)]);
+    const double least = kLeastShareOfLayer * root_mean_square(layers[layer_of(want[i].name)]);
     worst.add(error_of(got[i].value, want[i].value, measure, least), want[i].name);
   }
   return worst;

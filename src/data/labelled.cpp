@@ -92,8 +92,8 @@ class LabelledExamples final : public Examples {
   std::int32_t padding_;
 };
 
-void encode_split(const Job& job, const Codec& codec, std::span<const RawText> raw,
-                  EncodedSplit& split) {
+void encode_labelled(const Job& job, const Codec& codec, std::span<const RawText> raw,
+                     EncodedSplit& split) {
   std::vector<std::vector<std::int32_t>> encoded(raw.size());
   std::vector<std::int32_t> labels(raw.size());
   parallel_each(static_cast<std::int64_t>(raw.size()), 64, [&](std::int64_t i) {
@@ -126,7 +126,7 @@ std::unique_ptr<Dataset> open_labelled(const Job& job) {
       read_splits<RawText>(job, [&](Split split) { return read_labelled(job, split); });
   const std::shared_ptr<const Codec> codec =
       job.options.codec ? job.options.codec : make_codec(job, *raw[0]);
-  return encode_splits(job, codec, raw, encode_split);
+  return encode_splits(job, codec, raw, encode_labelled);
 }
 
 }  // namespace heddle::data

@@ -166,7 +166,7 @@ EncodedPair encode(const Codec& codec, const RawPair& raw, std::int64_t max_leng
   return pair;
 }
 
-void encode_split(const Job& job, const Codec& codec, std::span<const RawPair> raw,
+void encode_pairs(const Job& job, const Codec& codec, std::span<const RawPair> raw,
                   EncodedSplit& split) {
   std::vector<EncodedPair> encoded(raw.size());
   const bool droppable = from_training_files(job, split.which);
@@ -201,7 +201,7 @@ std::unique_ptr<Dataset> open_pairs(const Job& job) {
       read_splits<RawPair>(job, [&](Split split) { return read_pairs(job, split); });
   const std::shared_ptr<const Codec> codec =
       job.options.codec ? job.options.codec : make_codec(job, *raw[0]);
-  return encode_splits(job, codec, raw, encode_split);
+  return encode_splits(job, codec, raw, encode_pairs);
 }
 
 }  // namespace heddle::data

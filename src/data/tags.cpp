@@ -148,8 +148,8 @@ EncodedSentence encode(const Codec& codec, const RawSentence& raw, std::int64_t 
   return sentence;
 }
 
-void encode_split(const Job& job, const Codec& codec, std::span<const RawSentence> raw,
-                  EncodedSplit& split) {
+void encode_tags(const Job& job, const Codec& codec, std::span<const RawSentence> raw,
+                 EncodedSplit& split) {
   std::vector<EncodedSentence> encoded(raw.size());
   const bool droppable = from_training_files(job, split.which);
   parallel_each(static_cast<std::int64_t>(raw.size()), 64, [&](std::int64_t i) {
@@ -177,7 +177,7 @@ std::unique_ptr<Dataset> open_tags(const Job& job) {
       read_splits<RawSentence>(job, [&](Split split) { return read_tags(job, split); });
   const std::shared_ptr<const Codec> codec =
       job.options.codec ? job.options.codec : make_codec(job, *raw[0]);
-  return encode_splits(job, codec, raw, encode_split);
+  return encode_splits(job, codec, raw, encode_tags);
 }
 
 }  // namespace heddle::data

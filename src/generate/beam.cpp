@@ -15,7 +15,7 @@ namespace heddle::generate {
 
 namespace {
 
-constexpr std::string_view kWhere = "beam search";
+constexpr std::string_view kBeamSearch = "beam search";
 constexpr std::int32_t kNone = -1;
 
 double penalty(const BeamOptions& o, std::int64_t length) {
@@ -221,15 +221,15 @@ void check_start(const BeamStart& start, const BeamOptions& options) {
   const auto sentences = static_cast<std::int64_t>(start.longest.size());
   if (!start.state || !start.logits.defined() || start.logits.rank() != 2 ||
       start.logits.size(0) != sentences)
-    fail(ErrorCode::invalid_argument, kWhere, "start",
+    fail(ErrorCode::invalid_argument, kBeamSearch, "start",
          "a state and scores of " + std::to_string(sentences) + " sentences",
          start.logits.describe());
   for (const std::int64_t longest : start.longest)
     if (longest < 1)
-      fail(ErrorCode::invalid_argument, kWhere, "longest length", "1 or more",
+      fail(ErrorCode::invalid_argument, kBeamSearch, "longest length", "1 or more",
            std::to_string(longest));
   if (options.end && (*options.end < 0 || *options.end >= start.logits.size(1)))
-    fail(ErrorCode::out_of_range, kWhere, "end token",
+    fail(ErrorCode::out_of_range, kBeamSearch, "end token",
          "0 to " + std::to_string(start.logits.size(1) - 1), std::to_string(*options.end));
 }
 
@@ -241,7 +241,8 @@ void validate(const BeamOptions& o) {
   const auto require = [](bool ok, std::string_view option, const std::string& expected,
                           const std::string& got) {
     if (!ok)
-      fail(ErrorCode::invalid_argument, kWhere, "option " + std::string(option), expected, got);
+      fail(ErrorCode::invalid_argument, kBeamSearch, "option " + std::string(option), expected,
+           got);
   };
   require(o.beam >= 1 && o.beam <= kMostBeams, "beam", "1 to " + std::to_string(kMostBeams),
           std::to_string(o.beam));
@@ -269,7 +270,7 @@ std::vector<Hypothesis> beam_continue(const model::Model& model,
   validate(options);
   check_prompt(model, prompt);
   if (tokens < 1 || tokens > kMostTokens)
-    fail(ErrorCode::invalid_argument, kWhere, "option tokens",
+    fail(ErrorCode::invalid_argument, kBeamSearch, "option tokens",
          "1 to " + std::to_string(kMostTokens), std::to_string(tokens));
   const auto length = static_cast<std::int64_t>(prompt.size());
   plan_window(model.config(), length, tokens, false);  // refuses what does not fit

@@ -15,7 +15,7 @@ namespace heddle::generate {
 
 namespace {
 
-constexpr std::string_view kWhere = "generate";
+constexpr std::string_view kGenerate = "generate";
 
 using Clock = std::chrono::steady_clock;
 
@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) {
 
 void check_range(std::string_view option, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
-    fail(ErrorCode::invalid_argument, kWhere, "option " + std::string(option),
+    fail(ErrorCode::invalid_argument, kGenerate, "option " + std::string(option),
          "1 to " + std::to_string(most), std::to_string(value));
 }
 
@@ -211,13 +211,13 @@ std::string_view to_string(Finish finish) {
 void check_prompt(const model::Model& model, std::span<const std::int32_t> prompt) {
   const model::ModelConfig& config = model.config();
   if (config.task != model::Task::language)
-    fail(ErrorCode::invalid_argument, kWhere, "model", "one that writes language (task language)",
-         model::to_string(config.task));
+    fail(ErrorCode::invalid_argument, kGenerate, "model",
+         "one that writes language (task language)", model::to_string(config.task));
   if (prompt.empty())
-    fail(ErrorCode::invalid_argument, kWhere, "prompt", "one token or more", "none");
+    fail(ErrorCode::invalid_argument, kGenerate, "prompt", "one token or more", "none");
   for (const std::int32_t token : prompt)
     if (token < 0 || token >= config.sizes.vocabulary)
-      fail(ErrorCode::out_of_range, kWhere, "token of the prompt",
+      fail(ErrorCode::out_of_range, kGenerate, "token of the prompt",
            "0 to " + std::to_string(config.sizes.vocabulary - 1), std::to_string(token));
 }
 
@@ -229,7 +229,7 @@ Generation generate(const model::Model& model, std::span<const std::int32_t> pro
   if (options.tokens) check_range("tokens", *options.tokens, kMostTokens);
   check_range("samples", options.samples, kMostSamples);
   if (tokenizer == nullptr && !options.stop.empty())
-    fail(ErrorCode::invalid_argument, kWhere, "option stop", "a tokenizer", "none");
+    fail(ErrorCode::invalid_argument, kGenerate, "option stop", "a tokenizer", "none");
   const std::int64_t tokens = options.tokens.value_or(
       options.slide ? kDefaultTokens : tokens_that_fit(model.config(), length, kDefaultTokens));
   const Window window = plan_window(model.config(), length, tokens, options.slide);

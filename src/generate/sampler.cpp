@@ -12,12 +12,12 @@ namespace heddle::generate {
 
 namespace {
 
-constexpr std::string_view kWhere = "sampler";
+constexpr std::string_view kSampler = "sampler";
 constexpr std::uint32_t kSamplingOp = 0x53414D50;  // keeps these numbers apart from training's
 
 void require(bool ok, std::string_view option, std::string_view expected, double got) {
   if (!ok)
-    fail(ErrorCode::invalid_argument, kWhere, "option " + std::string(option), expected,
+    fail(ErrorCode::invalid_argument, kSampler, "option " + std::string(option), expected,
          std::to_string(got));
 }
 
@@ -30,7 +30,7 @@ double unit_double(const RandomKey& key, std::uint64_t index) {
 }
 
 [[noreturn]] void refuse_score(std::size_t token, float score) {
-  fail(ErrorCode::invalid_argument, kWhere, "score of token " + std::to_string(token),
+  fail(ErrorCode::invalid_argument, kSampler, "score of token " + std::to_string(token),
        "a finite number or -inf", std::to_string(score));
 }
 
@@ -60,7 +60,7 @@ void validate(const SamplerOptions& o) {
 }
 
 std::int32_t best_token(std::span<const float> logits) {
-  if (logits.empty()) fail(ErrorCode::invalid_argument, kWhere, "scores", "one or more", "none");
+  if (logits.empty()) fail(ErrorCode::invalid_argument, kSampler, "scores", "one or more", "none");
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float best = -kInfinity;
   std::size_t token = 0;
@@ -69,7 +69,7 @@ std::int32_t best_token(std::span<const float> logits) {
     if (logits[i] > best) best = logits[i], token = i;
   }
   if (best == -kInfinity)
-    fail(ErrorCode::invalid_argument, kWhere, "scores", "at least one that is finite",
+    fail(ErrorCode::invalid_argument, kSampler, "scores", "at least one that is finite",
          "nothing but -inf");
   return static_cast<std::int32_t>(token);
 }
@@ -85,7 +85,7 @@ std::span<const float> Sampler::penalised(std::span<const float> logits,
   for (const std::int32_t token : history) {
     const auto i = static_cast<std::size_t>(token);
     if (token < 0 || i >= logits.size())
-      fail(ErrorCode::out_of_range, kWhere, "token of the history",
+      fail(ErrorCode::out_of_range, kSampler, "token of the history",
            "0 to " + std::to_string(logits.size() - 1), std::to_string(token));
     if (seen_[i]) continue;  // once, however often it was there
     seen_[i] = true;

@@ -17,7 +17,7 @@ namespace {
 using testing::TreeModel;
 using Tokens = std::vector<std::int32_t>;
 
-const Tokens kPrompt = {1, 2};
+const Tokens kBeamPrompt = {1, 2};
 constexpr std::int32_t kEnd = 0;
 
 double log_probability(const TreeModel& model, const Tokens& history, std::int32_t token) {
@@ -42,7 +42,7 @@ void sort_stably(std::vector<Hypothesis>& all, const Better& better) {
 // Every text of at most `longest` tokens that ends with the end token.
 void enumerate(const TreeModel& model, const BeamOptions& o, std::size_t longest, Tokens& text,
                double sum, std::vector<Hypothesis>& all) {
-  Tokens history = kPrompt;
+  Tokens history = kBeamPrompt;
   history.insert(history.end(), text.begin(), text.end());
   for (std::int32_t t = 0; t < model.config().sizes.vocabulary; ++t) {
     const double total = sum + log_probability(model, history, t);
@@ -63,7 +63,7 @@ std::vector<Hypothesis> plain_search(const TreeModel& model, const BeamOptions& 
   for (std::size_t length = 1; length <= longest && !live.empty(); ++length) {
     std::vector<Hypothesis> all;
     for (const Hypothesis& h : live) {
-      Tokens history = kPrompt;
+      Tokens history = kBeamPrompt;
       history.insert(history.end(), h.tokens.begin(), h.tokens.end());
       for (std::int32_t t = 0; t < model.config().sizes.vocabulary; ++t) {
         Hypothesis next = h;
@@ -123,7 +123,7 @@ TEST(Beam, WideEnoughItFindsTheBestOfAllTexts) {
       o.beam = 300;  // more than there are texts
       o.best = 4;
       all.resize(4);
-      expect_same(beam_continue(model, kPrompt, kLongest, o, {}), all);
+      expect_same(beam_continue(model, kBeamPrompt, kLongest, o, {}), all);
     }
   }
 }
@@ -136,7 +136,7 @@ TEST(Beam, NarrowItIsThePlainSearchAndItsEarlyEndChangesNothing) {
         for (const std::int64_t best : {std::int64_t{1}, beam}) {
           o.beam = beam;
           o.best = best;
-          expect_same(beam_continue(model, kPrompt, 8, o, {}), plain_search(model, o, 8));
+          expect_same(beam_continue(model, kBeamPrompt, 8, o, {}), plain_search(model, o, 8));
         }
   }
 }
@@ -149,7 +149,7 @@ TEST(Beam, OfEqualSumsTheBetterBeginningAndTheLowerTokenComeFirst) {
     o.beam = o.best = beam;
     o.end = kEnd;
     o.length_penalty = 0;
-    expect_same(beam_continue(model, kPrompt, 8, o, {}), plain_search(model, o, 8));
+    expect_same(beam_continue(model, kBeamPrompt, 8, o, {}), plain_search(model, o, 8));
   }
 }
 
@@ -158,7 +158,7 @@ TEST(Beam, EndsEarlyWhenNothingBetterIsPossible) {
   o.end = kEnd;
   o.length_penalty = 0;  // the sum: nothing is gained by length
   const TreeModel model({.vocabulary = 6, .seed = 3, .spread = 8});
-  beam_continue(model, kPrompt, 60, o, {});
+  beam_continue(model, kBeamPrompt, 60, o, {});
   EXPECT_LT(model.calls, 30);
 }
 
@@ -168,12 +168,12 @@ TEST(Beam, ABeamOfOneIsGreedy) {
     BeamOptions o;
     o.beam = 1;
     o.end = kEnd;
-    const auto found = beam_continue(model, kPrompt, 12, o, {});
+    const auto found = beam_continue(model, kBeamPrompt, 12, o, {});
     GenerateOptions greedy;
     greedy.sampler.temperature = 0;
     greedy.tokens = 12;
     greedy.end = kEnd;
-    const Sample sample = generate(model, kPrompt, greedy).samples[0];
+    const Sample sample = generate(model, kBeamPrompt, greedy).samples[0];
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].tokens, sample.tokens);
     EXPECT_EQ(found[0].finished, sample.finish == Finish::end);
@@ -184,7 +184,7 @@ TEST(Beam, WithoutAnEndTokenTextsHaveTheLongestLength) {
   const TreeModel model({.vocabulary = 4});
   BeamOptions o;
   o.best = 5;
-  const auto found = beam_continue(model, kPrompt, 7, o, {});
+  const auto found = beam_continue(model, kBeamPrompt, 7, o, {});
   ASSERT_EQ(found.size(), 5u);
   for (const Hypothesis& h : found) {
     EXPECT_EQ(h.tokens.size(), 7u);
@@ -261,7 +261,7 @@ TEST(Beam, RefusesOptionsByName) {
     BeamOptions o;
     change(o);
     try {
-      beam_continue(model, kPrompt, 4, o, {});
+      beam_continue(model, kBeamPrompt, 4, o, {});
       ADD_FAILURE() << problem;
     } catch (const Error& e) {
       EXPECT_EQ(e.problem(), problem);
@@ -274,7 +274,7 @@ TEST(Beam, RefusesOptionsByName) {
   refused([](BeamOptions& o) { o.length_penalty = -1; }, "option length_penalty");
   refused([](BeamOptions& o) { o.length_penalty = NAN; }, "option length_penalty");
   refused([](BeamOptions& o) { o.end = 4; }, "end token");
-  EXPECT_THROW(beam_continue(model, kPrompt, 0, {}, {}), Error);
+  EXPECT_THROW(beam_continue(model, kBeamPrompt, 0, {}, {}), Error);
   EXPECT_THROW(beam_continue(model, Tokens{}, 3, {}, {}), Error);
   EXPECT_THROW(beam_continue(model, Tokens{9}, 3, {}, {}), Error);
 }

@@ -15,16 +15,16 @@ namespace heddle::generate {
 
 namespace {
 
-constexpr std::string_view kWhere = "translate";
+constexpr std::string_view kTranslate = "translate";
 
 void check(const model::Model& model, const TranslateOptions& o) {
   if (model.config().task != model::Task::translate)
-    fail(ErrorCode::invalid_argument, kWhere, "model", "one that translates",
+    fail(ErrorCode::invalid_argument, kTranslate, "model", "one that translates",
          model::to_string(model.config().task));
   validate(o.beam);
   const auto require = [](bool ok, std::string_view option, std::string_view expected, double got) {
     if (!ok)
-      fail(ErrorCode::invalid_argument, kWhere, "option " + std::string(option), expected,
+      fail(ErrorCode::invalid_argument, kTranslate, "option " + std::string(option), expected,
            std::to_string(got));
   };
   require(o.batch >= 1 && o.batch <= 65536, "batch", "1 to 65536", static_cast<double>(o.batch));
@@ -66,7 +66,7 @@ std::vector<Translation> translate(const model::Model& model, const data::Codec&
   beam.end = codec.end();
   nn::Pass pass;
   pass.precision = options.precision;
-  EncodedTexts encoded = encode_texts(model, codec, texts, kWhere);
+  EncodedTexts encoded = encode_texts(model, codec, texts, kTranslate);
   std::vector<Translation> all(texts.size());
   std::size_t done = 0;
   // Each text becomes `beam` sequences.
@@ -93,7 +93,7 @@ text::Bleu translation_bleu(const model::Model& model, const data::Dataset& data
                             const TranslateOptions& options) {
   const auto pairs = data.pairs(split);
   if (pairs.empty())
-    fail(ErrorCode::invalid_argument, kWhere, "pairs of the split", "one or more", "none");
+    fail(ErrorCode::invalid_argument, kTranslate, "pairs of the split", "one or more", "none");
   std::vector<std::string_view> sources;
   std::vector<std::string> hypotheses, references;
   for (const data::TextPair& pair : pairs) {

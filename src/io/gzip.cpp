@@ -12,7 +12,7 @@
 namespace heddle::io {
 namespace {
 
-constexpr std::size_t kPerCall = std::numeric_limits<uInt>::max();  // zlib counts in 32 bits
+constexpr std::size_t kPerInflate = std::numeric_limits<uInt>::max();  // zlib counts in 32 bits
 
 class Inflater {
  public:
@@ -55,8 +55,8 @@ class Inflater {
 
   // Calls zlib with what is left of input and room.
   int step() {
-    const auto in = static_cast<uInt>(std::min(bytes_.size() - at_, kPerCall));
-    const auto room = static_cast<uInt>(std::min(out_.size() - filled_, kPerCall));
+    const auto in = static_cast<uInt>(std::min(bytes_.size() - at_, kPerInflate));
+    const auto room = static_cast<uInt>(std::min(out_.size() - filled_, kPerInflate));
     // zlib does not write to its input; its interface is older than const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes_.data() + at_));
     stream_.avail_in = in;

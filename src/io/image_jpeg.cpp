@@ -17,7 +17,7 @@ namespace {
 // would keep us busy for hours. Real ones have about ten.
 constexpr int kMaxScans = 200;
 
-struct Reader {
+struct JpegReader {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
@@ -27,10 +27,10 @@ struct Reader {
   JSAMPROW row = nullptr;  // where the first row goes
   std::size_t row_bytes = 0;
 
-  explicit Reader(std::string_view all) : bytes(all) {}
-  ~Reader() { jpeg_destroy_decompress(&info); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  explicit JpegReader(std::string_view all) : bytes(all) {}
+  ~JpegReader() { jpeg_destroy_decompress(&info); }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
 
   std::size_t offset() const {
     return info.src == nullptr ? 0 : bytes.size() - info.src->bytes_in_buffer;
@@ -41,7 +41,7 @@ struct Reader {
 };
 
 [[noreturn]] void leave(j_common_ptr info) {
-  auto* r = static_cast<Reader*>(info->client_data);
+  auto* r = static_cast<JpegReader*>(info->client_data);
   (*info->err->format_message)(info, r->message);
   std::longjmp(r->jump, 1);
 }
@@ -57,13 +57,13 @@ void on_message(j_common_ptr info, int level) {
 void on_progress(j_common_ptr info) {
   auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
   if (decompress->input_scan_number <= kMaxScans) return;
-  auto* r = static_cast<Reader*>(info->client_data);
+  auto* r = static_cast<JpegReader*>(info->client_data);
   std::strcpy(r->message, "too many scans");
   std::longjmp(r->jump, 1);
 }
 
 // False: an error has landed.
-bool read_header(Reader& r) {
+bool read_header(JpegReader& r) {
   r.info.err = jpeg_std_error(&r.errors);
   r.errors.error_exit = leave;
   r.errors.emit_message = on_message;
@@ -78,13 +78,13 @@ bool read_header(Reader& r) {
   return true;
 }
 
-bool start(Reader& r) {
+bool start(JpegReader& r) {
   if (setjmp(r.jump) != 0) return false;
   jpeg_start_decompress(&r.info);
   return true;
 }
 
-bool read_rows(Reader& r) {
+bool read_rows(JpegReader& r) {
   if (setjmp(r.jump) != 0) return false;
   while (r.info.output_scanline < r.info.output_height) {
     JSAMPROW row = r.row + r.info.output_scanline * r.row_bytes;
@@ -94,7 +94,7 @@ bool read_rows(Reader& r) {
   return true;
 }
 
-void choose_colours(Reader& r, const std::string& where) {
+void choose_colours(JpegReader& r, const std::string& where) {
   switch (r.info.jpeg_color_space) {
     case JCS_GRAYSCALE: r.info.out_color_space = JCS_GRAYSCALE; return;
     case JCS_YCbCr:
@@ -108,7 +108,7 @@ void choose_colours(Reader& r, const std::string& where) {
 }  // namespace
 
 Pixels decode_jpeg(std::string_view bytes, const std::string& where, const ImageLimits& limits) {
-  Reader r(bytes);
+  JpegReader r(bytes);
   if (!read_header(r)) r.refuse(where);
   check_image_size(r.info.image_width, r.info.image_height, where, limits);
   choose_colours(r, where);

@@ -26,7 +26,7 @@ struct Landing {
 
 void on_warning(png_structp, png_const_charp) {}  // says nothing: libraries do not print
 
-struct Reader {
+struct PngReader {
   std::string_view bytes;
   std::size_t at = 0;
   png_structp png = nullptr;
@@ -34,7 +34,7 @@ struct Reader {
   Landing landing;
   std::vector<png_bytep> rows;
 
-  Reader(std::string_view all, const ImageLimits& limits) : bytes(all) {
+  PngReader(std::string_view all, const ImageLimits& limits) : bytes(all) {
     png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &landing, on_error, on_warning);
     if (png != nullptr) info = png_create_info_struct(png);
     if (info == nullptr) {
@@ -42,7 +42,7 @@ struct Reader {
       fail(ErrorCode::out_of_memory, "decode_png", "libpng cannot get its memory");
     }
     png_set_read_fn(png, this, [](png_structp p, png_bytep to, std::size_t wanted) {
-      auto* self = static_cast<Reader*>(png_get_io_ptr(p));
+      auto* self = static_cast<PngReader*>(png_get_io_ptr(p));
       if (wanted > self->bytes.size() - self->at) png_error(p, "the file ends too early");
       std::memcpy(to, self->bytes.data() + self->at, wanted);
       self->at += wanted;
@@ -50,9 +50,9 @@ struct Reader {
     const auto side = static_cast<png_uint_32>(std::min<std::int64_t>(limits.max_side, 0x7fffffff));
     png_set_user_limits(png, side, side);
   }
-  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
 
   [[noreturn]] void refuse(const std::string& where) const {
     fail_io(where, "cannot be read as PNG, at offset " + std::to_string(at), {}, landing.message);
@@ -60,13 +60,13 @@ struct Reader {
 };
 
 // Header, and from there on 8 bits a channel. False: an error has landed.
-bool read_header(Reader& r) {
+bool read_header(PngReader& r) {
   if (setjmp(r.landing.jump) != 0) return false;
   png_read_info(r.png, r.info);
   return true;
 }
 
-bool ask_for_eight_bits(Reader& r) {
+bool ask_for_eight_bits(PngReader& r) {
   if (setjmp(r.landing.jump) != 0) return false;
   png_set_expand(r.png);    // palettes, 1, 2 and 4 bits, a transparent colour
   png_set_scale_16(r.png);  // rounds, where strip_16 would cut
@@ -75,7 +75,7 @@ bool ask_for_eight_bits(Reader& r) {
   return true;
 }
 
-bool read_rows(Reader& r) {
+bool read_rows(PngReader& r) {
   if (setjmp(r.landing.jump) != 0) return false;
   png_read_image(r.png, r.rows.data());
   png_read_end(r.png, nullptr);
@@ -83,7 +83,7 @@ bool read_rows(Reader& r) {
 }
 
 // Deflate packs 1032 bytes into one at most: a small file cannot make us take much memory.
-void check_plausible(const Reader& r, std::size_t packed_bytes, const std::string& where) {
+void check_plausible(const PngReader& r, std::size_t packed_bytes, const std::string& where) {
   if (packed_bytes / 1032 > r.bytes.size())
     fail_io(where, "is too short for its size", "at least " + std::to_string(packed_bytes / 1032),
             std::to_string(r.bytes.size()) + " bytes");
@@ -137,7 +137,7 @@ bool write_all_rows(Writer& w) {
 }  // namespace
 
 Pixels decode_png(std::string_view bytes, const std::string& where, const ImageLimits& limits) {
-  Reader r(bytes, limits);
+  PngReader r(bytes, limits);
   if (!read_header(r)) r.refuse(where);
   Pixels pixels;
   pixels.width = png_get_image_width(r.png, r.info);

@@ -13,7 +13,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::additive_cosine {
 
 namespace {
 
@@ -95,7 +95,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment additive_cosine() {
+Experiment experiment() {
   return {
       .name = "additive-cosine",
       .topic = topics::scores,
@@ -128,4 +128,4 @@ Experiment additive_cosine() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::additive_cosine

@@ -9,7 +9,7 @@
 #include "nn/position/alibi.h"
 #include "ops/attention/attention.h"
 
-namespace heddle::lab {
+namespace heddle::lab::alibi_slopes {
 
 namespace {
 
@@ -105,7 +105,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment alibi_slopes() {
+Experiment experiment() {
   return {
       .name = "alibi-slopes",
       .topic = topics::positions,
@@ -133,4 +133,4 @@ Experiment alibi_slopes() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::alibi_slopes

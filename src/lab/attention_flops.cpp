@@ -17,7 +17,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::attention_flops {
 
 namespace {
 
@@ -163,7 +163,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment attention_flops() {
+Experiment experiment() {
   return {
       .name = "attention-flops",
       .topic = topics::cost,
@@ -196,4 +196,4 @@ Experiment attention_flops() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::attention_flops

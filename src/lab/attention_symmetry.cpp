@@ -15,7 +15,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::attention_symmetry {
 
 namespace {
 
@@ -116,7 +116,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment attention_symmetry() {
+Experiment experiment() {
   return {
       .name = "attention-symmetry",
       .topic = topics::scores,
@@ -144,4 +144,4 @@ Experiment attention_symmetry() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::attention_symmetry

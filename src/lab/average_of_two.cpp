@@ -8,7 +8,7 @@
 #include "lab/one_query.h"
 #include "lab/topics.h"
 
-namespace heddle::lab {
+namespace heddle::lab::average_of_two {
 
 namespace {
 
@@ -66,7 +66,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment average_of_two() {
+Experiment experiment() {
   return {
       .name = "average-of-two",
       .topic = topics::exploration,
@@ -94,4 +94,4 @@ Experiment average_of_two() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::average_of_two

@@ -6,7 +6,7 @@
 #include "lab/findings.h"
 #include "lab/topics.h"
 
-namespace heddle::lab {
+namespace heddle::lab::birnn_leak {
 
 namespace {
 
@@ -44,7 +44,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment birnn_leak() {
+Experiment experiment() {
   return {
       .name = "birnn-leak",
       .topic = topics::recurrent,
@@ -75,4 +75,4 @@ Experiment birnn_leak() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::birnn_leak

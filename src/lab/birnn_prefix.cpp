@@ -7,7 +7,7 @@
 #include "lab/findings.h"
 #include "lab/topics.h"
 
-namespace heddle::lab {
+namespace heddle::lab::birnn_prefix {
 
 namespace {
 
@@ -44,7 +44,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment birnn_prefix() {
+Experiment experiment() {
   return {
       .name = "birnn-prefix",
       .topic = topics::recurrent,
@@ -73,4 +73,4 @@ Experiment birnn_prefix() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::birnn_prefix

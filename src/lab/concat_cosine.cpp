@@ -8,7 +8,7 @@
 #include "lab/topics.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::concat_cosine {
 
 namespace {
 
@@ -88,7 +88,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment concat_cosine() {
+Experiment experiment() {
   return {
       .name = "concat-cosine",
       .topic = topics::scores,
@@ -118,4 +118,4 @@ Experiment concat_cosine() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::concat_cosine

@@ -8,7 +8,7 @@
 #include "lab/one_query.h"
 #include "lab/topics.h"
 
-namespace heddle::lab {
+namespace heddle::lab::copying {
 
 namespace {
 
@@ -64,7 +64,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment copying() {
+Experiment experiment() {
   return {
       .name = "copying",
       .topic = topics::exploration,
@@ -95,4 +95,4 @@ Experiment copying() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::copying

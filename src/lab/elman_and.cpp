@@ -14,7 +14,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::elman_and {
 
 namespace {
 
@@ -155,7 +155,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment elman_and() {
+Experiment experiment() {
   return {
       .name = "elman-and",
       .topic = topics::recurrent,
@@ -187,4 +187,4 @@ Experiment elman_and() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::elman_and

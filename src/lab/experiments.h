@@ -10,59 +10,62 @@ namespace heddle::lab {
 // In the order of the page.
 const std::vector<Experiment>& experiments();
 
+// A namespace each, so that they need not ask each other for names.
+// clang-format off: one on a line
 // Recurrent networks
-Experiment elman_and();
-Experiment birnn_leak();
-Experiment birnn_prefix();
+namespace elman_and { Experiment experiment(); }
+namespace birnn_leak { Experiment experiment(); }
+namespace birnn_prefix { Experiment experiment(); }
 
 // Attention scores
-Experiment multiplicative_class();
-Experiment concat_cosine();
-Experiment additive_cosine();
-Experiment attention_symmetry();
-Experiment scale_sqrt_d();
+namespace multiplicative_class { Experiment experiment(); }
+namespace concat_cosine { Experiment experiment(); }
+namespace additive_cosine { Experiment experiment(); }
+namespace attention_symmetry { Experiment experiment(); }
+namespace scale_sqrt_d { Experiment experiment(); }
 
 // Heads and masks
-Experiment heads_vs_one();
-Experiment head_split();
-Experiment mask_place();
+namespace heads_vs_one { Experiment experiment(); }
+namespace head_split { Experiment experiment(); }
+namespace mask_place { Experiment experiment(); }
 
 // Sliding windows
-Experiment window_mask();
-Experiment window_cost();
+namespace window_mask { Experiment experiment(); }
+namespace window_cost { Experiment experiment(); }
 
 // What attention can compute
-Experiment copying();
-Experiment average_of_two();
-Experiment single_head_variance();
-Experiment multi_head_variance();
-Experiment subspace_projection();
+namespace copying { Experiment experiment(); }
+namespace average_of_two { Experiment experiment(); }
+namespace single_head_variance { Experiment experiment(); }
+namespace multi_head_variance { Experiment experiment(); }
+namespace subspace_projection { Experiment experiment(); }
 
 // Positions
-Experiment permutation();
-Experiment sinusoid_rotation();
-Experiment sinusoid_unique();
-Experiment sinusoid_product();
-Experiment rope_relative();
-Experiment alibi_slopes();
-Experiment t5_buckets();
-Experiment length_extrapolation();
+namespace permutation { Experiment experiment(); }
+namespace sinusoid_rotation { Experiment experiment(); }
+namespace sinusoid_unique { Experiment experiment(); }
+namespace sinusoid_product { Experiment experiment(); }
+namespace rope_relative { Experiment experiment(); }
+namespace alibi_slopes { Experiment experiment(); }
+namespace t5_buckets { Experiment experiment(); }
+namespace length_extrapolation { Experiment experiment(); }
 
 // Cost
-Experiment flash_memory();
-Experiment attention_flops();
-Experiment moe_cost();
-Experiment kv_cache();
+namespace flash_memory { Experiment experiment(); }
+namespace attention_flops { Experiment experiment(); }
+namespace moe_cost { Experiment experiment(); }
+namespace kv_cache { Experiment experiment(); }
 
 // Building blocks
-Experiment patch_conv();
-Experiment onehot_embedding();
-Experiment layer_vs_batch_norm();
-Experiment residual_gradient();
+namespace patch_conv { Experiment experiment(); }
+namespace onehot_embedding { Experiment experiment(); }
+namespace layer_vs_batch_norm { Experiment experiment(); }
+namespace residual_gradient { Experiment experiment(); }
 
 // Training
-Experiment norm_place();
-Experiment teacher_forcing();
-Experiment rnn_vs_attention();
+namespace norm_place { Experiment experiment(); }
+namespace teacher_forcing { Experiment experiment(); }
+namespace rnn_vs_attention { Experiment experiment(); }
+// clang-format on
 
 }  // namespace heddle::lab

@@ -16,7 +16,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::flash_memory {
 
 namespace {
 
@@ -152,7 +152,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment flash_memory() {
+Experiment experiment() {
   return {
       .name = "flash-memory",
       .topic = topics::cost,
@@ -187,4 +187,4 @@ Experiment flash_memory() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::flash_memory

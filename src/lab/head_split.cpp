@@ -8,7 +8,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::head_split {
 
 namespace {
 
@@ -77,7 +77,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment head_split() {
+Experiment experiment() {
   return {
       .name = "head-split",
       .topic = topics::heads,
@@ -109,4 +109,4 @@ Experiment head_split() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::head_split

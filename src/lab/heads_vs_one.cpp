@@ -8,7 +8,7 @@
 #include "ops/concat/concat.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::heads_vs_one {
 
 namespace {
 
@@ -92,7 +92,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment heads_vs_one() {
+Experiment experiment() {
   return {
       .name = "heads-vs-one",
       .topic = topics::heads,
@@ -124,4 +124,4 @@ Experiment heads_vs_one() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::heads_vs_one

@@ -12,7 +12,7 @@
 #include "lab/topics.h"
 #include "model/model.h"
 
-namespace heddle::lab {
+namespace heddle::lab::kv_cache {
 
 namespace {
 
@@ -150,7 +150,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment kv_cache() {
+Experiment experiment() {
   return {
       .name = "kv-cache",
       .topic = topics::cost,
@@ -186,4 +186,4 @@ Experiment kv_cache() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::kv_cache

@@ -13,7 +13,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::layer_vs_batch_norm {
 
 namespace {
 
@@ -124,7 +124,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment layer_vs_batch_norm() {
+Experiment experiment() {
   return {
       .name = "layer-vs-batch-norm",
       .topic = topics::building_blocks,
@@ -163,4 +163,4 @@ Experiment layer_vs_batch_norm() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::layer_vs_batch_norm

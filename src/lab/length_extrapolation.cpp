@@ -11,7 +11,7 @@
 #include "lab/topics.h"
 #include "nn/position/sinusoidal.h"
 
-namespace heddle::lab {
+namespace heddle::lab::length_extrapolation {
 
 namespace {
 
@@ -166,7 +166,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment length_extrapolation() {
+Experiment experiment() {
   return {
       .name = "length-extrapolation",
       .topic = topics::positions,
@@ -220,4 +220,4 @@ Experiment length_extrapolation() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::length_extrapolation

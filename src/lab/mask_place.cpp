@@ -10,7 +10,7 @@
 #include "ops/copy/copy.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::mask_place {
 
 namespace {
 
@@ -109,7 +109,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment mask_place() {
+Experiment experiment() {
   return {
       .name = "mask-place",
       .topic = topics::heads,
@@ -137,4 +137,4 @@ Experiment mask_place() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::mask_place

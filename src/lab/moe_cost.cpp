@@ -16,7 +16,7 @@
 #include "ops/unary/unary.h"
 #include "train/optimizer.h"
 
-namespace heddle::lab {
+namespace heddle::lab::moe_cost {
 
 namespace {
 
@@ -163,7 +163,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment moe_cost() {
+Experiment experiment() {
   return {
       .name = "moe-cost",
       .topic = topics::cost,
@@ -200,4 +200,4 @@ Experiment moe_cost() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::moe_cost

@@ -6,7 +6,7 @@
 #include "lab/one_query.h"
 #include "lab/topics.h"
 
-namespace heddle::lab {
+namespace heddle::lab::multi_head_variance {
 
 namespace {
 
@@ -123,7 +123,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment multi_head_variance() {
+Experiment experiment() {
   return {
       .name = "multi-head-variance",
       .topic = topics::exploration,
@@ -157,4 +157,4 @@ Experiment multi_head_variance() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::multi_head_variance

@@ -9,7 +9,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::multiplicative_class {
 
 namespace {
 
@@ -119,7 +119,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment multiplicative_class() {
+Experiment experiment() {
   return {
       .name = "multiplicative-class",
       .topic = topics::scores,
@@ -152,4 +152,4 @@ Experiment multiplicative_class() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::multiplicative_class

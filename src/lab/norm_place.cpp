@@ -12,7 +12,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/unary/unary.h"
 
-namespace heddle::lab {
+namespace heddle::lab::norm_place {
 
 namespace {
 
@@ -142,7 +142,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment norm_place() {
+Experiment experiment() {
   return {
       .name = "norm-place",
       .topic = topics::training,
@@ -182,4 +182,4 @@ Experiment norm_place() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::norm_place

@@ -15,7 +15,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::onehot_embedding {
 
 namespace {
 
@@ -111,7 +111,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment onehot_embedding() {
+Experiment experiment() {
   return {
       .name = "onehot-embedding",
       .topic = topics::building_blocks,
@@ -144,4 +144,4 @@ Experiment onehot_embedding() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::onehot_embedding

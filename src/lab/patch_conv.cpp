@@ -11,7 +11,7 @@
 #include "ops/patch_embed/patch_embed.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::patch_conv {
 
 namespace {
 
@@ -91,7 +91,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment patch_conv() {
+Experiment experiment() {
   return {
       .name = "patch-conv",
       .topic = topics::building_blocks,
@@ -124,4 +124,4 @@ Experiment patch_conv() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::patch_conv

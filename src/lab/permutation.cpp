@@ -13,7 +13,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::permutation {
 
 namespace {
 
@@ -152,7 +152,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment permutation() {
+Experiment experiment() {
   return {
       .name = "permutation",
       .topic = topics::positions,
@@ -191,4 +191,4 @@ Experiment permutation() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::permutation

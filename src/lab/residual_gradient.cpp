@@ -12,7 +12,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/unary/unary.h"
 
-namespace heddle::lab {
+namespace heddle::lab::residual_gradient {
 
 namespace {
 
@@ -104,7 +104,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment residual_gradient() {
+Experiment experiment() {
   return {
       .name = "residual-gradient",
       .topic = topics::building_blocks,
@@ -139,4 +139,4 @@ Experiment residual_gradient() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::residual_gradient

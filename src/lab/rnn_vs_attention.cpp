@@ -8,7 +8,7 @@
 #include "lab/tools.h"
 #include "lab/topics.h"
 
-namespace heddle::lab {
+namespace heddle::lab::rnn_vs_attention {
 
 namespace {
 
@@ -121,7 +121,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment rnn_vs_attention() {
+Experiment experiment() {
   return {
       .name = "rnn-vs-attention",
       .topic = topics::training,
@@ -160,4 +160,4 @@ Experiment rnn_vs_attention() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::rnn_vs_attention

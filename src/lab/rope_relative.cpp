@@ -14,7 +14,7 @@
 #include "ops/rope/rope.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::rope_relative {
 
 namespace {
 
@@ -114,7 +114,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment rope_relative() {
+Experiment experiment() {
   return {
       .name = "rope-relative",
       .topic = topics::positions,
@@ -149,4 +149,4 @@ Experiment rope_relative() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::rope_relative

@@ -14,7 +14,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::scale_sqrt_d {
 
 namespace {
 
@@ -104,7 +104,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment scale_sqrt_d() {
+Experiment experiment() {
   return {
       .name = "scale-sqrt-d",
       .topic = topics::scores,
@@ -142,4 +142,4 @@ Experiment scale_sqrt_d() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::scale_sqrt_d

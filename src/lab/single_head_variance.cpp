@@ -6,7 +6,7 @@
 #include "lab/one_query.h"
 #include "lab/topics.h"
 
-namespace heddle::lab {
+namespace heddle::lab::single_head_variance {
 
 namespace {
 
@@ -63,7 +63,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment single_head_variance() {
+Experiment experiment() {
   return {
       .name = "single-head-variance",
       .topic = topics::exploration,
@@ -93,4 +93,4 @@ Experiment single_head_variance() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::single_head_variance

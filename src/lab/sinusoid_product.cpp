@@ -9,7 +9,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::sinusoid_product {
 
 namespace {
 
@@ -107,7 +107,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment sinusoid_product() {
+Experiment experiment() {
   return {
       .name = "sinusoid-product",
       .topic = topics::positions,
@@ -143,4 +143,4 @@ Experiment sinusoid_product() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::sinusoid_product

@@ -10,7 +10,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::sinusoid_rotation {
 
 namespace {
 
@@ -70,7 +70,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment sinusoid_rotation() {
+Experiment experiment() {
   return {
       .name = "sinusoid-rotation",
       .topic = topics::positions,
@@ -99,4 +99,4 @@ Experiment sinusoid_rotation() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::sinusoid_rotation

@@ -12,7 +12,7 @@
 #include "lab/topics.h"
 #include "nn/position/sinusoidal.h"
 
-namespace heddle::lab {
+namespace heddle::lab::sinusoid_unique {
 
 namespace {
 
@@ -137,7 +137,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment sinusoid_unique() {
+Experiment experiment() {
   return {
       .name = "sinusoid-unique",
       .topic = topics::positions,
@@ -174,4 +174,4 @@ Experiment sinusoid_unique() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::sinusoid_unique

@@ -10,7 +10,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::subspace_projection {
 
 namespace {
 
@@ -64,7 +64,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment subspace_projection() {
+Experiment experiment() {
   return {
       .name = "subspace-projection",
       .topic = topics::exploration,
@@ -93,4 +93,4 @@ Experiment subspace_projection() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::subspace_projection

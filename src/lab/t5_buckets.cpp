@@ -10,7 +10,7 @@
 #include "nn/position/t5.h"
 #include "ops/reduce/reduce.h"
 
-namespace heddle::lab {
+namespace heddle::lab::t5_buckets {
 
 namespace {
 
@@ -89,7 +89,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment t5_buckets() {
+Experiment experiment() {
   return {
       .name = "t5-buckets",
       .topic = topics::positions,
@@ -121,4 +121,4 @@ Experiment t5_buckets() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::t5_buckets

@@ -10,7 +10,7 @@
 #include "lab/tools.h"
 #include "lab/topics.h"
 
-namespace heddle::lab {
+namespace heddle::lab::teacher_forcing {
 
 namespace {
 
@@ -162,7 +162,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment teacher_forcing() {
+Experiment experiment() {
   return {
       .name = "teacher-forcing",
       .topic = topics::training,
@@ -206,4 +206,4 @@ Experiment teacher_forcing() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::teacher_forcing

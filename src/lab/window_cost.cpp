@@ -14,7 +14,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::window_cost {
 
 namespace {
 
@@ -154,7 +154,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment window_cost() {
+Experiment experiment() {
   return {
       .name = "window-cost",
       .topic = topics::windows,
@@ -193,4 +193,4 @@ Experiment window_cost() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::window_cost

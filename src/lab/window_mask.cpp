@@ -14,7 +14,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::lab {
+namespace heddle::lab::window_mask {
 
 namespace {
 
@@ -182,7 +182,7 @@ void run(Findings& f) {
 
 }  // namespace
 
-Experiment window_mask() {
+Experiment experiment() {
   return {
       .name = "window-mask",
       .topic = topics::windows,
@@ -213,4 +213,4 @@ Experiment window_mask() {
   };
 }
 
-}  // namespace heddle::lab
+}  // namespace heddle::lab::window_mask

@@ -13,7 +13,7 @@ namespace heddle::model {
 
 namespace {
 
-constexpr const char* kWhere = "attention maps";
+constexpr const char* kAttentionMaps = "attention maps";
 // Numbers of one block of rows; the plain ops that make it hold a few of them at once.
 constexpr std::int64_t kBlockNumbers = std::int64_t{1} << 19;
 
@@ -54,13 +54,13 @@ std::string_view to_string(MapPart part) {
 
 AttentionMaps::AttentionMaps(const ModelConfig& config) : config_(config) {
   if (config.kind == Kind::rnn || config.kind == Kind::birnn)
-    fail(ErrorCode::invalid_argument, kWhere, "a model of this kind has no attention",
+    fail(ErrorCode::invalid_argument, kAttentionMaps, "a model of this kind has no attention",
          "decoder, encoder, encoder-decoder, vit or rnn-seq2seq", to_string(config.kind));
 }
 
 void AttentionMaps::see(std::int64_t layer, bool cross, const nn::AttentionTrace& trace) {
   if (trace.q.size(0) != 1)
-    fail(ErrorCode::invalid_argument, kWhere, "sequences of the batch", "1",
+    fail(ErrorCode::invalid_argument, kAttentionMaps, "sequences of the batch", "1",
          std::to_string(trace.q.size(0)));
   AttentionLayer l;
   l.part = part_of(config_, layer, cross);
@@ -73,7 +73,7 @@ void AttentionMaps::see(std::int64_t layer, bool cross, const nn::AttentionTrace
       trace.options.sinks.defined() || trace.options.normaliser == ops::Normaliser::relu;
   for (const AttentionLayer& known : layers_)
     if (known.name == l.name)
-      fail(ErrorCode::invalid_argument, kWhere, "layer " + l.name,
+      fail(ErrorCode::invalid_argument, kAttentionMaps, "layer " + l.name,
            "one pass, or clear() before the next", "a second pass");
   layers_.push_back(std::move(l));
   traces_.push_back(trace);
@@ -85,14 +85,14 @@ std::size_t AttentionMaps::find(std::string_view name) const {
     if (layers_[i].name == name) return i;
     names += (i > 0 ? ", " : "") + layers_[i].name;
   }
-  fail(ErrorCode::out_of_range, kWhere, "layer", "one of " + names, name);
+  fail(ErrorCode::out_of_range, kAttentionMaps, "layer", "one of " + names, name);
 }
 
 Tensor AttentionMaps::rows(std::size_t layer, std::int64_t head, std::int64_t first,
                            std::int64_t count) const {
   if (layer >= layers_.size())
-    fail(ErrorCode::out_of_range, kWhere, "layer", "below " + std::to_string(layers_.size()),
-         std::to_string(layer));
+    fail(ErrorCode::out_of_range, kAttentionMaps, "layer",
+         "below " + std::to_string(layers_.size()), std::to_string(layer));
   const NoGrad no_grad;
   const Tensor w = traces_[layer].weights({head, first, count});  // [1, count, Tk]
   return ops::contiguous(ops::cast(ops::reshape(w, {w.size(1), w.size(2)}), DType::f32));

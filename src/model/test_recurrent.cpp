@@ -3,11 +3,6 @@
 namespace heddle::model {
 namespace {
 
-struct Variant {
-  std::string name;
-  ModelConfig config;
-};
-
 void add_seq2seq(std::vector<Variant>& out) {
   const auto add = [&](const std::string& name, const auto& change) {
     ModelConfig c = small(Kind::rnn_seq2seq, Task::translate);
@@ -32,7 +27,7 @@ void add_seq2seq(std::vector<Variant>& out) {
 }
 
 // Every recurrent kind, and on each of them the axes that change the computation.
-std::vector<Variant> variants() {
+std::vector<Variant> recurrent_variants() {
   std::vector<Variant> out;
   const std::vector<std::pair<Kind, Task>> kinds = {{Kind::rnn, Task::language},
                                                     {Kind::birnn, Task::tag},
@@ -71,14 +66,14 @@ Tensor written_of(const ModelConfig& c, const Batch& batch) {
 }
 
 TEST(RecurrentModels, GradientsOfWholeModelsAgreeWithDifferences) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : recurrent_variants()) {
     const auto model = build_f64(v.config);
     expect_gradient(*model, random_batch(v.config), pass_f64(), v.name);
   }
 }
 
 TEST(RecurrentModels, DropoutIsTheSameForTheSameKeyAndDifferentiable) {
-  for (Variant v : variants()) {
+  for (Variant v : recurrent_variants()) {
     v.config.dropout = v.config.embedding_dropout = 0.3;
     if (v.config.kind == Kind::rnn_seq2seq) v.config.attention.dropout = 0.3;
     expect_dropout(v.config, v.name);
@@ -86,7 +81,7 @@ TEST(RecurrentModels, DropoutIsTheSameForTheSameKeyAndDifferentiable) {
 }
 
 TEST(RecurrentModels, RecomputationChangesNothing) {
-  for (Variant v : variants()) {
+  for (Variant v : recurrent_variants()) {
     v.config.dropout = 0.2;
     expect_recomputation(v.config, v.name, 1e-13);
   }
@@ -94,7 +89,7 @@ TEST(RecurrentModels, RecomputationChangesNothing) {
 
 // Other tokens behind a sequence's end change neither the loss nor any logit that is seen.
 TEST(RecurrentModels, PaddingChangesNothingThatCounts) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : recurrent_variants()) {
     const auto model = build_f64(v.config);
     Batch batch = random_batch(v.config);
     batch.lengths = lengths_of({6, 4});
@@ -118,7 +113,7 @@ TEST(RecurrentModels, PaddingChangesNothingThatCounts) {
 
 // A longer batch around a source does not change what is written for it.
 TEST(RecurrentModels, ASourceIsTranslatedAloneAsInABatch) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : recurrent_variants()) {
     if (v.config.task != Task::translate) continue;
     const auto model = build_f64(v.config);
     const Batch batch = random_batch(v.config);
@@ -136,7 +131,7 @@ TEST(RecurrentModels, ASourceIsTranslatedAloneAsInABatch) {
 
 // Token t has no influence on what is predicted from the tokens before it.
 TEST(RecurrentModels, NoTokenIsSeenBeforeItsTime) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : recurrent_variants()) {
     if (!v.config.generates()) continue;
     const auto model = build_f64(v.config);
     Batch batch = random_batch(v.config);
@@ -174,7 +169,7 @@ TEST(RecurrentModels, ATagDependsOnBothSides) {
 }
 
 TEST(RecurrentModels, GenerationStepByStepEqualsThePass) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : recurrent_variants()) {
     if (!v.config.generates()) continue;
     const auto model = build_f64(v.config);
     const Batch batch = random_batch(v.config);
@@ -198,7 +193,7 @@ TEST(RecurrentModels, GenerationStepByStepEqualsThePass) {
 }
 
 TEST(RecurrentModels, ReorderedSequencesGoOnAsTheOnesTheyWere) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : recurrent_variants()) {
     if (!v.config.generates()) continue;
     const auto model = build_f64(v.config);
     const Batch batch = random_batch(v.config);
@@ -250,7 +245,7 @@ TEST(RecurrentModels, StatesOfOtherModelsAndWrongTokensAreRefused) {
 }
 
 TEST(RecurrentModels, HalfPrecisionStaysNear) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : recurrent_variants()) {
     const auto model = build_model(v.config, {.seed = 3});
     const Batch batch = random_batch(v.config);
     nn::Pass rough;
@@ -262,7 +257,7 @@ TEST(RecurrentModels, HalfPrecisionStaysNear) {
 
 // The meta device runs a training step: shapes and bytes, no numbers.
 TEST(RecurrentModels, RunOnTheMetaDevice) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : recurrent_variants()) {
     BuildOptions options;
     options.device = Device::meta;
     const auto model = build_model(v.config, options);
@@ -283,15 +278,6 @@ TEST(RecurrentModels, RunOnTheMetaDevice) {
     for (nn::Parameter& p : model->parameters().all())
       EXPECT_TRUE(p.tensor.grad().defined()) << v.name << " " << p.name;
   }
-}
-
-std::string refusal(const ModelConfig& c) {
-  try {
-    validate(c);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 TEST(RecurrentModels, KeysThatWouldBeIgnoredAreRefusedWithTheReason) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/error.h"
 #include "heddle/ops.h"
 #include "heddle/tape.h"
 #include "model/model.h"
@@ -45,6 +46,21 @@ inline Tensor random_ids(const Shape& shape, std::int64_t limit, std::uint32_t s
 
 inline Tensor lengths_of(std::initializer_list<std::int64_t> lengths) {
   return Tensor::from<std::int64_t>({static_cast<std::int64_t>(lengths.size())}, lengths);
+}
+
+struct Variant {
+  std::string name;
+  ModelConfig config;
+};
+
+// What validate() has against it; empty: nothing.
+inline std::string refusal(const ModelConfig& c) {
+  try {
+    validate(c);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
 }
 
 inline ModelConfig small(Kind kind, Task task) {

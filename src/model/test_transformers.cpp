@@ -3,13 +3,8 @@
 namespace heddle::model {
 namespace {
 
-struct Variant {
-  std::string name;
-  ModelConfig config;
-};
-
 // Every kind, and on each of them the axes that change the computation.
-std::vector<Variant> variants() {
+std::vector<Variant> transformer_variants() {
   const std::vector<std::pair<Kind, Task>> kinds = {
       {Kind::decoder, Task::language},          {Kind::encoder, Task::tag},
       {Kind::encoder, Task::classify},          {Kind::encoder, Task::masked},
@@ -64,7 +59,7 @@ std::vector<Variant> variants() {
 }
 
 TEST(Transformers, GradientsOfWholeModelsAgreeWithDifferences) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : transformer_variants()) {
     const auto model = build_f64(v.config);
     nn::Pass pass = pass_f64();
     expect_gradient(*model, random_batch(v.config), pass, v.name);
@@ -72,21 +67,21 @@ TEST(Transformers, GradientsOfWholeModelsAgreeWithDifferences) {
 }
 
 TEST(Transformers, DropoutIsTheSameForTheSameKeyAndDifferentiable) {
-  for (Variant v : variants()) {
+  for (Variant v : transformer_variants()) {
     v.config.dropout = v.config.embedding_dropout = v.config.attention.dropout = 0.3;
     expect_dropout(v.config, v.name);
   }
 }
 
 TEST(Transformers, RecomputationChangesNothing) {
-  for (Variant v : variants()) {
+  for (Variant v : transformer_variants()) {
     v.config.dropout = 0.2;
     expect_recomputation(v.config, v.name, v.config.kind == Kind::encoder_decoder ? 1e-14 : 0);
   }
 }
 
 TEST(Transformers, PaddingChangesNothingThatCounts) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : transformer_variants()) {
     if (v.config.kind == Kind::vit || v.config.task == Task::language) continue;
     if (v.config.moe) continue;  // its balance counts padding too
     const auto model = build_f64(v.config);
@@ -104,7 +99,7 @@ TEST(Transformers, PaddingChangesNothingThatCounts) {
 }
 
 TEST(Transformers, GenerationStepByStepEqualsThePass) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : transformer_variants()) {
     if (!v.config.generates()) continue;
     const auto model = build_f64(v.config);
     Batch batch = random_batch(v.config);
@@ -173,7 +168,7 @@ TEST(Transformers, PromptsAreSeenBothWaysAndTheRestIsCausal) {
 }
 
 TEST(Transformers, ReorderedSequencesGoOnAsTheOnesTheyWere) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : transformer_variants()) {
     if (!v.config.generates()) continue;
     const auto model = build_f64(v.config);
     const Batch batch = random_batch(v.config);
@@ -219,7 +214,7 @@ TEST(Transformers, GenerationRefusesTokensAndStatesThatDoNotFit) {
 }
 
 TEST(Transformers, HalfPrecisionStaysNear) {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : transformer_variants()) {
     const auto model = build_model(v.config, {.seed = 3});
     const Batch batch = random_batch(v.config);
     nn::Pass rough;
@@ -243,15 +238,6 @@ TEST(Transformers, VariantsBeginWithTheSameWeightsWhereTheyHaveTheSameParts) {
         ++equal;
       }
   EXPECT_EQ(equal, 28);
-}
-
-std::string refusal(const ModelConfig& c) {
-  try {
-    validate(c);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 TEST(Transformers, ModelsThatMakeNoSenseAreRefusedWithTheReason) {

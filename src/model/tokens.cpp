@@ -14,7 +14,7 @@ namespace heddle::model {
 namespace {
 
 // Site of dropout (nn::Pass::site); layers have their own sixteen.
-constexpr std::uint32_t kEmbedding = 0;
+constexpr std::uint32_t kTokenDropout = 0;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ Tensor TokenInput::forward(const Tensor& ids, std::int64_t first, const nn::Pass
   Tensor x = ops::embedding(table_, ids, pass.precision);  // [B, T, C]
   if (scale_ != 1) x = ops::scale(x, scale_);
   x = positions_.add(x, first);
-  const auto key = pass.site(kEmbedding);
+  const auto key = pass.site(kTokenDropout);
   return key && dropout_ > 0 ? ops::dropout(x, dropout_, *key) : x;
 }
 

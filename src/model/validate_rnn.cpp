@@ -9,13 +9,13 @@ namespace heddle::model {
 
 namespace {
 
-constexpr const char* kWhere = "model";
+constexpr const char* kRnnModel = "model";
 // Of birnn as a language model: time and memory grow with its square.
 constexpr std::int64_t kMostPrefixTokens = 256;
 
 // One key, whether it is as nobody touched it, and why touching it makes no sense.
 void untouched(bool ok, const ModelConfig& c, std::string_view key, std::string_view reason) {
-  nn::require(ok, kWhere, key, reason,
+  nn::require(ok, kRnnModel, key, reason,
               "another value with kind = " + std::string(to_string(c.kind)));
 }
 
@@ -78,7 +78,7 @@ void validate_recurrent(const ModelConfig& c) {
             "none: it follows from the model's bias");
   nn::validate(nn::ElmanConfig{c.width, c.width, c.bias}, c.kind != Kind::rnn);
   if (c.kind == Kind::birnn && c.task == Task::language)
-    nn::require(c.sizes.context <= kMostPrefixTokens, kWhere, "context",
+    nn::require(c.sizes.context <= kMostPrefixTokens, kRnnModel, "context",
                 "at most " + std::to_string(kMostPrefixTokens) +
                     ": kind = birnn reads every prefix for itself, so that time and memory grow "
                     "with the square",

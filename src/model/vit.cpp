@@ -14,7 +14,7 @@ namespace heddle::model {
 
 namespace {
 
-constexpr std::uint32_t kEmbedding = 0;  // site of dropout
+constexpr std::uint32_t kPatchDropout = 0;  // site of dropout
 
 class VisionTransformer final : public HeadedModel {
  public:
@@ -40,7 +40,7 @@ class VisionTransformer final : public HeadedModel {
     const Tensor images = ops::cast(batch.images, pass.precision);
     Tensor x = pool_.extend(ops::patch_embed(images, weight_, bias_));  // [B, patches (+ 1), C]
     x = positions_.add(x, 0);
-    const auto key = pass.site(kEmbedding);
+    const auto key = pass.site(kPatchDropout);
     if (key && config().embedding_dropout > 0)
       x = ops::dropout(x, config().embedding_dropout, *key);
     return pool_.reduce(stack_.forward(x, {}, pass, balance), {});

@@ -10,7 +10,7 @@
 namespace heddle::report {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
+bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -18,14 +18,14 @@ TEST(ReportCompare, NamedPointsAndBarsStayWithinTheirFrame) {
   LineChart c{.x_label = "x", .y_label = "y", .series = {}, .named_points = true};
   c.series = {{.name = "a<b", .points = {{1, 1}}}, {.name = "c", .points = {{2, 3}}}};
   const std::string svg = chart(c).text;
-  EXPECT_TRUE(contains(svg, ">a&lt;b</text>"));
-  EXPECT_FALSE(contains(svg, "polyline") || contains(svg, "legend"));
+  EXPECT_TRUE(has(svg, ">a&lt;b</text>"));
+  EXPECT_FALSE(has(svg, "polyline") || has(svg, "legend"));
   StackedBars b{
       .parts = {"p", "q"}, .bars = {{"one", {1, 2}}, {"<two>", {3, 0}}}, .text = bytes_text};
-  EXPECT_TRUE(contains(stacked_bars(b).text, "&lt;two&gt;"));
-  EXPECT_TRUE(contains(stacked_bars(b).text, "q: 2 bytes"));
+  EXPECT_TRUE(has(stacked_bars(b).text, "&lt;two&gt;"));
+  EXPECT_TRUE(has(stacked_bars(b).text, "q: 2 bytes"));
   b.bars = {{"none", {0}}};
-  EXPECT_TRUE(contains(stacked_bars(b).text, "Nothing was measured"));
+  EXPECT_TRUE(has(stacked_bars(b).text, "Nothing was measured"));
 }
 
 TEST(ReportCompare, PlansStandBesideWhatHappened) {
@@ -35,10 +35,10 @@ TEST(ReportCompare, PlansStandBesideWhatHappened) {
   p.plan.step_seconds = 0.08;
   p.step_seconds = 0.1;
   const std::string page = training_page("run", {}, "recipe", p);
-  EXPECT_TRUE(contains(page, "Planned and measured"));
-  EXPECT_TRUE(contains(page, "+5.0 %"));
-  EXPECT_TRUE(contains(page, "-20.0 %"));
-  EXPECT_FALSE(contains(training_page("run", {}, "recipe"), "Planned"));
+  EXPECT_TRUE(has(page, "Planned and measured"));
+  EXPECT_TRUE(has(page, "+5.0 %"));
+  EXPECT_TRUE(has(page, "-20.0 %"));
+  EXPECT_FALSE(has(training_page("run", {}, "recipe"), "Planned"));
 }
 
 train::ComparisonResults two_variants(const train::Difference95& loss) {
@@ -68,17 +68,17 @@ TEST(ReportCompare, ComparisonsAreToldInWords) {
   };
   EXPECT_EQ(words({-0.012, 0.004, Verdict::exceeds_noise}),
             "b is worse than a<1> by 0.0120 ± 0.0040: more than the noise.");
-  EXPECT_TRUE(contains(words({0.012, 0.04, Verdict::within_noise}), "better than a<1> by 0.0120"));
+  EXPECT_TRUE(has(words({0.012, 0.04, Verdict::within_noise}), "better than a<1> by 0.0120"));
   EXPECT_EQ(words({0, 0, Verdict::same}), "b does not differ from a<1>.");
   EXPECT_EQ(words({-0.012, 0.004, Verdict::models_differ}),
             "b is worse than a<1> by 0.0120 ± 0.0040: these two models differ on this text; "
             "whether the variants do, one seed cannot tell.");
-  EXPECT_TRUE(contains(words({0.1, {}, Verdict::unknown}), "one seed cannot tell"));
+  EXPECT_TRUE(has(words({0.1, {}, Verdict::unknown}), "one seed cannot tell"));
   const std::string page = comparison_page(two_variants({0.1, 0.01, Verdict::exceeds_noise}));
-  EXPECT_FALSE(contains(page, "a<1>"));
-  EXPECT_TRUE(contains(page, "a&lt;1&gt;"));
-  EXPECT_TRUE(contains(page, "polygon"));  // spread
-  EXPECT_TRUE(contains(page, "0.90 times the time"));
+  EXPECT_FALSE(has(page, "a<1>"));
+  EXPECT_TRUE(has(page, "a&lt;1&gt;"));
+  EXPECT_TRUE(has(page, "polygon"));  // spread
+  EXPECT_TRUE(has(page, "0.90 times the time"));
 }
 
 TEST(ReportCompare, AVariantThatDivergedIsMarked) {
@@ -91,12 +91,12 @@ TEST(ReportCompare, AVariantThatDivergedIsMarked) {
   EXPECT_EQ(divergence_in_words(r.variants[0], 3),
             "a<1> diverged at step 12 (1 of 3 seeds): loss nan. It takes no part in the verdicts.");
   const std::string page = comparison_page(r);
-  EXPECT_TRUE(contains(page, "a&lt;1&gt; (diverged)"));
-  EXPECT_TRUE(contains(page, "<td>diverged at step 12 (1 of 3 seeds)</td>"));
-  EXPECT_FALSE(contains(page, "e+"));  // the others are not drawn as one flat line
+  EXPECT_TRUE(has(page, "a&lt;1&gt; (diverged)"));
+  EXPECT_TRUE(has(page, "<td>diverged at step 12 (1 of 3 seeds)</td>"));
+  EXPECT_FALSE(has(page, "e+"));  // the others are not drawn as one flat line
   r.variants[1].diverged = r.variants[0].diverged;
   r.best = {};
-  EXPECT_FALSE(contains(comparison_page(r), "lowest loss</dt>"));
+  EXPECT_FALSE(has(comparison_page(r), "lowest loss</dt>"));
 }
 
 TEST(ReportCompare, NothingHasNoSign) {
@@ -104,8 +104,8 @@ TEST(ReportCompare, NothingHasNoSign) {
   r.variants.push_back(r.variants[0]);
   r.pairs.push_back({0, 2, {-0.012, {}, train::Verdict::unknown}, {}});
   const std::string page = comparison_page(r);
-  EXPECT_TRUE(contains(page, ">0.0000 ± 0.0000<"));
-  EXPECT_TRUE(contains(page, ">+0.0120<"));
+  EXPECT_TRUE(has(page, ">0.0000 ± 0.0000<"));
+  EXPECT_TRUE(has(page, ">+0.0120<"));
 }
 
 }  // namespace

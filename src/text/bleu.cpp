@@ -101,7 +101,7 @@ std::string_view without_end(std::string_view line) {
   return line.substr(0, end);
 }
 
-struct Counts {
+struct BleuCounts {
   std::array<std::int64_t, kBleuOrder> correct{}, total{};
 };
 
@@ -118,7 +118,7 @@ Grams grams(const Words& words, std::size_t order) {
 }
 
 // An n-gram of the hypothesis is correct as often as the reference has it.
-void count(const Words& hypothesis, const Words& reference, Counts& counts) {
+void count(const Words& hypothesis, const Words& reference, BleuCounts& counts) {
   for (std::size_t n = 0; n < kBleuOrder; ++n) {
     const Grams expected = grams(reference, n + 1);
     for (const auto& [gram, times] : grams(hypothesis, n + 1)) {
@@ -131,7 +131,7 @@ void count(const Words& hypothesis, const Words& reference, Counts& counts) {
 
 // score = brevity · exp(mean of log precision). The i-th order without a match counts as 1 / 2^i
 // matches.
-void finish(const Counts& counts, Bleu& bleu) {
+void finish(const BleuCounts& counts, Bleu& bleu) {
   if (bleu.words < bleu.reference_words) {
     const double ratio =
         static_cast<double>(bleu.reference_words) / static_cast<double>(bleu.words);
@@ -178,7 +178,7 @@ Bleu corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::s
          "as many as hypotheses, " + std::to_string(hypotheses.size()),
          std::to_string(references.size()));
   Bleu bleu;
-  Counts counts;
+  BleuCounts counts;
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
     const Words hypothesis = split_13a(hypotheses[i]);
     const Words reference = split_13a(references[i]);

@@ -15,15 +15,15 @@ namespace {
 // Words up to this length are scanned for each merge; longer ones pay for a heap.
 constexpr std::size_t kShort = 48;
 constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoSymbol = std::numeric_limits<std::uint32_t>::max();
 
-struct Symbol {
+struct WordSymbol {
   std::int32_t id;
   std::uint32_t previous, next;
 };
 
 // A symbol that was merged into the one before it.
-constexpr std::int32_t kGone = -1;
+constexpr std::int32_t kMergedAway = -1;
 
 // Rank in the upper half, place in the lower: the smallest is the merge that comes next.
 using Candidates = std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>>;
@@ -42,7 +42,7 @@ std::uint32_t MergeTable::rank(std::int32_t left, std::int32_t right) const noex
 }
 
 void MergeTable::apply(std::vector<std::int32_t>& word) const {
-  if (word.size() >= kNone)
+  if (word.size() >= kNoSymbol)
     fail(ErrorCode::invalid_argument, "text", "a word is too long", "fewer than 2^32 bytes",
          std::to_string(word.size()));
   if (word.size() <= kShort) {
@@ -73,37 +73,37 @@ void MergeTable::apply_short(std::vector<std::int32_t>& word) const {
 
 void MergeTable::apply_long(std::vector<std::int32_t>& word) const {
   const auto size = static_cast<std::uint32_t>(word.size());
-  std::vector<Symbol> symbols(size);
+  std::vector<WordSymbol> symbols(size);
   Candidates candidates;
   const auto offer = [&](std::uint32_t at) {
     const std::uint32_t next = symbols[at].next;
-    if (next == kNone) return;
+    if (next == kNoSymbol) return;
     const std::uint32_t found = rank(symbols[at].id, symbols[next].id);
     if (found != kNoRank) candidates.push((std::uint64_t{found} << 32) | at);
   };
   for (std::uint32_t i = 0; i < size; ++i)
-    symbols[i] = {word[i], i == 0 ? kNone : i - 1, i + 1 < size ? i + 1 : kNone};
+    symbols[i] = {word[i], i == 0 ? kNoSymbol : i - 1, i + 1 < size ? i + 1 : kNoSymbol};
   for (std::uint32_t i = 0; i < size; ++i) offer(i);
 
   while (!candidates.empty()) {
     const auto at = static_cast<std::uint32_t>(candidates.top());
     const auto wanted = static_cast<std::uint32_t>(candidates.top() >> 32);
     candidates.pop();
-    Symbol& left = symbols[at];
-    if (left.id == kGone || left.next == kNone) continue;
+    WordSymbol& left = symbols[at];
+    if (left.id == kMergedAway || left.next == kNoSymbol) continue;
     // A candidate is stale when one of the two was merged with another neighbour meanwhile.
     const Rule* const rule = find(left.id, symbols[left.next].id);
     if (rule == nullptr || rule->rank != wanted) continue;
-    symbols[left.next].id = kGone;
+    symbols[left.next].id = kMergedAway;
     left.id = rule->result;
     left.next = symbols[left.next].next;
-    if (left.next != kNone) symbols[left.next].previous = at;
+    if (left.next != kNoSymbol) symbols[left.next].previous = at;
     offer(at);
-    if (left.previous != kNone) offer(left.previous);
+    if (left.previous != kNoSymbol) offer(left.previous);
   }
   word.clear();
-  for (const Symbol& symbol : symbols)
-    if (symbol.id != kGone) word.push_back(symbol.id);
+  for (const WordSymbol& symbol : symbols)
+    if (symbol.id != kMergedAway) word.push_back(symbol.id);
 }
 
 }  // namespace heddle::text

@@ -15,7 +15,7 @@ namespace heddle::nn {
 
 namespace {
 
-constexpr const char* kWhere = "kv cache";
+constexpr const char* kKvCache = "kv cache";
 
 // Width of the keys as the fused op takes them.
 std::int64_t key_width(const AttentionConfig& c) {
@@ -44,10 +44,10 @@ void write_rows(Tensor& ring, std::int64_t begin, const Tensor& rows) {
 KvCache::KvCache(const AttentionConfig& config, const CacheSize& size, DType dtype, Device device)
     : size_(size) {
   validate_cached(config);
-  require(size.batch > 0, kWhere, "batch", "1 or more", static_cast<double>(size.batch));
-  require(size.positions > 0, kWhere, "positions", "1 or more",
+  require(size.batch > 0, kKvCache, "batch", "1 or more", static_cast<double>(size.batch));
+  require(size.positions > 0, kKvCache, "positions", "1 or more",
           static_cast<double>(size.positions));
-  require(size.block > 0, kWhere, "block", "1 or more", static_cast<double>(size.block));
+  require(size.block > 0, kKvCache, "block", "1 or more", static_cast<double>(size.block));
   cross_ = config.cross;
   if (cross_) return;  // holds what it is given
   capacity_ = size.positions;
@@ -62,24 +62,24 @@ KvCache::KvCache(const AttentionConfig& config, const CacheSize& size, DType dty
 
 void KvCache::check_block(const Tensor& k, const Tensor& v, const Tensor& documents) const {
   if (autograd::tracked({&k, &v}))
-    fail(ErrorCode::autograd, kWhere, "keys and values on a tape",
+    fail(ErrorCode::autograd, kKvCache, "keys and values on a tape",
          "no gradients through a cache: use NoGrad, or no cache");
   if (cross_)
-    fail(ErrorCode::invalid_argument, kWhere, "a cache of cross-attention", "hold()", "append()");
+    fail(ErrorCode::invalid_argument, kKvCache, "a cache of cross-attention", "hold()", "append()");
   const std::int64_t n = k.size(1);
-  ops::check_dtype({kWhere, "k", k}, k_.dtype());
-  ops::check_dtype({kWhere, "v", v}, v_.dtype());
-  ops::check_shape({kWhere, "k", k}, {size_.batch, n, k_.size(2), k_.size(3)});
-  ops::check_shape({kWhere, "v", v}, {size_.batch, n, v_.size(2), v_.size(3)});
-  if (documents.defined()) ops::check_shape({kWhere, "documents", documents}, {size_.batch, n});
+  ops::check_dtype({kKvCache, "k", k}, k_.dtype());
+  ops::check_dtype({kKvCache, "v", v}, v_.dtype());
+  ops::check_shape({kKvCache, "k", k}, {size_.batch, n, k_.size(2), k_.size(3)});
+  ops::check_shape({kKvCache, "v", v}, {size_.batch, n, v_.size(2), v_.size(3)});
+  if (documents.defined()) ops::check_shape({kKvCache, "documents", documents}, {size_.batch, n});
   if (!empty() && documents.defined() != documents_.defined())
-    fail(ErrorCode::invalid_argument, kWhere, "documents", "in every call or in none",
+    fail(ErrorCode::invalid_argument, kKvCache, "documents", "in every call or in none",
          documents.defined() ? "for the first time after other tokens" : "none");
   if (n > size_.positions - next_)
-    fail(ErrorCode::out_of_range, kWhere, "the cache is full",
+    fail(ErrorCode::out_of_range, kKvCache, "the cache is full",
          std::to_string(size_.positions) + " positions", std::to_string(next_ + n));
   if (look_back_ >= 0 && n > size_.block)
-    fail(ErrorCode::out_of_range, kWhere, "too many tokens at once",
+    fail(ErrorCode::out_of_range, kKvCache, "too many tokens at once",
          "blocks of at most " + std::to_string(size_.block), std::to_string(n));
 }
 
@@ -110,11 +110,11 @@ void KvCache::append(const Tensor& k, const Tensor& v, const Tensor& documents) 
 
 void KvCache::hold(const Tensor& k, const Tensor& v, const Tensor& documents) {
   if (autograd::tracked({&k, &v}))
-    fail(ErrorCode::autograd, kWhere, "keys and values on a tape",
+    fail(ErrorCode::autograd, kKvCache, "keys and values on a tape",
          "no gradients through a cache: use NoGrad, or no cache");
   if (!cross_)
-    fail(ErrorCode::invalid_argument, kWhere, "a cache of self-attention", "append()", "hold()");
-  ops::check_shape({kWhere, "k", k}, {size_.batch, k.size(1), k.size(2), k.size(3)});
+    fail(ErrorCode::invalid_argument, kKvCache, "a cache of self-attention", "append()", "hold()");
+  ops::check_shape({kKvCache, "k", k}, {size_.batch, k.size(1), k.size(2), k.size(3)});
   k_ = k.detach();
   v_ = v.detach();
   documents_ = documents.defined() ? documents.detach() : documents;
@@ -128,7 +128,7 @@ void KvCache::clear() {
 }
 
 void KvCache::reorder(std::span<const std::int64_t> rows) {
-  require(!rows.empty(), kWhere, "rows", "1 or more", 0);
+  require(!rows.empty(), kKvCache, "rows", "1 or more", 0);
   for (Tensor* buffer : {&k_, &v_, &documents_})
     if (buffer->defined()) *buffer = select_rows(*buffer, rows);
   size_.batch = static_cast<std::int64_t>(rows.size());

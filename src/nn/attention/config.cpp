@@ -11,14 +11,14 @@ namespace heddle::nn {
 
 namespace {
 
-constexpr const char* kWhere = "attention";
+constexpr const char* kConfig = "attention";
 
 void refuse_unless(bool ok, std::string_view key, std::string_view expected, std::string_view got) {
-  require(ok, kWhere, key, expected, got);
+  require(ok, kConfig, key, expected, got);
 }
 
 void check_number(bool ok, std::string_view key, std::string_view expected, double got) {
-  require(ok, kWhere, key, expected, got);
+  require(ok, kConfig, key, expected, got);
 }
 
 void check_heads(const AttentionConfig& c) {

@@ -17,7 +17,7 @@ MoeConfig small(std::int64_t experts, std::int64_t active) {
   return c;
 }
 
-std::vector<double> doubles(const Tensor& t) { return t.detach().to_vector<double>(); }
+std::vector<double> doubles_of(const Tensor& t) { return t.detach().to_vector<double>(); }
 
 Tensor tokens() { return ops::random_normal({2, 7, 6}, 0, 1, {1, 1, 1}, DType::f64); }
 
@@ -27,7 +27,7 @@ TEST(MixtureOfExperts, OneExpertIsAFeedForwardLayer) {
   ParameterStore again({.seed = 2, .dtype = DType::f64});
   const FeedForward plain(small(1, 1).expert, again.root() / "experts" / 0);
   const MoeResult r = moe.forward(tokens());
-  EXPECT_EQ(doubles(r.y), doubles(plain.forward(tokens())));
+  EXPECT_EQ(doubles_of(r.y), doubles_of(plain.forward(tokens())));
   EXPECT_NEAR(r.balance.item(), 0.01, 1e-15);
   EXPECT_EQ(r.load, std::vector<std::int64_t>{14});
 }
@@ -45,10 +45,10 @@ TEST(MixtureOfExperts, EqualsTheSumOverAllExpertsByHand) {
 
   const Tensor x = tokens();
   const MoeResult r = moe.forward(x);
-  const std::vector<double> p = doubles(ops::softmax(ops::linear(x, router)));
+  const std::vector<double> p = doubles_of(ops::softmax(ops::linear(x, router)));
   std::vector<std::vector<double>> outputs;
-  for (const FeedForward& f : experts) outputs.push_back(doubles(f.forward(x)));
-  const std::vector<double> common = doubles(shared.forward(x)), y = doubles(r.y);
+  for (const FeedForward& f : experts) outputs.push_back(doubles_of(f.forward(x)));
+  const std::vector<double> common = doubles_of(shared.forward(x)), y = doubles_of(r.y);
   std::vector<double> choices(5, 0.0), mean(5, 0.0);
   for (std::size_t t = 0; t < 14; ++t) {
     std::vector<std::size_t> order = {0, 1, 2, 3, 4};
@@ -83,8 +83,8 @@ TEST(MixtureOfExperts, CapacityLimitsEveryExpert) {
   c.capacity = {};
   ParameterStore third({.seed = 2, .dtype = DType::f64});
   const MixtureOfExperts dropless(c, third.root());
-  EXPECT_EQ(doubles(roomy.forward(tokens()).y), doubles(dropless.forward(tokens()).y));
-  EXPECT_NE(doubles(r.y), doubles(dropless.forward(tokens()).y));
+  EXPECT_EQ(doubles_of(roomy.forward(tokens()).y), doubles_of(dropless.forward(tokens()).y));
+  EXPECT_NE(doubles_of(r.y), doubles_of(dropless.forward(tokens()).y));
 }
 
 TEST(MixtureOfExperts, TheMetaDeviceKnowsTheSizes) {

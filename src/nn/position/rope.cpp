@@ -15,7 +15,7 @@ namespace {
 
 using Frequencies = std::vector<double>;
 
-constexpr const char* kWhere = "rope";
+constexpr const char* kRope = "rope";
 constexpr double kTurn = 2 * std::numbers::pi;
 
 std::int64_t rotated_width(const RopeOptions& o, std::int64_t head_width) {
@@ -30,12 +30,12 @@ Frequencies plain(double base, std::int64_t rotated) {
 }
 
 void check_factor(double factor) {
-  require(std::isfinite(factor) && factor >= 1, kWhere, "scaling.factor", "a number from 1 on",
+  require(std::isfinite(factor) && factor >= 1, kRope, "scaling.factor", "a number from 1 on",
           factor);
 }
 
 void check_original(std::int64_t positions) {
-  require(positions > 0, kWhere, "scaling.original_positions", "1 or more",
+  require(positions > 0, kRope, "scaling.original_positions", "1 or more",
           static_cast<double>(positions));
 }
 
@@ -45,24 +45,24 @@ void check(const NoScaling&, std::int64_t) {}
 void check(const LinearScaling& s, std::int64_t) { check_factor(s.factor); }
 void check(const NtkScaling& s, std::int64_t width) {
   check_factor(s.factor);
-  require(width > 2, kWhere, "rope_width",
-          "more than 2 beside NTK scaling: it keeps the first pair", static_cast<double>(width));
+  require(width > 2, kRope, "rope_width", "more than 2 beside NTK scaling: it keeps the first pair",
+          static_cast<double>(width));
 }
 void check(const YarnScaling& s, std::int64_t) {
   check_factor(s.factor);
   check_original(s.original_positions);
-  require(s.beta_slow > 0 && s.beta_fast > s.beta_slow, kWhere, "scaling.beta_fast",
+  require(s.beta_slow > 0 && s.beta_fast > s.beta_slow, kRope, "scaling.beta_fast",
           "more than beta_slow, which is above 0", s.beta_fast);
   const double given = s.attention_factor.value_or(1);
-  require(std::isfinite(given) && given > 0, kWhere, "scaling.attention_factor", "a number above 0",
+  require(std::isfinite(given) && given > 0, kRope, "scaling.attention_factor", "a number above 0",
           given);
-  require((s.mscale > 0) == (s.mscale_all_dim > 0), kWhere, "scaling.mscale",
+  require((s.mscale > 0) == (s.mscale_all_dim > 0), kRope, "scaling.mscale",
           "mscale and mscale_all_dim, or neither", s.mscale);
 }
 void check(const Llama3Scaling& s, std::int64_t) {
   check_factor(s.factor);
   check_original(s.original_positions);
-  require(s.low_frequency > 0 && s.high_frequency > s.low_frequency, kWhere,
+  require(s.low_frequency > 0 && s.high_frequency > s.low_frequency, kRope,
           "scaling.high_frequency", "more than low_frequency, which is above 0", s.high_frequency);
 }
 
@@ -140,9 +140,9 @@ void fill(ops::RopeTables& tables, const Frequencies& frequencies, double magnit
 }  // namespace
 
 void validate(const RopeOptions& o, std::int64_t head_width) {
-  require(std::isfinite(o.base) && o.base > 1, kWhere, "base", "a number above 1", o.base);
+  require(std::isfinite(o.base) && o.base > 1, kRope, "base", "a number above 1", o.base);
   const std::int64_t width = rotated_width(o, head_width);
-  require(width > 0 && width <= head_width && width % 2 == 0, kWhere, "rope_width",
+  require(width > 0 && width <= head_width && width % 2 == 0, kRope, "rope_width",
           "an even number up to head_width = " + std::to_string(head_width) +
               " (which is what it is where it is not given): elements turn in pairs",
           static_cast<double>(width));
@@ -167,9 +167,9 @@ double rope_attention_factor(const RopeOptions& o) {
 ops::RopeTables rope_tables(const RopeOptions& o, std::int64_t head_width, std::int64_t positions,
                             DType dtype, Device device) {
   const Frequencies frequencies = rope_frequencies(o, head_width);
-  require(positions >= 0, kWhere, "positions", "0 or more", static_cast<double>(positions));
+  require(positions >= 0, kRope, "positions", "0 or more", static_cast<double>(positions));
   if (dtype != DType::f32 && dtype != DType::f64)
-    fail(ErrorCode::dtype_mismatch, kWhere, "type of the tables", "f32 or f64", to_string(dtype));
+    fail(ErrorCode::dtype_mismatch, kRope, "type of the tables", "f32 or f64", to_string(dtype));
   const Shape shape{positions, static_cast<std::int64_t>(frequencies.size())};
   ops::RopeTables tables{Tensor::empty(shape, dtype, device), Tensor::empty(shape, dtype, device)};
   if (device == Device::meta) return tables;
@@ -187,8 +187,8 @@ Rotary::Rotary(const RopeOptions& options, std::int64_t head_width)
 }
 
 Tensor Rotary::rotate(const Tensor& x, std::int64_t first_position) const {
-  ops::check_compute({kWhere, "x", x});
-  ops::check_rank({kWhere, "x", x}, 4);
+  ops::check_compute({kRope, "x", x});
+  ops::check_rank({kRope, "x", x}, 4);
   const ops::RopeTables t = tables(first_position + x.size(1), ops::parameter_dtype(x), x.device());
   ops::RopeOptions call;
   call.pairing = options_.pairing;

@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-Error refusal(const std::function<void()>& f) {
+Error refused_with(const std::function<void()>& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -26,14 +26,14 @@ TEST(CrossEntropy, NamesATargetOutOfRange) {
   const Tensor z = Tensor::zeros({3, 5});
   for (const std::int64_t bad : {std::int64_t{5}, std::int64_t{-1}}) {
     const Tensor t = Tensor::from<std::int64_t>({3}, {0, bad, -100});
-    const Error e = refusal([&] { ops::cross_entropy(z, t); });
+    const Error e = refused_with([&] { ops::cross_entropy(z, t); });
     EXPECT_EQ(e.code(), ErrorCode::out_of_range);
     EXPECT_NE(e.problem().find("position 1"), std::string::npos) << e.what();
     EXPECT_EQ(e.got(), std::to_string(bad));
   }
   ops::CrossEntropyOptions options;
   options.ignore_index = -1;
-  EXPECT_EQ(refusal([&] { ops::cross_entropy(z, kTargets, options); }).code(),
+  EXPECT_EQ(refused_with([&] { ops::cross_entropy(z, kTargets, options); }).code(),
             ErrorCode::out_of_range);
 }
 
@@ -41,7 +41,7 @@ TEST(CrossEntropy, RefusesWhatDoesNotFit) {
   const Tensor x = Tensor::zeros({3, 8});
   const Tensor w = Tensor::zeros({5, 8});
   const auto fused = [](const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& t) {
-    return refusal([&] { ops::linear_cross_entropy(a, b, bias, t); }).code();
+    return refused_with([&] { ops::linear_cross_entropy(a, b, bias, t); }).code();
   };
   using enum ErrorCode;
   EXPECT_EQ(fused(Tensor(), w, {}, kTargets), invalid_argument);
@@ -55,9 +55,9 @@ TEST(CrossEntropy, RefusesWhatDoesNotFit) {
   EXPECT_EQ(fused(x, w, {}, Tensor::zeros({3}, DType::i64, Device::meta)), device_mismatch);
   ops::CrossEntropyOptions options;
   options.label_smoothing = 1.5;
-  const Error e = refusal([&] { ops::linear_cross_entropy(x, w, {}, kTargets, options); });
+  const Error e = refused_with([&] { ops::linear_cross_entropy(x, w, {}, kTargets, options); });
   EXPECT_EQ(e.code(), invalid_argument);
-  EXPECT_EQ(refusal([&] { ops::cross_entropy(Tensor::zeros({}), kTargets); }).code(),
+  EXPECT_EQ(refused_with([&] { ops::cross_entropy(Tensor::zeros({}), kTargets); }).code(),
             shape_mismatch);
 }
 
