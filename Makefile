@@ -37,21 +37,21 @@ run: setup build/data/kjv.txt ## build Heddle, train a small model on real text 
 	@scripts/first_run.sh $(ARGS)
 
 test: build ## build and run all tests but the nightly ones
-	@ctest --preset release
+	@ctest --preset release -j $(JOBS)
 
 quick: build ## build and run the quick tests
-	@ctest --preset release -L quick
+	@ctest --preset release -L quick -j $(JOBS)
 
 nightly: build ## build and run the tests that take minutes
 	@ctest --preset nightly
 
 asan: setup ## unit and op tests under the address and undefined behaviour sanitizers
 	$(call cmake-build,asan)
-	@ctest --preset asan
+	@ctest --preset asan -j $(JOBS)
 
 tsan: setup ## unit and op tests under the thread sanitizer
 	$(call cmake-build,tsan)
-	@ctest --preset tsan
+	@ctest --preset tsan -j $(JOBS)
 
 clang: tools ## build with the second compiler
 	$(call cmake-build,clang)

@@ -10,6 +10,10 @@ function(heddle_test name label timeout)
   endif()
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout})
+  # Quick tests share the machine (ctest -j); the others measure, interrupt and use all of it.
+  if(NOT label STREQUAL "quick")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
 endfunction()
 
 function(heddle_test_executable name)
@@ -32,7 +36,10 @@ if(unit_sources)
     HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")
   heddle_unity(unit_tests src/autograd src/base src/bench src/check src/data src/generate src/io
     src/lab src/model src/nn src/ops src/report src/tensor src/text src/train)
-  heddle_test(unit quick 120 unit_tests)
+  # Every sentence of the attention grammar, and how memory grows: half of the time of all the rest.
+  set(exhaustive "Scores/*")
+  heddle_test(unit quick 120 unit_tests --gtest_filter=-${exhaustive})
+  heddle_test(unit.exhaustive slow 120 unit_tests --gtest_filter=${exhaustive})
 endif()
 
 # The harness names its suites after the ops; what is left over are its own tests, among them the one

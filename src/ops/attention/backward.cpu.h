@@ -5,6 +5,7 @@
 // made by one thread in one order.
 #pragma once
 
+#include "backend/cpu/own_storage.h"
 #include "ops/attention/gradients.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -459,7 +460,8 @@ void backward_unit(const BackwardProblem<S>& g, std::int64_t part, std::int64_t 
 }
 
 inline void backward(const AttentionBackwardArgs& args) noexcept {
-  for_storage(args.forward.dtype, [&](auto s) {
+  using K = AttentionKernels;
+  for_own_storage<K>(args.forward.dtype, &K::backward, args, [&](auto s) {
     const BackwardProblem<decltype(s)> g(args);
     const AttentionShape& shape = g.p.s;
     prepare_backward(g);

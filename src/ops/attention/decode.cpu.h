@@ -6,6 +6,7 @@
 // weighted sum of each row go to partial sums, which are put together in the order of the blocks.
 #pragma once
 
+#include "backend/cpu/own_storage.h"
 #include "ops/attention/forward.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -221,7 +222,7 @@ void decode_all(const Problem<S>& p) {
 }
 
 inline void forward(const AttentionArgs& args) noexcept {
-  for_storage(args.dtype, [&](auto s) {
+  for_own_storage<AttentionKernels>(args.dtype, &AttentionKernels::forward, args, [&](auto s) {
     const Problem<decltype(s)> p(args);
     if (few_queries(p.s))
       decode_all(p);

@@ -1,5 +1,6 @@
 // y = f(a, b), element by element, on broadcast and strided operands.
 #include "backend/cpu/activations.h"
+#include "backend/cpu/own_storage.h"
 #include "backend/cpu/strided.h"
 #include "ops/binary/binary.kernels.h"
 
@@ -73,7 +74,7 @@ inline void forward(const BinaryArgs& args) noexcept {
   const Strides* const strides[3] = {&args.a_strides, &args.b_strides, &args.y_strides};
   const Walk<3> w = make_walk<3>(args.shape, strides);
   const int last = w.rank - 1;
-  for_storage(args.dtype, [&](auto s) {
+  for_own_storage<BinaryKernels>(args.dtype, &BinaryKernels::forward, args, [&](auto s) {
     using S = decltype(s);
     const auto* a = static_cast<const S*>(args.a);
     const auto* b = static_cast<const S*>(args.b);

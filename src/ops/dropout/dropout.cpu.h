@@ -1,6 +1,7 @@
 // y = x · mask · scale, the mask from Philox words made on the way: two elements to a word, because
 // the words, not the memory, set the pace.
 #include "backend/cpu/activations.h"
+#include "backend/cpu/own_storage.h"
 #include "backend/cpu/philox.h"
 #include "ops/dropout/dropout.kernels.h"
 #include "ops/support/rows.cpu.h"
@@ -93,7 +94,7 @@ HWY_INLINE void prefetch_range(const S* p, std::int64_t n) {
 }
 
 inline void forward(const DropoutArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<DropoutKernels>(a.dtype, &DropoutKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     const PhiloxKeys keys(a.key);
     // Pieces as small as words come, so that computing and memory overlap.

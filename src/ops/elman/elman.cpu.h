@@ -5,6 +5,7 @@
 // which an element is summed, which depends on the width alone.
 #include <cstring>
 
+#include "backend/cpu/own_storage.h"
 #include "backend/cpu/vector_math.h"
 #include "ops/elman/elman.kernels.h"
 
@@ -208,21 +209,21 @@ void previous_of(const ElmanPreviousArgs& a, std::int64_t sequence) {
 }
 
 inline void forward(const ElmanArgs& a) noexcept {
-  for_storage(a.scan.dtype, [&](auto s) {
+  for_own_storage<ElmanKernels>(a.scan.dtype, &ElmanKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     for_blocks<S>(a.scan, [&](const Block<S>& b) { forward_block<S>(a, b); });
   });
 }
 
 inline void backward(const ElmanBackwardArgs& a) noexcept {
-  for_storage(a.scan.dtype, [&](auto s) {
+  for_own_storage<ElmanKernels>(a.scan.dtype, &ElmanKernels::backward, a, [&](auto s) {
     using S = decltype(s);
     for_blocks<S>(a.scan, [&](const Block<S>& b) { backward_block<S>(a, b); });
   });
 }
 
 inline void previous(const ElmanPreviousArgs& a) noexcept {
-  for_storage(a.scan.dtype, [&](auto s) {
+  for_own_storage<ElmanKernels>(a.scan.dtype, &ElmanKernels::previous, a, [&](auto s) {
     using S = decltype(s);
     parallel_chunks(a.count, [&](std::int64_t i) { previous_of<S>(a, a.first + i); });
   });

@@ -5,6 +5,6 @@
 namespace heddle::cpu::HEDDLE_ISA {
 
 const LayerNormKernels layer_norm_kernels{
-    {norm_detail::forward<true>, norm_detail::backward<true>}};
+    {norm_detail::forward<true, LayerNormKernels>, norm_detail::backward<true, LayerNormKernels>}};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

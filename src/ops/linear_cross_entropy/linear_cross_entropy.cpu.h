@@ -1,5 +1,6 @@
 // Softmax cross-entropy of rows of logits, and its gradient.
 #include "backend/cpu/activations.h"
+#include "backend/cpu/own_storage.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -124,7 +125,8 @@ inline void rows(const CrossEntropyArgs& a) noexcept {
 
 // Each range of columns adds the rows in order: nothing to join afterwards.
 inline void column_sums(const ColumnSumArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  using K = LinearCrossEntropyKernels;
+  for_own_storage<K>(a.dtype, &K::column_sums, a, [&](auto s) {
     using S = decltype(s);
     using C = Compute<S>;
     const auto* x = static_cast<const S*>(a.x);
@@ -140,7 +142,8 @@ inline void column_sums(const ColumnSumArgs& a) noexcept {
 }
 
 inline void rescale(const RescaleArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  using K = LinearCrossEntropyKernels;
+  for_own_storage<K>(a.dtype, &K::rescale, a, [&](auto s) {
     using S = decltype(s);
     auto* x = static_cast<S*>(a.x);
     parallel_ranges(a.count, kGrain, [&](std::int64_t begin, std::int64_t end) {

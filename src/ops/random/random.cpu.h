@@ -1,5 +1,6 @@
 // Uniform and normal numbers from Philox words.
 #include "backend/cpu/activations.h"
+#include "backend/cpu/own_storage.h"
 #include "backend/cpu/philox.h"
 #include "ops/random/random.kernels.h"
 
@@ -29,7 +30,7 @@ HWY_INLINE void fill(const RandomArgs& a, Value value) {
 }
 
 inline void uniform(const RandomArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<RandomKernels>(a.dtype, &RandomKernels::uniform, a, [&](auto s) {
     fill<decltype(s)>(a, [](auto d, const std::uint32_t* words, std::int64_t i) {
       return hn::Mul(upper_bits(d, words + i), constant(d, 0x1p-24));
     });
@@ -70,7 +71,7 @@ HWY_INLINE Vec<D> box_muller(D d, const std::uint32_t* words, std::int64_t i) {
 }
 
 inline void normal(const RandomArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<RandomKernels>(a.dtype, &RandomKernels::normal, a, [&](auto s) {
     fill<decltype(s)>(a, [](auto d, const std::uint32_t* words, std::int64_t i) {
       return box_muller(d, words, i);
     });

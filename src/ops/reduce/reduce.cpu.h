@@ -1,5 +1,6 @@
 // Sums and maxima over the middle dimension of [outer, length, inner].
 #include "backend/cpu/activations.h"
+#include "backend/cpu/own_storage.h"
 #include "ops/reduce/reduce.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -123,7 +124,7 @@ void forward_typed(const ReduceArgs& a) {
 }
 
 inline void forward(const ReduceArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<ReduceKernels>(a.dtype, &ReduceKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     if (a.kind == Reduce::sum)
       forward_typed<Reduce::sum, S>(a);
@@ -141,7 +142,7 @@ inline Compute<S> value(const S* p) {
 }
 
 inline void max_backward(const MaxBackwardArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<ReduceKernels>(a.dtype, &ReduceKernels::max_backward, a, [&](auto s) {
     using S = decltype(s);
     const auto* x = static_cast<const S*>(a.x);
     const auto* y = static_cast<const S*>(a.y);

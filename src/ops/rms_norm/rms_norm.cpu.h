@@ -4,6 +4,7 @@
 
 namespace heddle::cpu::HEDDLE_ISA {
 
-const RmsNormKernels rms_norm_kernels{{norm_detail::forward<false>, norm_detail::backward<false>}};
+const RmsNormKernels rms_norm_kernels{
+    {norm_detail::forward<false, RmsNormKernels>, norm_detail::backward<false, RmsNormKernels>}};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -1,5 +1,6 @@
 // Pairs of elements turned by their position's angle.
 #include "backend/cpu/activations.h"
+#include "backend/cpu/own_storage.h"
 #include "ops/rope/rope.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -111,7 +112,7 @@ void rotate_token(const RopeArgs& a, std::int64_t b, std::int64_t t) {
 }
 
 inline void rotate(const RopeArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<RopeKernels>(a.dtype, &RopeKernels::rotate, a, [&](auto s) {
     const std::int64_t grain = 1 + kGrain / (a.heads * a.width + 1);
     parallel_ranges(a.batch * a.tokens, grain, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i)

@@ -1,6 +1,7 @@
 // Rows of softmax and log_softmax: the maximum, the sum, the result, each in a pass over a row that
 // stays in the nearest caches.
 #include "backend/cpu/narrow_math.h"
+#include "backend/cpu/own_storage.h"
 #include "ops/softmax/softmax.kernels.h"
 #include "ops/support/rows.cpu.h"
 
@@ -203,7 +204,7 @@ HWY_INLINE void log_softmax_row_backward(const S* y, const S* dy, S* dx, std::in
 }
 
 inline void forward(const SoftmaxArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<SoftmaxKernels>(a.dtype, &SoftmaxKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     parallel_ranges(a.rows, row_grain(a.columns), [&](std::int64_t first, std::int64_t last) {
       forward_rows<S>(a, first, last);
@@ -212,7 +213,7 @@ inline void forward(const SoftmaxArgs& a) noexcept {
 }
 
 inline void backward(const SoftmaxBackwardArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<SoftmaxKernels>(a.dtype, &SoftmaxKernels::backward, a, [&](auto s) {
     using S = decltype(s);
     const std::int64_t n = a.columns;
     const bool past = a.stream && streamable(static_cast<const S*>(a.dx), n);

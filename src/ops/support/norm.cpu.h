@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cpu/norm.kernels.h"
+#include "backend/cpu/own_storage.h"
 #include "ops/support/rows.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -158,9 +159,9 @@ void forward_rows(const NormArgs& a, std::int64_t first, std::int64_t last) {
   finish_streams(past);
 }
 
-template <bool Centred>
+template <bool Centred, class Table>
 inline void forward(const NormArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<Table>(a.dtype, &Table::forward, a, [&](auto s) {
     using S = decltype(s);
     parallel_ranges(
         a.rows, norm_block(a.rows, a.columns),
@@ -298,9 +299,9 @@ void backward_block(const NormBackwardArgs& a, std::int64_t block) {
   finish_streams(past);
 }
 
-template <bool Centred>
+template <bool Centred, class Table>
 inline void backward(const NormBackwardArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<Table>(a.dtype, &Table::backward, a, [&](auto s) {
     using S = decltype(s);
     const std::int64_t blocks = norm_blocks(a.rows, a.columns);
     const bool usual = a.gain != nullptr && a.dgain != nullptr && a.columns <= kRowBuffer &&

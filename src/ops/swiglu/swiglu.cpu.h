@@ -1,5 +1,6 @@
 // y = silu(gate)·up on rows, and its gradients, recomputed from the inputs.
 #include "backend/cpu/narrow_math.h"
+#include "backend/cpu/own_storage.h"
 #include "ops/support/rows.cpu.h"
 #include "ops/swiglu/swiglu.kernels.h"
 
@@ -29,7 +30,7 @@ HWY_INLINE bool streamable_rows(const S* p, std::int64_t rows, std::int64_t step
 }
 
 inline void forward(const SwigluArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<SwigluKernels>(a.dtype, &SwigluKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     const Tag<S> d;
     auto* ys = static_cast<S*>(a.y);
@@ -51,7 +52,7 @@ inline void forward(const SwigluArgs& a) noexcept {
 
 // s = sigmoid(g): dup = dy·g·s, dgate = dy·up·s·(1 + g·(1 - s))
 inline void backward(const SwigluBackwardArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<SwigluKernels>(a.dtype, &SwigluKernels::backward, a, [&](auto s) {
     using S = decltype(s);
     const Tag<S> d;
     auto* dgates = static_cast<S*>(a.dgate);

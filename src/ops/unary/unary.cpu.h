@@ -1,5 +1,6 @@
 // y = f(x) and dx = dy · f'(x), element by element.
 #include "backend/cpu/narrow_math.h"
+#include "backend/cpu/own_storage.h"
 #include "ops/support/rows.cpu.h"
 #include "ops/unary/unary.kernels.h"
 
@@ -69,7 +70,7 @@ void with_derivative(Unary kind, double p, Use use) {
 }
 
 inline void forward(const UnaryArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<UnaryKernels>(a.dtype, &UnaryKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     with_function<S>(a.kind, a.parameter, [&](auto f) {
       const Tag<S> d;
@@ -90,7 +91,7 @@ inline void forward(const UnaryArgs& a) noexcept {
 }
 
 inline void backward(const UnaryBackwardArgs& a) noexcept {
-  for_storage(a.dtype, [&](auto s) {
+  for_own_storage<UnaryKernels>(a.dtype, &UnaryKernels::backward, a, [&](auto s) {
     using S = decltype(s);
     with_derivative<S>(a.kind, a.parameter, [&](auto f) {
       const auto* x = static_cast<const S*>(a.x);

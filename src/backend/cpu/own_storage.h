@@ -1,0 +1,29 @@
+// Which types a level of instructions has kernels of its own for; the rest it leaves to a lower
+// one.
+#pragma once
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/simd.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+
+inline constexpr Isa kLevel = Isa::HEDDLE_ISA;
+
+// What avx512_bf16 adds is about bf16. Kernels of the other types would be compiled to the very
+// code that avx512 has.
+inline constexpr Isa kLevelWithoutBf16 = kLevel == Isa::avx512_bf16 ? Isa::avx512 : kLevel;
+
+// for_storage() for a kernel of the table K: types that are not this level's own go to the same
+// kernel of the level that has them.
+template <class K, class Kernel, class Args, class F>
+HWY_INLINE void for_own_storage(DType dtype, [[maybe_unused]] Kernel kernel,
+                                [[maybe_unused]] const Args& args, F f) {
+  for_storage(dtype, [&](auto s) {
+    if constexpr (std::is_same_v<decltype(s), bf16> || kLevelWithoutBf16 == kLevel)
+      f(s);
+    else
+      (native_kernels<K>(kLevelWithoutBf16).*kernel)(args);
+  });
+}
+
+}  // namespace heddle::cpu::HEDDLE_ISA
