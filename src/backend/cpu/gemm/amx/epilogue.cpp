@@ -80,18 +80,24 @@ template <class Type, Activation activation>
   return activate<typename Type::Element>(Floats(), activation, amx::Vec<Floats>{x}).raw;
 }
 
-constexpr int kTogether = 2;
+// Where the sums of row r of a block begin. Four rows from a multiple of four on follow each other.
+[[gnu::always_inline]] inline const float* sums_of(const EpilogueTask& task, int r) noexcept {
+  return task.sums + (r & 16) * 32 + (r & 15) * 16;
+}
 
-// `count` rows side by side: activations are long chains of dependent instructions, and only
-// several of them at a time keep the vector units busy.
+// Rows side by side: activations are long chains of dependent instructions, and only several of
+// them at a time keep the vector units busy; without one, what is asked per group weighs.
+template <Activation activation>
+constexpr int kTogether = activation == Activation::none ? 4 : 2;
+
+// `count` rows from r on, a multiple of count.
 template <class Type, Activation activation, int count>
 [[gnu::always_inline]] inline void epilogue_at(const EpilogueTask& task, Columns columns, Row bias,
-                                               std::int64_t r) noexcept {
+                                               int r) noexcept {
   Row rows[count];
-  for (int i = 0; i < count; ++i) {
-    const float* sums = task.sums + (r + i) / 16 * 512 + (r + i) % 16 * 16;
-    rows[i] = {_mm512_load_ps(sums), _mm512_load_ps(sums + 256)};
-  }
+  const float* sums = sums_of(task, r);
+  for (int i = 0; i < count; ++i)
+    rows[i] = {_mm512_load_ps(sums + 16 * i), _mm512_load_ps(sums + 16 * i + 256)};
   if (task.bias != nullptr)
     for (int i = 0; i < count; ++i) rows[i] = add(rows[i], bias);
   if (task.pre_activation != nullptr)
@@ -120,11 +126,10 @@ template <class Type>
                                               int end) noexcept {
   const std::int64_t row_bytes = task.c_row_bytes;
   char* c = task.c + begin * row_bytes;
-  const auto at = [&task](int r) { return task.sums + (r & 16) * 32 + (r & 15) * 16; };
   int r = begin;
-  if (!task.stream && begin % 4 == 0) {  // four rows lie in one tile
+  if (!task.stream && begin % 4 == 0) {
     for (; r + 4 <= end; r += 4, c += 4 * row_bytes) {
-      const float* sums = at(r);
+      const float* sums = sums_of(task, r);
       Type::store(c, {_mm512_load_ps(sums), _mm512_load_ps(sums + 256)});
       Type::store(c + row_bytes, {_mm512_load_ps(sums + 16), _mm512_load_ps(sums + 272)});
       Type::store(c + 2 * row_bytes, {_mm512_load_ps(sums + 32), _mm512_load_ps(sums + 288)});
@@ -132,7 +137,8 @@ template <class Type>
     }
   }
   for (; r < end; ++r, c += row_bytes) {
-    const Row row{_mm512_load_ps(at(r)), _mm512_load_ps(at(r) + 256)};
+    const float* sums = sums_of(task, r);
+    const Row row{_mm512_load_ps(sums), _mm512_load_ps(sums + 256)};
     task.stream ? Type::stream(c, row) : Type::store(c, row);
   }
 }
@@ -145,9 +151,12 @@ void epilogue_rows(const EpilogueTask& task, int begin, int end) noexcept {
   const Columns columns(task.columns);
   Row bias{_mm512_setzero_ps(), _mm512_setzero_ps()};
   if (task.bias != nullptr) bias = F32::load(reinterpret_cast<const char*>(task.bias), columns);
-  std::int64_t r = begin;
-  for (; r + kTogether <= end; r += kTogether)
-    epilogue_at<Type, activation, kTogether>(task, columns, bias, r);
+  constexpr int together = kTogether<activation>;
+  int r = begin;
+  for (; r % together != 0 && r < end; ++r)
+    epilogue_at<Type, activation, 1>(task, columns, bias, r);
+  for (; r + together <= end; r += together)
+    epilogue_at<Type, activation, together>(task, columns, bias, r);
   for (; r < end; ++r) epilogue_at<Type, activation, 1>(task, columns, bias, r);
 }
 
