@@ -25,7 +25,7 @@ struct Operands {
   std::uint16_t* copy = nullptr;  // where A is to be copied as packed blocks, or null
 };
 
-inline constexpr std::int64_t kPanelsWorthACopy = 8;
+inline constexpr std::int64_t kPanelsWorthACopy = 3;  // in one unit; plan.cpp looks at all of them
 
 // While it lives, results too small for a normal number become zero, as in the tiles. Far out an
 // activation would make many of them, at more than a hundred cycles each.

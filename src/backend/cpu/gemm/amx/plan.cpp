@@ -18,6 +18,7 @@ constexpr std::int64_t kSmallB = 256 << 10;
 constexpr std::int64_t kMinimumChunk = 192;   // steps: 12,000 cycles of tile work
 constexpr std::int64_t kGoodChunk = 768;      // steps that dwarf the handing out
 constexpr std::int64_t kSmallProduct = 2048;  // steps: too few to share a packed B
+constexpr std::int64_t kPanelsForACopy = 8;   // that use a copy of A before it pays
 constexpr std::int64_t kNearB = 1 << 20;      // a B that L2 can hold
 constexpr std::int64_t kRowsForFarB = 12;     // blocks of rows that make up for L3
 
@@ -149,7 +150,6 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   p.load_in_place = may_load_in_place(p, t);
   const std::int64_t b_bytes = p.panels * p.steps * kBlockBytes;
   p.row_by_row = b_bytes <= kL1B && p.steps * kBlock <= std::min(t.k_inner, t.k_whole);
-  p.copy_a = t.pack_a == Choice::automatic && !p.row_by_row;
   cut_k(p, t);
   p.own_b = job.packed_b == nullptr;
   if (p.own_b) {
@@ -167,6 +167,9 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   p.units_per_chunk = p.own_b ? 1 : std::max<std::int64_t>(kMinimumChunk / unit_steps, 1);
   p.chunks = ceil_div(p.units, p.units_per_chunk);
   p.threads = std::max(threads, 1);
+  // The units of one thread have the same rows as a rule and share a copy.
+  const std::int64_t users = p.outer_count == 1 ? p.panels : p.n_unit;
+  p.copy_a = t.pack_a == Choice::automatic && !p.row_by_row && users >= kPanelsForACopy;
   p.stream = wants_streaming(p, t);
   p.prefetch_a = t.prefetch_a;
   p.prefetch_b = t.prefetch_b && !p.row_by_row && !p.own_b;
