@@ -118,10 +118,23 @@ void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
            std::to_string(n));
 }
 
-void Attention::project_keys(Inputs& in, const Tensor& source, std::int64_t first) const {
-  const std::int64_t groups = config_.key_heads();
-  in.k = heads_of(ops::linear(source, p_.k, p_.k_bias), groups);
-  in.v = heads_of(ops::linear(source, p_.v, p_.v_bias), groups);
+// What comes from one source is projected together.
+void Attention::project(Inputs& in, const Tensor& x, const Tensor& source) const {
+  const bool self = !config_.cross;
+  std::vector<ops::LinearWeights> weights;
+  if (self) weights.push_back({p_.q, p_.q_bias});
+  if (source.defined()) {
+    weights.push_back({p_.k, p_.k_bias});
+    weights.push_back({p_.v, p_.v_bias});
+  }
+  const std::vector<Tensor> made = ops::linear_many(self ? x : source, weights);
+  in.q = heads_of(self ? made[0] : ops::linear(x, p_.q, p_.q_bias), config_.heads);
+  if (!source.defined()) return;
+  in.k = heads_of(made[made.size() - 2], config_.key_heads());
+  in.v = heads_of(made[made.size() - 1], config_.key_heads());
+}
+
+void Attention::finish_keys(Inputs& in, std::int64_t first) const {
   if (rotary_) in.k = rotary_->rotate(in.k, first);
   if (config_.score == Score::concat) in.k = concat_key(in.k, p_.score);
   if (config_.score == Score::additive) in.k = per_head(in.k, p_.score_key);
@@ -181,14 +194,15 @@ Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) 
   const std::int64_t first = self && cache != nullptr ? cache->next_position() : 0;
   Inputs in;
   in.options = options(call);
-  in.q = heads_of(ops::linear(x, p_.q, p_.q_bias), config_.heads);
+  const bool new_keys = self || cache == nullptr || cache->empty();
+  project(in, x, !new_keys ? Tensor() : self ? x : call.memory);
   // W first: k·R(W q) depends on the distance, k·W(R q) would not.
   if (config_.score == Score::multiplicative) in.q = per_head(in.q, p_.score);
   if (rotary_) in.q = rotary_->rotate(in.q, first);
   if (config_.score == Score::concat) in.q = concat_query(in.q, p_.score, config_.key_heads());
   if (config_.score == Score::additive) in.q = per_head(in.q, p_.score_query);
 
-  if (self || cache == nullptr || cache->empty()) project_keys(in, self ? x : call.memory, first);
+  if (new_keys) finish_keys(in, first);
   if (cache != nullptr) use_cache(in, call);
   add_positions(in);
   return in;

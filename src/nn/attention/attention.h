@@ -64,7 +64,9 @@ class Attention {
 
   void make_parameters(const ParamScope& scope);
   Inputs inputs(const Tensor& x, const AttentionCall& call) const;
-  void project_keys(Inputs& in, const Tensor& source, std::int64_t first) const;
+  // Queries of x; keys and values of `source`, unless that is undefined.
+  void project(Inputs& in, const Tensor& x, const Tensor& source) const;
+  void finish_keys(Inputs& in, std::int64_t first) const;
   void use_cache(Inputs& in, const AttentionCall& call) const;
   void check_call(const Tensor& x, const AttentionCall& call) const;
   ops::AttentionOptions options(const AttentionCall& call) const;

@@ -1,7 +1,11 @@
 #include "ops/linear/linear.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
@@ -80,7 +84,28 @@ struct Forward {
   cpu::Activation activation = cpu::Activation::none;
 };
 
-void run_forward(const Tensor& x, const Tensor& weight, Forward& f) {
+// Products that do not depend on each other, run together, and the tensors they need until then.
+class Products {
+ public:
+  explicit Products(DType operand) : operand_(operand) {}
+  void add(const cpu::GemmJob& job, std::initializer_list<Tensor> needed) {
+    jobs_.push_back(job);
+    needed_.insert(needed_.end(), needed);
+  }
+  void run() {
+    if (jobs_.size() == 1) kernels<cpu::ProductKernels>().run(operand_, jobs_[0]);
+    if (jobs_.size() > 1) kernels<cpu::ProductKernels>().run_all(operand_, jobs_);
+    jobs_.clear();
+    needed_.clear();
+  }
+
+ private:
+  DType operand_;
+  std::vector<cpu::GemmJob> jobs_;
+  std::vector<Tensor> needed_;
+};
+
+void add_forward(Products& products, const Tensor& x, const Tensor& weight, Forward& f) {
   const Sizes s{rows_before_last(x.shape()), weight.size(0), weight.size(1)};
   const Tensor input = as_matrix(x, s.rows, s.k);
   const Tensor packed = packed_weight(views::transpose(weight, 0, 1), x.dtype());  // [K, N]
@@ -102,15 +127,16 @@ void run_forward(const Tensor& x, const Tensor& weight, Forward& f) {
   if (f.sum.defined()) job.epilogue.pre_activation = f.sum.mutable_raw();
   if (f.residual.defined()) job.epilogue.residual = f.residual.raw();
   job.epilogue.residual_stride = s.n;
-  kernels<cpu::ProductKernels>().run(x.dtype(), job);
+  products.add(job, {input, packed, f.bias, f.residual});
 }
 
-// dx = dsum · W
-Tensor input_gradient(const Tensor& dsum, const Tensor& weight, const Shape& shape) {
+// dx = dsum · W, or dx += dsum · W
+void add_input_gradient(Products& products, const Tensor& dsum, const Tensor& weight, Tensor& dx,
+                        bool more = false) {
   const Sizes s{dsum.size(0), weight.size(0), weight.size(1)};
-  Tensor dx = Tensor::empty(shape, dsum.dtype(), dsum.device());
   const Tensor packed = packed_weight(weight, dsum.dtype());  // [N, K]
-  if (!launch(dx, {s.flops(), bytes_of(dsum) + bytes_of(packed) + bytes_of(dx)})) return dx;
+  const double passes = more ? 2 : 1;
+  if (!launch(dx, {s.flops(), bytes_of(dsum) + bytes_of(packed) + passes * bytes_of(dx)})) return;
   cpu::GemmJob job;
   job.m = s.rows;
   job.n = s.k;
@@ -120,26 +146,34 @@ Tensor input_gradient(const Tensor& dsum, const Tensor& weight, const Shape& sha
   job.c = dx.mutable_raw();
   job.c_dtype = dx.dtype();
   job.c_row_stride = s.k;
-  kernels<cpu::ProductKernels>().run(dsum.dtype(), job);
-  return dx;
+  if (more) job.epilogue.residual = job.c;  // every element is read before it is written
+  job.epilogue.residual_stride = s.k;
+  products.add(job, {dsum, packed});
 }
 
-// dW[n, k] = Σ_rows dsum[row, n] · x[row, k]
-Tensor weight_gradient(const Tensor& dsum, const Tensor& input, DType dtype) {
+// Room for the rows of x that a weight's gradient takes at a time, packed.
+Tensor room_for_rows(const Tensor& x, std::int64_t rows, DType dtype) {
+  // bf16 cannot be added to.
+  const std::int64_t step = dtype == DType::bf16 ? rows : std::min(rows, kGradientRows);
+  return packed_workspace(x.dtype(), step, x.shape().back(), x);
+}
+
+// dW[n, k] = Σ_rows dsum[row, n] · x[row, k]; `packed` is room_for_rows().
+Tensor add_weight_gradient(Products& products, const Tensor& dsum, const Tensor& input, DType dtype,
+                           Tensor& packed) {
   const Sizes s{dsum.size(0), dsum.size(1), input.shape().back()};
   const Tensor x = as_matrix(input, s.rows, s.k);
   Tensor dw = Tensor::empty({s.n, s.k}, dtype, x.device());
-  // bf16 cannot be added to.
-  const std::int64_t step = dtype == DType::bf16 ? s.rows : std::min(s.rows, kGradientRows);
-  Tensor packed = packed_workspace(x.dtype(), step, s.k, x);
   if (!launch(dw, {s.flops(), bytes_of(dsum) + bytes_of(x) + bytes_of(dw)})) return dw;
-  std::int64_t begin = 0;
-  do {  // also without any row: then dW is zero
-    const std::int64_t end = std::min(begin + step, s.rows);
+  if (s.rows <= kGradientRows || dtype == DType::bf16) {
+    products.add(transposed_job(dsum, x, packed, dw), {dsum, x, packed});
+    return dw;
+  }
+  for (std::int64_t begin = 0; begin < s.rows; begin += kGradientRows) {
+    const std::int64_t end = std::min(begin + kGradientRows, s.rows);
     transposed_product(views::slice(dsum, 0, begin, end), views::slice(x, 0, begin, end), packed,
                        dw, begin > 0);
-    begin = end;
-  } while (begin < s.rows);
+  }
   return dw;
 }
 
@@ -191,8 +225,63 @@ void backward(VjpContext& c, const Kept& kept) {
   if (c.needs(2)) c.add(2, g.dbias);
   const Tensor& x = kept.x.get();
   const Tensor& weight = kept.weight.get();
-  if (c.needs(0)) c.add(0, input_gradient(g.dsum, weight, x.shape()));
-  if (c.needs(1)) c.add(1, weight_gradient(g.dsum, x, weight.dtype()));
+  Products products(dy.dtype());
+  Tensor dx, dw;
+  if (c.needs(0)) {
+    dx = empty_like(x);
+    add_input_gradient(products, g.dsum, weight, dx);
+  }
+  if (c.needs(1)) {
+    Tensor packed = room_for_rows(x, g.dsum.size(0), weight.dtype());
+    dw = add_weight_gradient(products, g.dsum, x, weight.dtype(), packed);
+  }
+  products.run();
+  if (dx.defined()) c.add(0, dx);
+  if (dw.defined()) c.add(1, dw);
+}
+
+struct KeptMany {
+  Saved x;
+  std::vector<Saved> weights;
+};
+
+// Input 0 is x, 1 + 2i and 2 + 2i are the weight and the bias of output i.
+//   dx = Σ_i dy_i·W_i, dW_i = dy_iᵀ·x, dbias_i = Σ_rows dy_i
+// dx grows product by product; the last of them runs together with those of all weights, for which
+// x is packed once.
+void backward_many(VjpContext& c, const KeptMany& kept) {
+  const Tensor& x = kept.x.get();
+  const int count = static_cast<int>(kept.weights.size());
+  const auto weight = [&](int i) { return kept.weights[static_cast<std::size_t>(i)].get(); };
+  Products products(x.dtype());
+  std::vector<Tensor> dy(kept.weights.size());
+  Tensor dx;
+  for (int i = 0; i < count; ++i) {
+    if (!c.cotangent(i).defined()) continue;
+    const bool wants_bias = c.needs(2 + 2 * i);
+    const SumGradient g = sum_gradient(c.cotangent(i), Tensor(), cpu::Activation::none, wants_bias);
+    dy[static_cast<std::size_t>(i)] = g.dsum;
+    if (wants_bias) c.add(2 + 2 * i, g.dbias);
+    if (!c.needs(0)) continue;
+    products.run();
+    const bool more = dx.defined();
+    if (!more) dx = empty_like(x);
+    add_input_gradient(products, g.dsum, weight(i), dx, more);
+  }
+  std::vector<std::pair<int, Tensor>> weight_gradients;
+  Tensor packed;
+  DType packed_for = DType::f32;
+  for (int i = 0; i < count; ++i) {
+    const Tensor& dsum = dy[static_cast<std::size_t>(i)];
+    if (!dsum.defined() || !c.needs(1 + 2 * i)) continue;
+    const DType dtype = weight(i).dtype();
+    if (!packed.defined() || packed_for != dtype) packed = room_for_rows(x, dsum.size(0), dtype);
+    packed_for = dtype;
+    weight_gradients.emplace_back(1 + 2 * i, add_weight_gradient(products, dsum, x, dtype, packed));
+  }
+  products.run();
+  if (dx.defined()) c.add(0, dx);
+  for (const auto& [input, dw] : weight_gradients) c.add(input, dw);
 }
 
 }  // namespace
@@ -212,7 +301,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
   const bool on_tape = tracked({&x, &weight, &bias, &residual});
   const bool from_output = f.activation == cpu::Activation::relu && !residual.defined();
   if (on_tape && f.activation != cpu::Activation::none && !from_output) f.sum = empty_like(f.y);
-  run_forward(x, weight, f);
+  Products products(x.dtype());
+  add_forward(products, x, weight, f);
+  products.run();
   if (on_tape) {
     const Kept kept{Saved(x), Saved(weight), Saved(from_output ? f.y.detach() : f.sum),
                     f.activation};
@@ -220,6 +311,33 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
            [kept](VjpContext& c) { backward(c, kept); });
   }
   return f.y;
+}
+
+std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> weights) {
+  std::vector<Forward> all(weights.size());
+  Products products(x.defined() ? x.dtype() : DType::f32);
+  std::vector<const Tensor*> inputs = {&x};
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const auto& [weight, bias] = weights[i];
+    check_arguments(x, weight, bias, {});
+    if (bias.defined()) all[i].bias = dense(bias);
+    all[i].y = Tensor::empty(with_last(x.shape(), weight.size(0)), x.dtype(), x.device());
+    add_forward(products, x, weight, all[i]);
+    inputs.push_back(&weight);
+    inputs.push_back(&bias);
+  }
+  products.run();
+  std::vector<Tensor> outputs;
+  for (const Forward& f : all) outputs.push_back(f.y);
+  if (weights.empty() || !tracked(inputs)) return outputs;
+  KeptMany kept{Saved(x), {}};
+  for (const LinearWeights& w : weights) kept.weights.emplace_back(w.weight);
+  std::vector<Tensor*> results;
+  for (Tensor& y : outputs) results.push_back(&y);
+  auto vjp = [kept](VjpContext& c) { backward_many(c, kept); };
+  autograd::record_vjp("linear_many", inputs, results,
+                       std::make_unique<autograd::LambdaVjp<decltype(vjp)>>(std::move(vjp)));
+  return outputs;
 }
 
 Tensor reference::linear(const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "heddle/tensor.h"
 
@@ -29,6 +31,15 @@ struct LinearOptions {
 // (for relu without residual y tells enough).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const LinearOptions& options = {});
+
+// One of several layers with the same input; the bias may be undefined.
+struct LinearWeights {
+  Tensor weight, bias;
+};
+
+// What linear() gives for x and each of these, to the bit, as one piece of work for all threads; in
+// the backward pass x is packed once and its gradient is summed in the products.
+std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> weights);
 
 namespace reference {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,

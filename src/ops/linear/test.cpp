@@ -49,7 +49,37 @@ Case make_case(const std::string& name, const Layer& layer) {
   return c;
 }
 
+// Three layers of one input: with and without bias, one of another width.
+Case make_many(const std::string& name, const Shape& x) {
+  const std::int64_t k = x.back();
+  const auto call_each = [](auto linear) {
+    return [linear](std::span<const Tensor> in) {
+      const std::vector<ops::LinearWeights> weights = {
+          {in[1], in[2]}, {in[3], Tensor()}, {in[4], in[5]}};
+      return linear(in[0], weights);
+    };
+  };
+  Case c;
+  c.op = "linear";
+  c.name = "many, " + name;
+  c.inputs = {act(x), param({7, k}), param({7}), param({33, k}), param({7, k}), param({7})};
+  c.run = call_each([](const Tensor& in, const std::vector<ops::LinearWeights>& weights) {
+    return ops::linear_many(in, weights);
+  });
+  c.reference = call_each([](const Tensor& in, const std::vector<ops::LinearWeights>& weights) {
+    Tensors all;
+    for (const auto& w : weights) all.push_back(ops::reference::linear(in, w.weight, w.bias, {}));
+    return all;
+  });
+  c.reduction = std::max({std::int64_t{33 + 7 + 7}, k, k > 0 ? elements_of(x) / k : 1});
+  return c;
+}
+
 const bool registered = [] {
+  add_case(make_many("odd", {2, 5, 13}));
+  add_case(make_many("no rows", {0, 4}));
+  add_case(make_many("several blocks", {300, 40}));
+  add_case(make_many("more rows than are packed at a time", {4100, 3}));
   add_case(make_case("1x1", {{1, 1}, 1}));
   add_case(make_case("vector", {{9}, 5}));
   add_case(make_case("odd", {{7, 13}, 5}));
@@ -90,6 +120,18 @@ const bool registered = [] {
     };
   });
   using P = cpu::ProductKernels;
+  add_kernel_mutant<P>("linear", "the last of several products is forgotten", [](P& p) {
+    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs) {
+      sound<P>().run_all(t, jobs.first(jobs.size() - 1));
+    };
+  });
+  add_kernel_mutant<P>("linear", "the input's gradient is that of the last layer", [](P& p) {
+    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs) {
+      std::vector<cpu::GemmJob> b(jobs.begin(), jobs.end());
+      for (cpu::GemmJob& job : b) job.epilogue.residual = nullptr;
+      sound<P>().run_all(t, b);
+    };
+  });
   add_kernel_mutant<P>("linear", "the residual is forgotten", [](P& p) {
     p.run = [](DType t, const cpu::GemmJob& job) {
       cpu::GemmJob b = job;

@@ -105,6 +105,20 @@ TEST(PackedWeight, IsBookedAsWorkspaceAndGoesWithTheWeight) {
   }
 }
 
+TEST(Linear, ManyAreTheSameBitsAsOneByOne) {
+  const Tensor x = ramp({200, 40}, DType::bf16);
+  const std::vector<ops::LinearWeights> weights = {
+      {ramp({70, 40}), ramp({70})}, {ramp({5, 40}), {}}, {ramp({64, 40}, DType::bf16), ramp({64})}};
+  const std::vector<Tensor> all = ops::linear_many(x, weights);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    EXPECT_EQ(ops::cast(all[i], DType::f32).to_vector<float>(),
+              ops::cast(ops::linear(x, weights[i].weight, weights[i].bias), DType::f32)
+                  .to_vector<float>());
+  EXPECT_TRUE(ops::linear_many(x, {}).empty());
+  const std::vector<ops::LinearWeights> wrong = {weights[0], {ramp({5, 41}), {}}};
+  EXPECT_THROW(ops::linear_many(x, wrong), Error);
+}
+
 TEST(Linear, FrozenWeightInBf16) {
   const Tensor w32 = ramp({5, 8});
   const Tensor w16 = ramp({5, 8}, DType::bf16);

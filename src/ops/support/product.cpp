@@ -24,11 +24,15 @@ void pack_b(DType operand, std::int64_t k, std::int64_t n, const MatrixRef& b, v
 
 void run(DType operand, const GemmJob& job) { gemm_path(current_isa(), operand).run(job); }
 
+void run_all(DType operand, std::span<const GemmJob> jobs) {
+  gemm_path(current_isa(), operand).run_all(jobs);
+}
+
 }  // namespace
 
 template <>
 const ProductKernels& native_kernels<ProductKernels>(Isa) {
-  static constexpr ProductKernels table{packed_bytes, pack_b, run};
+  static constexpr ProductKernels table{packed_bytes, pack_b, run, run_all};
   return table;
 }
 
@@ -136,7 +140,7 @@ Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Ten
   return Tensor::empty({count, static_cast<std::int64_t>(bytes)}, DType::u8, like.device());
 }
 
-void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor& c, bool add) {
+cpu::GemmJob transposed_job(const Tensor& a, const Tensor& b, Tensor& packed, Tensor& c) {
   const Tensor columns = views::transpose(a, 0, 1);  // [N, rows]
   cpu::GemmJob job;
   job.m = a.size(1);
@@ -148,6 +152,11 @@ void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor
   job.c = c.mutable_raw();
   job.c_dtype = c.dtype();
   job.c_row_stride = job.n;
+  return job;
+}
+
+void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor& c, bool add) {
+  cpu::GemmJob job = transposed_job(a, b, packed, c);
   job.epilogue.accumulate = add;
   cpu::kernels<cpu::ProductKernels>().run(b.dtype(), job);
 }

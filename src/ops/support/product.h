@@ -15,6 +15,7 @@ struct ProductKernels {
   std::size_t (*packed_bytes)(DType operand, std::int64_t k, std::int64_t n);
   void (*pack_b)(DType operand, std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst);
   void (*run)(DType operand, const GemmJob& job);
+  void (*run_all)(DType operand, std::span<const GemmJob> jobs);
 };
 
 template <>
@@ -37,6 +38,8 @@ Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Ten
 // c = aᵀ · b, or c += aᵀ · b: the gradient of a weight from rows of its results and inputs.
 // a: [rows, N], b: [rows, K], c: [N, K]; `packed` has room for b, packed in its own type.
 void transposed_product(const Tensor& a, const Tensor& b, Tensor& packed, Tensor& c, bool add);
+// What computes c = aᵀ · b; the four tensors must live until it has run.
+cpu::GemmJob transposed_job(const Tensor& a, const Tensor& b, Tensor& packed, Tensor& c);
 
 // b, a weight [K, N] in any layout (usually a transposed view), packed for products with operands
 // of type `operand`. It is packed once for each version of b's storage and lives as long as that

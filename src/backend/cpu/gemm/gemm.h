@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "backend/cpu/isa.h"
 #include "heddle/dtype.h"
@@ -60,6 +61,10 @@ struct GemmPath {
   void (*pack_b)(std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst);
   // m, n or k may be 0: with k = 0 the sums are zero and the epilogue still runs.
   void (*run)(const GemmJob& job);
+  // Products that do not depend on each other, each as run() computes it, in one piece of work:
+  // threads meet once at the end. A B that is not packed is packed first, once where neighbouring
+  // jobs have the same one and the same room for it.
+  void (*run_all)(std::span<const GemmJob> jobs);
 };
 
 // operand: f32, bf16 or f64. Every Isa has a path for each of them: a level without special

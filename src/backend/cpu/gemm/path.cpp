@@ -6,6 +6,7 @@
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/gemm/paths.h"
+#include "backend/cpu/gemm/turns.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/threads.h"
 #include "heddle/error.h"
@@ -140,23 +141,60 @@ struct Path {
     });
   }
 
-  static void run(const GemmJob& given) {
-    check(kernels, given);
-    if (given.packed_b == nullptr) check_b(given.b);
-    if (given.m <= 0 || given.n <= 0 || given.batch <= 0) return;
-    GemmJob job = given;
-    if (job.packed_b == nullptr && !kernels.reads_b(job) && !packs_own_b(kernels, job)) {
+  static bool empty(const GemmJob& job) { return job.m <= 0 || job.n <= 0 || job.batch <= 0; }
+
+  // The job with B packed, unless rectangles read it as it lies or pack their own; `before`: the
+  // one before it, if any.
+  static GemmJob prepared(GemmJob job, const GemmJob* before) {
+    check(kernels, job);
+    if (job.packed_b == nullptr) check_b(job.b);
+    if (empty(job) || job.packed_b != nullptr || kernels.reads_b(job) || packs_own_b(kernels, job))
+      return job;
+    if (before == nullptr || !packed_before(*before, job))
       pack_b(job.k, job.n, job.b, job.room_for_b);
-      job.packed_b = job.room_for_b;
-    }
+    job.packed_b = job.room_for_b;
+    return job;
+  }
+
+  static void run_blocks(const GemmJob& job, const Cut& plan, std::int64_t chunk) {
+    const BlockScratch own = block_scratch();
+    const std::int64_t first = chunk * plan.grain;
+    const std::int64_t last = std::min(first + plan.grain, plan.blocks);
+    for (std::int64_t i = first; i < last; ++i) kernels.block(job, plan.range(job, i), own);
+  }
+
+  static void run(const GemmJob& given) {
+    const GemmJob job = prepared(given, nullptr);
+    if (empty(job)) return;
     const Cut plan = cut(kernels, job);
-    parallel_ranges(plan.blocks, plan.grain, [&](std::int64_t begin, std::int64_t end) {
-      const BlockScratch own = block_scratch();
-      for (std::int64_t i = begin; i < end; ++i) kernels.block(job, plan.range(job, i), own);
+    parallel_chunks(ceil_div(plan.blocks, plan.grain),
+                    [&](std::int64_t chunk) { run_blocks(job, plan, chunk); });
+  }
+
+  static void run_all(std::span<const GemmJob> given) {
+    for (; given.size() > kTogether; given = given.subspan(kTogether))
+      run_group(given.first(kTogether));
+    run_group(given);
+  }
+
+  static void run_group(std::span<const GemmJob> given) {
+    GemmJob jobs[kTogether];
+    Cut plans[kTogether];
+    std::int64_t chunks[kTogether], count = 0;
+    for (const GemmJob& each : given) {
+      const GemmJob job = prepared(each, count > 0 ? &jobs[count - 1] : nullptr);
+      if (empty(job)) continue;
+      jobs[count] = job;
+      plans[count] = cut(kernels, job);
+      chunks[count] = ceil_div(plans[count].blocks, plans[count].grain);
+      ++count;
+    }
+    run_together(chunks, count, [&](std::int64_t i, std::int64_t chunk) {
+      run_blocks(jobs[i], plans[i], chunk);
     });
   }
 
-  static constexpr GemmPath kPath = {packed_bytes, pack_b, run};
+  static constexpr GemmPath kPath = {packed_bytes, pack_b, run, run_all};
 };
 
 const GemmPath& f32_path(Isa isa) {

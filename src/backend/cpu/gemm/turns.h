@@ -1,0 +1,35 @@
+// Several products as one piece of work.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/threads.h"
+
+namespace heddle::cpu {
+
+// How many products share a piece of work at most; more are run in several.
+inline constexpr std::int64_t kTogether = 8;
+
+// Calls run(product, chunk) for chunks[product] chunks of each of `count` products. The pieces that
+// are handed out have the same part of every product: then a thread, whose share is a run of
+// pieces, computes of each what it would have alone.
+template <class Run>
+void run_together(const std::int64_t* chunks, std::int64_t count, Run run) {
+  std::int64_t parts = 0;
+  for (std::int64_t i = 0; i < count; ++i) parts = chunks[i] > parts ? chunks[i] : parts;
+  parallel_chunks(parts, [&](std::int64_t part) {
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t c = part * chunks[i] / parts; c < (part + 1) * chunks[i] / parts; ++c)
+        run(i, c);
+  });
+}
+
+// Does the room that `job` has for its B hold it already, packed for the one before?
+inline bool packed_before(const GemmJob& before, const GemmJob& job) {
+  return before.packed_b == job.room_for_b && before.b.data == job.b.data && before.k == job.k &&
+         before.n == job.n && before.b.dtype == job.b.dtype &&
+         before.b.row_stride == job.b.row_stride && before.b.col_stride == job.b.col_stride;
+}
+
+}  // namespace heddle::cpu
