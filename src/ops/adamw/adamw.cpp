@@ -16,7 +16,8 @@ namespace heddle::ops {
 namespace {
 
 void check_number(const char* name, bool ok, const char* expected, double got) {
-  check_condition(ok && std::isfinite(got), "adamw", name, expected, std::to_string(got));
+  if (ok && std::isfinite(got)) return;  // before a string is made of it
+  check_condition(false, "adamw", name, expected, std::to_string(got));
 }
 
 void check_options(const AdamWOptions& o) {

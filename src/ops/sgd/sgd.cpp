@@ -12,7 +12,8 @@ namespace heddle::ops {
 namespace {
 
 void check_number(const char* name, bool ok, const char* expected, double got) {
-  check_condition(ok && std::isfinite(got), "sgd", name, expected, std::to_string(got));
+  if (ok && std::isfinite(got)) return;  // before a string is made of it
+  check_condition(false, "sgd", name, expected, std::to_string(got));
 }
 
 void check_options(const SgdOptions& o) {

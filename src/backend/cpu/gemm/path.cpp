@@ -189,9 +189,8 @@ struct Path {
       chunks[count] = ceil_div(plans[count].blocks, plans[count].grain);
       ++count;
     }
-    run_together(chunks, count, [&](std::int64_t i, std::int64_t chunk) {
-      run_blocks(jobs[i], plans[i], chunk);
-    });
+    run_together(chunks, count,
+                 [&](std::int64_t i, std::int64_t chunk) { run_blocks(jobs[i], plans[i], chunk); });
   }
 
   static constexpr GemmPath kPath = {packed_bytes, pack_b, run, run_all};
