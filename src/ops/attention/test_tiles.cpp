@@ -154,7 +154,7 @@ void check_small_product(std::int64_t steps, bool panels, bool add) {
 
 TEST(SmallProduct, IsAProduct) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
-  for (const std::int64_t steps : {0, 16, 48})
+  for (const std::int64_t steps : {0, 16, 32, 48})
     for (const bool panels : {true, false})  // B in panels, or row-major
       for (const bool add : {true, false}) check_small_product(steps, panels, add);
 }

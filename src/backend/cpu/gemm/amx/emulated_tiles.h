@@ -33,11 +33,12 @@ struct EmulatedTiles {
     load(7, p, row_bytes);
   }
 
-  static void load_kept(const void* k0, const void* k1, const void* k2, const void* k3) noexcept {
-    load(4, k0, 64);
-    load(5, k1, 64);
-    load(6, k2, 64);
-    load(7, k3, 64);
+  static void load_kept(const void* k0, const void* k1, const void* k2, const void* k3,
+                        std::size_t row_bytes = 64) noexcept {
+    load(4, k0, row_bytes);
+    load(5, k1, row_bytes);
+    load(6, k2, row_bytes);
+    load(7, k3, row_bytes);
   }
   static void strip(const void* a, std::size_t row_bytes, float* sums) noexcept {
     load(2, a, row_bytes);
@@ -50,6 +51,19 @@ struct EmulatedTiles {
     dot(1, 3, 7);
     store(0, sums, 64);
     store(1, sums + 256, 64);
+  }
+  static void strip_of_columns(const void* b, std::size_t row_bytes, float* sums,
+                               std::int64_t row) noexcept {
+    load(2, b, row_bytes);
+    load(3, static_cast<const char*>(b) + 16 * row_bytes, row_bytes);
+    __builtin_memset(tile(0), 0, 1024);
+    __builtin_memset(tile(1), 0, 1024);
+    dot(0, 4, 2);
+    dot(1, 5, 2);
+    dot(0, 6, 3);
+    dot(1, 7, 3);
+    store(0, sums, static_cast<std::size_t>(row) * 4);
+    store(1, sums + 16 * row, static_cast<std::size_t>(row) * 4);
   }
 
   static void dot_00() noexcept { dot(0, 4, 6); }

@@ -19,6 +19,8 @@ class SmallRunner {
     T::configure_once();
     if (p.steps == 0)
       without_steps(p);
+    else if (p.steps == 32 && !p.add)
+      SmallRunner(p).strips();
     else
       SmallRunner(p).blocks();
     compiler_barrier();
@@ -85,6 +87,17 @@ class SmallRunner {
         T::dot_11();
       }
       T::store_c(sums(p_, now), p_.c_row);
+    }
+  }
+
+  // Sums of 64: 32 rows of A fit into four tiles, and each strip of B is loaded once for them.
+  void strips() const noexcept {
+    for (std::int64_t row = 0; row < p_.rows; row += kSmallBlock) {
+      const std::uint32_t *above = p_.a + row * p_.a_row, *below = above + 16 * p_.a_row;
+      T::load_kept(above, below, above + 16, below + 16, a_bytes_);
+      for (std::int64_t column = 0; column < p_.columns; column += 16)
+        T::strip_of_columns(p_.b + column / kSmallBlock * p_.b_panel + column % kSmallBlock,
+                            b_bytes_, p_.c + row * p_.c_row + column, p_.c_row);
     }
   }
 

@@ -80,16 +80,18 @@ struct Tiles {
     _tile_stream_loadd(7, p, row_bytes);
   }
 
-  // Products whose B is four tiles at most: it stays, and A goes by in strips of 16 rows.
+  // Products of 64 k with 32 columns of B: four tiles that stay, while A goes by in strips of 16
+  // rows. Half as many loads as with 2 × 2 tiles.
   //
   //              k0 k1     k2 k3      two steps of 32 k by 32 columns
-  //      s0 s1   c0 c1  += s0 · (k0 k1) + s1 · (k2 k3)
+  //      s0 s1   c0 c1  = s0 · (k0 k1) + s1 · (k2 k3)
   [[gnu::always_inline]] static inline void load_kept(const void* k0, const void* k1,
-                                                      const void* k2, const void* k3) noexcept {
-    _tile_loadd(4, k0, 64);
-    _tile_loadd(5, k1, 64);
-    _tile_loadd(6, k2, 64);
-    _tile_loadd(7, k3, 64);
+                                                      const void* k2, const void* k3,
+                                                      std::size_t row_bytes = 64) noexcept {
+    _tile_loadd(4, k0, row_bytes);
+    _tile_loadd(5, k1, row_bytes);
+    _tile_loadd(6, k2, row_bytes);
+    _tile_loadd(7, k3, row_bytes);
   }
   // Sixteen rows of 64 k, `row_bytes` apart, to two tiles of sums.
   [[gnu::always_inline]] static inline void strip(const void* a, std::size_t row_bytes,
@@ -104,6 +106,23 @@ struct Tiles {
     _tile_dpbf16ps(1, 3, 7);
     _tile_stored(0, sums, 64);
     _tile_stored(1, sums + 256, 64);
+  }
+  // The other way round: 32 rows of A stay as (k0 k2) above (k1 k3), and B goes by in strips of 16
+  // columns. Rows of the sums are `row` floats apart.
+  [[gnu::always_inline]] static inline void strip_of_columns(const void* b, std::size_t row_bytes,
+                                                             float* sums,
+                                                             std::int64_t row) noexcept {
+    const auto bytes = static_cast<std::size_t>(row) * 4;
+    _tile_stream_loadd(2, b, row_bytes);
+    _tile_stream_loadd(3, static_cast<const char*>(b) + 16 * row_bytes, row_bytes);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_dpbf16ps(0, 4, 2);
+    _tile_dpbf16ps(1, 5, 2);
+    _tile_dpbf16ps(0, 6, 3);
+    _tile_dpbf16ps(1, 7, 3);
+    _tile_stored(0, sums, bytes);
+    _tile_stored(1, sums + 16 * row, bytes);
   }
 
   [[gnu::always_inline]] static inline void dot_00() noexcept { _tile_dpbf16ps(0, 4, 6); }
