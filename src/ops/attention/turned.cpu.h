@@ -39,20 +39,27 @@ struct TurnedState {
 
 // K as it lies, and Vᵀ: word (pair of keys, column) of 32 keys at [column][pair].
 template <class S>
+void pack_turned_piece(const Problem<S>& p, std::int64_t batch, std::int64_t head,
+                       std::int64_t from) {
+  using U = Unit<S>;
+  const std::int64_t count = smaller(kPad, p.s.keys - from);
+  U* k = p.template of_key_head<U>(p.a.packed_k, p.keys * p.depth, batch, head);
+  U* v = p.template of_key_head<U>(p.a.packed_v, p.keys / 2 * p.s.value_width, batch, head);
+  pack_words<S>(count, kPad, p.depth, k + from * p.depth,
+                [&](std::int64_t j) { return p.k(batch, head, from + j); });
+  pack_turned<S, kPad / 2>(count, p.s.value_width, v + from / 2 * p.s.value_width,
+                           [&](std::int64_t j) { return p.v(batch, head, from + j); });
+}
+
+// Head by head, as they are used: the thread that packs one finds it in its cache.
+template <class S>
 void pack_turned_keys(const Problem<S>& p) {
-  const std::int64_t pieces = p.keys / kPad;
-  parallel_chunks(p.s.batch * pieces, [&](std::int64_t i) {
-    const std::int64_t batch = i / pieces, from = i % pieces * kPad;
-    const std::int64_t count = smaller(kPad, p.s.keys - from);
-    for (std::int64_t head = 0; head < p.s.key_heads; ++head) {
-      using U = Unit<S>;
-      U* k = p.template of_key_head<U>(p.a.packed_k, p.keys * p.depth, batch, head);
-      U* v = p.template of_key_head<U>(p.a.packed_v, p.keys / 2 * p.s.value_width, batch, head);
-      pack_words<S>(count, kPad, p.depth, k + from * p.depth,
-                    [&](std::int64_t j) { return p.k(batch, head, from + j); });
-      pack_turned<S, kPad / 2>(count, p.s.value_width, v + from / 2 * p.s.value_width,
-                               [&](std::int64_t j) { return p.v(batch, head, from + j); });
-    }
+  constexpr std::int64_t kPiece = 4 * kPad;
+  const std::int64_t pieces = blocks_of(p.keys, kPiece);
+  parallel_chunks(p.s.batch * p.s.key_heads * pieces, [&](std::int64_t i) {
+    const std::int64_t unit = i / pieces, first = i % pieces * kPiece;
+    for (std::int64_t from = first; from < smaller(first + kPiece, p.keys); from += kPad)
+      pack_turned_piece(p, unit / p.s.key_heads, unit % p.s.key_heads, from);
   });
 }
 
@@ -164,9 +171,10 @@ void forward_all(const Problem<S>& p) {
     pack_keys(p, {p.a.packed_k, nullptr, nullptr, p.a.packed_v});
   const std::int64_t blocks = blocks_of(p.s.queries, kForwardQueries);
   parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
-    // Late blocks of a causal mask see the most keys: they go first.
-    const std::int64_t block = blocks - 1 - chunk / (p.s.batch * p.s.heads);
-    const std::int64_t unit = chunk % (p.s.batch * p.s.heads);
+    // Head by head, so that its keys stay in the cache. Late blocks of a causal mask see the most
+    // keys: they go first.
+    const std::int64_t block = blocks - 1 - chunk % blocks;
+    const std::int64_t unit = chunk / blocks;
     const Rows r = p.rows(unit / p.s.heads, unit % p.s.heads, block, kForwardQueries);
     if (turn_over)
       turned_block(p, r);
