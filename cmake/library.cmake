@@ -75,7 +75,7 @@ add_library(heddle STATIC ${plain_sources} ${HEDDLE_OP_SOURCES}
 add_library(heddle::heddle ALIAS heddle)
 heddle_target(heddle)
 heddle_unity(heddle src/autograd src/base src/bench src/check src/data src/generate src/io src/lab
-  src/model src/nn src/tensor src/text src/train)
+  src/model src/nn src/ops src/tensor src/text src/train)
 set_target_properties(heddle PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_compile_features(heddle PUBLIC cxx_std_20)
 target_include_directories(heddle

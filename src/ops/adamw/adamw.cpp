@@ -15,23 +15,18 @@ namespace heddle::ops {
 
 namespace {
 
-void check_number(const char* name, bool ok, const char* expected, double got) {
-  if (ok && std::isfinite(got)) return;  // before a string is made of it
-  check_condition(false, "adamw", name, expected, std::to_string(got));
-}
-
 void check_options(const AdamWOptions& o) {
-  check_number("lr", o.lr >= 0, "0 or more", o.lr);
-  check_number("beta1", o.beta1 >= 0 && o.beta1 < 1, "a number in [0, 1)", o.beta1);
-  check_number("beta2", o.beta2 >= 0 && o.beta2 < 1, "a number in [0, 1)", o.beta2);
-  check_number("eps", o.eps >= 0, "0 or more", o.eps);
-  check_number("weight_decay", o.weight_decay >= 0, "0 or more", o.weight_decay);
-  check_number("grad_scale", true, "a finite number", o.grad_scale);
+  check_number("adamw", "lr", o.lr >= 0, "0 or more", o.lr);
+  check_number("adamw", "beta1", o.beta1 >= 0 && o.beta1 < 1, "a number in [0, 1)", o.beta1);
+  check_number("adamw", "beta2", o.beta2 >= 0 && o.beta2 < 1, "a number in [0, 1)", o.beta2);
+  check_number("adamw", "eps", o.eps >= 0, "0 or more", o.eps);
+  check_number("adamw", "weight_decay", o.weight_decay >= 0, "0 or more", o.weight_decay);
+  check_number("adamw", "grad_scale", true, "a finite number", o.grad_scale);
   check_condition(o.step >= 1, "adamw", "step", "1 or more", std::to_string(o.step));
 }
 
 void check_tensors(const AdamWParameter& p) {
-  check_number("weight_decay", p.weight_decay >= 0, "0 or more", p.weight_decay);
+  check_number("adamw", "weight_decay", p.weight_decay >= 0, "0 or more", p.weight_decay);
   check_in_place({"adamw", "weight", p.weight});
   if (p.weight.dtype() == DType::bf16)
     fail(ErrorCode::dtype_mismatch, "adamw", "argument weight", "f32 or f64", p.weight.describe());

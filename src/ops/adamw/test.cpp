@@ -8,7 +8,7 @@
 #include "ops/adamw/adamw.kernels.h"
 #include "ops/copy/copy.h"
 
-namespace heddle::harness {
+namespace heddle::harness::adamw_cases {
 namespace {
 
 using ops::AdamWOptions;
@@ -192,4 +192,4 @@ TEST(adamw_errors, refuses) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::adamw_cases

@@ -261,8 +261,6 @@ struct SavedCall {
   Saved q, k, v, w, bias, sinks, y, row_sums;
 };
 
-Tensor dense_or_none(const Tensor& t) { return t.defined() ? dense(t) : t; }
-
 Result attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w) {
   const AttentionOptions& o = c.options;
   check_options(c.op, o, q, sizes_of(c.shape));

@@ -2,7 +2,7 @@
 #include "ops/attention/attention.h"
 #include "ops/attention/attention.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::attention_cases {
 namespace {
 
 using ops::AttentionOptions;
@@ -203,4 +203,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::attention_cases

@@ -8,7 +8,7 @@
 #include "ops/binary/binary.kernels.h"
 #include "ops/unary/unary.h"
 
-namespace heddle::harness {
+namespace heddle::harness::binary_cases {
 namespace {
 
 using Op = Tensor (*)(const Tensor&, const Tensor&);
@@ -115,4 +115,4 @@ TEST(binary_kernels, streaming_changes_nothing) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::binary_cases

@@ -9,7 +9,7 @@
 #include "ops/clip_grad/clip_grad.kernels.h"
 #include "ops/copy/copy.h"
 
-namespace heddle::harness {
+namespace heddle::harness::clip_grad_cases {
 namespace {
 
 void add_norm(const std::string& name, const std::vector<Shape>& shapes) {
@@ -109,4 +109,4 @@ TEST(clip_grad_errors, refuses) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::clip_grad_cases

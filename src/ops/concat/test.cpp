@@ -5,7 +5,7 @@
 #include "ops/concat/concat.h"
 #include "ops/unary/unary.h"
 
-namespace heddle::harness {
+namespace heddle::harness::concat_cases {
 namespace {
 
 struct Blocks {
@@ -138,4 +138,4 @@ TEST(concat_errors, refuses) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::concat_cases

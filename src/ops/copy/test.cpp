@@ -4,7 +4,7 @@
 #include "ops/copy/copy.kernels.h"
 #include "ops/unary/unary.h"
 
-namespace heddle::harness {
+namespace heddle::harness::copy_cases {
 namespace {
 
 void add(const char* name, const Shape& shape, Tensor (*op)(const Tensor&), double slack = 1) {
@@ -62,4 +62,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::copy_cases

@@ -9,7 +9,7 @@
 #include "ops/dropout/dropout.h"
 #include "ops/dropout/dropout.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::dropout_cases {
 namespace {
 
 constexpr RandomKey kKey{0xfedcba9876543210u, 3, 17};
@@ -112,4 +112,4 @@ TEST(dropout_values, streaming_changes_nothing) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::dropout_cases

@@ -22,9 +22,9 @@ namespace heddle::ops {
 namespace {
 
 // Rows of previous states that are made at a time for the gradient of U.
-constexpr std::int64_t kGradientRows = 4096;
+constexpr std::int64_t kScanGradientRows = 4096;
 
-struct Sizes {
+struct ScanSizes {
   std::int64_t batch = 0, steps = 0, width = 0;
   double flops() const {  // of the products of all steps
     const double w = static_cast<double>(width);
@@ -32,12 +32,12 @@ struct Sizes {
   }
 };
 
-Sizes sizes_of(const Tensor& x) { return {x.size(0), x.size(1), x.size(2)}; }
+ScanSizes sizes_of(const Tensor& x) { return {x.size(0), x.size(1), x.size(2)}; }
 
 void check_arguments(const Tensor& pre, const Tensor& recurrent, const ElmanOptions& options) {
   check_compute({"elman", "pre", pre});
   check_rank({"elman", "pre", pre}, 3);
-  const Sizes s = sizes_of(pre);
+  const ScanSizes s = sizes_of(pre);
   check_parameter({"elman", "recurrent", recurrent}, pre, {s.width, s.width});
   if (options.h0.defined()) {
     check_dtype({"elman", "h0", options.h0}, pre.dtype());
@@ -52,7 +52,7 @@ void check_arguments(const Tensor& pre, const Tensor& recurrent, const ElmanOpti
 }
 
 // [2, B] i64: sequences by length, the longest first, and the lengths.
-Tensor make_order(const Tensor& lengths_given, const Sizes& s, Device device) {
+Tensor make_order(const Tensor& lengths_given, const ScanSizes& s, Device device) {
   Tensor order = Tensor::empty({2, s.batch}, DType::i64, device);
   Tensor lengths = lengths_given;
   if (lengths.defined()) {
@@ -77,7 +77,7 @@ Tensor make_order(const Tensor& lengths_given, const Sizes& s, Device device) {
 // How many blocks of sequences go through the steps side by side. No sum depends on it, so it may
 // depend on the number of threads. With few sequences and a U too large for one core's cache, all
 // threads work on the columns of each step instead.
-std::int64_t blocks_for(const Sizes& s) {
+std::int64_t blocks_for(const ScanSizes& s) {
   constexpr std::int64_t kRowsWorthABlock = 4;
   constexpr std::int64_t kLargeWidth = 384;
   const std::int64_t threads = cpu::thread_count();
@@ -112,9 +112,7 @@ cpu::ElmanScan scan_of(const Tensor& x, const Tensor& order, bool reverse) {
   return scan;
 }
 
-const void* raw_or_null(const Tensor& x) { return x.defined() ? x.raw() : nullptr; }
-
-struct Kept {
+struct ElmanKept {
   Saved y, recurrent, h0, order;
   bool reverse;
 };
@@ -125,9 +123,10 @@ struct ScanGradient {
   Tensor dh0;   // [B, H], where wanted
 };
 
-ScanGradient scan_backward(const Kept& kept, const Tensor& dy, const Tensor& dlast, bool wants_h0) {
+ScanGradient scan_backward(const ElmanKept& kept, const Tensor& dy, const Tensor& dlast,
+                           bool wants_h0) {
   const Tensor& y = kept.y.get();
-  const Sizes s = sizes_of(y);
+  const ScanSizes s = sizes_of(y);
   ScanGradient g{empty_like(y), Tensor()};
   if (wants_h0) g.dh0 = Tensor::empty({s.batch, s.width}, y.dtype(), y.device());
   Workspace work(y);
@@ -149,12 +148,13 @@ ScanGradient scan_backward(const Kept& kept, const Tensor& dy, const Tensor& dla
 
 // dU[n, k] = Σ_(b, t) dpre[b, t, n] · h_before[b, t, k]: one product, the states before the steps
 // made for some thousand rows at a time.
-Tensor recurrent_gradient(const Kept& kept, const Tensor& dpre) {
+Tensor recurrent_gradient(const ElmanKept& kept, const Tensor& dpre) {
   const Tensor& y = kept.y.get();
-  const Sizes s = sizes_of(y);
+  const ScanSizes s = sizes_of(y);
   Tensor du = Tensor::empty({s.width, s.width}, parameter_dtype(y), y.device());
-  const std::int64_t each = std::clamp<std::int64_t>(
-      kGradientRows / std::max<std::int64_t>(s.steps, 1), 1, std::max<std::int64_t>(s.batch, 1));
+  const std::int64_t each =
+      std::clamp<std::int64_t>(kScanGradientRows / std::max<std::int64_t>(s.steps, 1), 1,
+                               std::max<std::int64_t>(s.batch, 1));
   Tensor before;
   {
     const PurposeScope scope(Purpose::workspace);
@@ -179,7 +179,7 @@ Tensor recurrent_gradient(const Kept& kept, const Tensor& dpre) {
   return du;
 }
 
-void backward(VjpContext& c, const Kept& kept) {
+void backward(VjpContext& c, const ElmanKept& kept) {
   const auto given = [](const Tensor& x) { return x.defined() ? dense(x) : x; };
   const ScanGradient g =
       scan_backward(kept, given(c.cotangent(0)), given(c.cotangent(1)), c.needs(2));
@@ -194,7 +194,7 @@ ElmanResult elman(const Tensor& input, const Tensor& recurrent, const ElmanOptio
   check_arguments(input, recurrent, options);
   const Tensor pre = dense(input);
   const Tensor h0 = options.h0.defined() ? dense(options.h0) : options.h0;
-  const Sizes s = sizes_of(pre);
+  const ScanSizes s = sizes_of(pre);
   const Tensor order = make_order(options.lengths, s, pre.device());
   ElmanResult out{empty_like(pre), Tensor::empty({s.batch, s.width}, pre.dtype(), pre.device())};
   Workspace work(pre);
@@ -212,8 +212,8 @@ ElmanResult elman(const Tensor& input, const Tensor& recurrent, const ElmanOptio
     kernels<cpu::ElmanKernels>().forward(args);
   }
   if (tracked({&input, &recurrent, &options.h0})) {
-    const Kept kept{Saved(out.y.detach()), Saved(recurrent), Saved(h0.defined() ? h0.detach() : h0),
-                    Saved(order), options.reverse};
+    const ElmanKept kept{Saved(out.y.detach()), Saved(recurrent),
+                         Saved(h0.defined() ? h0.detach() : h0), Saved(order), options.reverse};
     record("elman", {&input, &recurrent, &options.h0}, {&out.y, &out.last},
            [kept](VjpContext& c) { backward(c, kept); });
   }
@@ -224,7 +224,7 @@ namespace reference {
 
 // Step by step; from a sequence's length on its state stays and its output is 0.
 ElmanResult elman(const Tensor& pre, const Tensor& recurrent, const ElmanOptions& options) {
-  const Sizes s = sizes_of(pre);
+  const ScanSizes s = sizes_of(pre);
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(s.batch), s.steps);
   if (options.lengths.defined())
     lengths = cast(options.lengths, DType::i64).to_vector<std::int64_t>();

@@ -11,7 +11,7 @@
 #include "ops/support/product.h"
 #include "ops/unary/unary.h"
 
-namespace heddle::harness {
+namespace heddle::harness::elman_cases {
 namespace {
 
 struct Variant {
@@ -181,4 +181,4 @@ TEST(elman_calls, WrongOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::elman_cases

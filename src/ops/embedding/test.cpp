@@ -5,7 +5,7 @@
 #include "ops/embedding/embedding.h"
 #include "ops/embedding/embedding.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::embedding_cases {
 namespace {
 
 Tensors rows_of_table(std::span<const Tensor> in) {
@@ -121,4 +121,4 @@ TEST(embedding_kernels, streaming_changes_nothing) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::embedding_cases

@@ -5,7 +5,7 @@
 #include "ops/gather/gather.h"
 #include "ops/gather/gather.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::gather_cases {
 namespace {
 
 // Calls f(place in the index, place in the indexed array) for every element of the index.
@@ -172,4 +172,4 @@ TEST(gather_errors, refuses) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::gather_cases

@@ -11,18 +11,19 @@ namespace heddle::ops {
 
 namespace {
 
-const cpu::NormKernels& table() { return kernels<cpu::LayerNormKernels>(); }
+const cpu::NormKernels& layer_norm_table() { return kernels<cpu::LayerNormKernels>(); }
 
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
-  return apply_norm({"layer_norm", true, table}, {x, Tensor(), gain, bias, eps}, false).y;
+  return apply_norm({"layer_norm", true, layer_norm_table}, {x, Tensor(), gain, bias, eps}, false)
+      .y;
 }
 
 NormResidual add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gain,
                             const Tensor& bias, double eps) {
   const NormOutputs out =
-      apply_norm({"add_layer_norm", true, table}, {x, residual, gain, bias, eps}, true);
+      apply_norm({"add_layer_norm", true, layer_norm_table}, {x, residual, gain, bias, eps}, true);
   return {out.sum, out.y};
 }
 

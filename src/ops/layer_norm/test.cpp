@@ -2,7 +2,7 @@
 #include "ops/layer_norm/layer_norm.kernels.h"
 #include "ops/support/test_norm.h"
 
-namespace heddle::harness {
+namespace heddle::harness::layer_norm_cases {
 namespace {
 
 constexpr double kEps = 1e-2;  // large enough for a wrong one to show
@@ -127,4 +127,4 @@ TEST(layer_norm_calls, WrongOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::layer_norm_cases

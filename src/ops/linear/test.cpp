@@ -3,7 +3,7 @@
 #include "ops/linear/linear.kernels.h"
 #include "ops/support/product.h"
 
-namespace heddle::harness {
+namespace heddle::harness::linear_cases {
 namespace {
 
 using ops::Activation;
@@ -150,4 +150,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::linear_cases

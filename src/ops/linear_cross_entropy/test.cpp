@@ -3,7 +3,7 @@
 #include "ops/linear_cross_entropy/linear_cross_entropy.kernels.h"
 #include "ops/support/product.h"
 
-namespace heddle::harness {
+namespace heddle::harness::linear_cross_entropy_cases {
 namespace {
 
 using ops::CrossEntropyOptions;
@@ -117,4 +117,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::linear_cross_entropy_cases

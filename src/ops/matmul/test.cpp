@@ -4,7 +4,7 @@
 #include "ops/support/product.h"
 #include "ops/view/view.h"
 
-namespace heddle::harness {
+namespace heddle::harness::matmul_cases {
 namespace {
 
 // The definition: y[..., m, n] = Σ_k a[..., m, k] · b[..., k, n].
@@ -109,4 +109,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::matmul_cases

@@ -5,7 +5,7 @@
 #include "ops/mean_pool/mean_pool.h"
 #include "ops/mean_pool/mean_pool.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::mean_pool_cases {
 namespace {
 
 Case pool_case(const std::string& name, const Shape& shape) {
@@ -109,4 +109,4 @@ TEST(mean_pool_calls, WrongOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::mean_pool_cases

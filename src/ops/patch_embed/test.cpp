@@ -3,7 +3,7 @@
 #include "ops/patch_embed/patch_embed.h"
 #include "ops/support/product.h"
 
-namespace heddle::harness {
+namespace heddle::harness::patch_embed_cases {
 namespace {
 
 std::size_t at(const Tensor& x, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
@@ -79,4 +79,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::patch_embed_cases

@@ -10,7 +10,7 @@
 #include "ops/random/random.h"
 #include "ops/random/random.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::random_cases {
 namespace {
 
 constexpr RandomKey kKey{0x0123456789abcdefu, 7, 42};
@@ -155,4 +155,4 @@ TEST(random_values, refuses) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::random_cases

@@ -6,7 +6,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduce.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::reduce_cases {
 namespace {
 
 using Op = Tensor (*)(const Tensor&, int, bool);
@@ -137,4 +137,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::reduce_cases

@@ -11,19 +11,19 @@ namespace heddle::ops {
 
 namespace {
 
-const cpu::NormKernels& table() { return kernels<cpu::RmsNormKernels>(); }
+const cpu::NormKernels& rms_norm_table() { return kernels<cpu::RmsNormKernels>(); }
 
 }  // namespace
 
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   const Tensor none;
-  return apply_norm({"rms_norm", false, table}, {x, none, gain, none, eps}, false).y;
+  return apply_norm({"rms_norm", false, rms_norm_table}, {x, none, gain, none, eps}, false).y;
 }
 
 NormResidual add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& gain, double eps) {
   const Tensor none;
   const NormOutputs out =
-      apply_norm({"add_rms_norm", false, table}, {x, residual, gain, none, eps}, true);
+      apply_norm({"add_rms_norm", false, rms_norm_table}, {x, residual, gain, none, eps}, true);
   return {out.sum, out.y};
 }
 

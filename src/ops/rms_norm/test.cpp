@@ -2,7 +2,7 @@
 #include "ops/rms_norm/rms_norm.kernels.h"
 #include "ops/support/test_norm.h"
 
-namespace heddle::harness {
+namespace heddle::harness::rms_norm_cases {
 namespace {
 
 constexpr double kEps = 1e-2;  // large enough for a wrong one to show
@@ -97,4 +97,4 @@ TEST(rms_norm_calls, WrongOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::rms_norm_cases

@@ -7,7 +7,7 @@
 #include "ops/rope/rope.h"
 #include "ops/rope/rope.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::rope_cases {
 namespace {
 
 struct Sizes {
@@ -155,4 +155,4 @@ TEST(rope_errors, refuses) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::rope_cases

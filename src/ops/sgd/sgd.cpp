@@ -11,16 +11,11 @@ namespace heddle::ops {
 
 namespace {
 
-void check_number(const char* name, bool ok, const char* expected, double got) {
-  if (ok && std::isfinite(got)) return;  // before a string is made of it
-  check_condition(false, "sgd", name, expected, std::to_string(got));
-}
-
 void check_options(const SgdOptions& o) {
-  check_number("lr", o.lr >= 0, "0 or more", o.lr);
-  check_number("momentum", o.momentum >= 0, "0 or more", o.momentum);
-  check_number("weight_decay", o.weight_decay >= 0, "0 or more", o.weight_decay);
-  check_number("grad_scale", true, "a finite number", o.grad_scale);
+  check_number("sgd", "lr", o.lr >= 0, "0 or more", o.lr);
+  check_number("sgd", "momentum", o.momentum >= 0, "0 or more", o.momentum);
+  check_number("sgd", "weight_decay", o.weight_decay >= 0, "0 or more", o.weight_decay);
+  check_number("sgd", "grad_scale", true, "a finite number", o.grad_scale);
   check_condition(!o.nesterov || o.momentum > 0, "sgd", "nesterov", "a momentum above 0 beside it",
                   "momentum 0");
 }

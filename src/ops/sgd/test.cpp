@@ -8,7 +8,7 @@
 #include "ops/sgd/sgd.h"
 #include "ops/sgd/sgd.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::sgd_cases {
 namespace {
 
 using ops::SgdOptions;
@@ -115,4 +115,4 @@ TEST(sgd_errors, refuses) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::sgd_cases

@@ -8,7 +8,7 @@
 #include "ops/softmax/softmax.h"
 #include "ops/softmax/softmax.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::softmax_cases {
 namespace {
 
 using Op = Tensor (*)(const Tensor&);
@@ -143,4 +143,4 @@ TEST(softmax_rows, WrongCallsAreRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::softmax_cases

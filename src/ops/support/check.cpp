@@ -1,5 +1,6 @@
 #include "ops/support/check.h"
 
+#include <cmath>
 #include <string>
 
 namespace heddle::ops {
@@ -64,6 +65,12 @@ void check_same_device(const Arg& a, const Tensor& other) {
 void check_condition(bool ok, const char* op, const char* name, std::string_view expected,
                      std::string_view got) {
   if (!ok) fail(ErrorCode::invalid_argument, op, std::string("argument ") + name, expected, got);
+}
+
+void check_number(const char* op, const char* name, bool ok, std::string_view expected,
+                  double got) {
+  if (ok && std::isfinite(got)) return;  // before a string is made of it
+  check_condition(false, op, name, expected, std::to_string(got));
 }
 
 DType parameter_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }

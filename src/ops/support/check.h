@@ -25,6 +25,8 @@ void check_rank_at_least(const Arg& a, int wanted);
 void check_same_device(const Arg& a, const Tensor& other);
 void check_condition(bool ok, const char* op, const char* name, std::string_view expected,
                      std::string_view got);
+// A setting that is finite and `ok`.
+void check_number(const char* op, const char* name, bool ok, std::string_view expected, double got);
 
 // Weights beside activations x: f32 next to f32 and bf16, f64 next to f64; on x's device.
 DType parameter_dtype(const Tensor& x);

@@ -10,10 +10,7 @@ namespace heddle::ops {
 
 namespace {
 
-const void* raw_or_null(const Tensor& t) { return t.defined() ? t.raw() : nullptr; }
-void* raw_or_null(Tensor& t) { return t.defined() ? t.mutable_raw() : nullptr; }
 double bytes_or_none(const Tensor& t) { return t.defined() ? bytes_of(t) : 0; }
-Tensor dense_or_none(const Tensor& t) { return t.defined() ? dense(t) : t; }
 
 void check(const NormOp& op, const NormInputs& in, bool with_residual) {
   check_compute({op.name, "x", in.x});
@@ -30,7 +27,7 @@ void check(const NormOp& op, const NormInputs& in, bool with_residual) {
 }
 
 // What the backward pass works on; mean, gain and bias may be undefined.
-struct Kept {
+struct NormKept {
   Saved x, gain, mean, rstd;
 };
 
@@ -38,7 +35,7 @@ struct Kept {
 //   dx    = rstd·(w - x̂·⟨w·x̂⟩ - ⟨w⟩) + dsum     (⟨w⟩ only where the mean was subtracted)
 //   dgain = Σ over rows of dy·x̂,  dbias = Σ over rows of dy
 // Inputs are x, residual, gain, bias; x and the residual have the same gradient.
-void norm_vjp(const NormOp& op, const Kept& kept, VjpContext& c, int y_index) {
+void norm_vjp(const NormOp& op, const NormKept& kept, VjpContext& c, int y_index) {
   const Tensor& dy_given = c.cotangent(y_index);
   const Tensor dsum = y_index == 0 ? Tensor() : dense_or_none(c.cotangent(0));
   if (!dy_given.defined()) {  // only the sum was used
@@ -121,8 +118,8 @@ NormOutputs apply_norm(const NormOp& op, const NormInputs& in, bool with_residua
     op.kernels().forward(a);
   }
   if (!keep) return out;
-  const Kept kept{Saved(with_residual ? out.sum.detach() : x), Saved(gain), Saved(mean),
-                  Saved(rstd)};
+  const NormKept kept{Saved(with_residual ? out.sum.detach() : x), Saved(gain), Saved(mean),
+                      Saved(rstd)};
   const auto vjp = [op, kept, y_index = with_residual ? 1 : 0](VjpContext& c) {
     norm_vjp(op, kept, c, y_index);
   };

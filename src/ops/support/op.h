@@ -23,6 +23,11 @@ inline bool launch(const Tensor& output, const Cost& cost) {
 inline double bytes_of(const Tensor& x) { return static_cast<double>(x.bytes()); }
 inline double count_of(const Tensor& x) { return static_cast<double>(x.elements()); }
 
+// Of arguments that may be missing.
+inline const void* raw_or_null(const Tensor& x) { return x.defined() ? x.raw() : nullptr; }
+inline void* raw_or_null(Tensor& x) { return x.defined() ? x.mutable_raw() : nullptr; }
+inline Tensor dense_or_none(const Tensor& x) { return x.defined() ? dense(x) : x; }
+
 inline Tensor empty_like(const Tensor& x) {
   return Tensor::empty(x.shape(), x.dtype(), x.device());
 }

@@ -5,7 +5,7 @@
 #include "ops/swiglu/swiglu.h"
 #include "ops/swiglu/swiglu.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::swiglu_cases {
 namespace {
 
 void add_apart(const Shape& shape) {
@@ -102,4 +102,4 @@ TEST(swiglu_calls, WrongOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::swiglu_cases

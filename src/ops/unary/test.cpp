@@ -11,7 +11,7 @@
 #include "ops/unary/unary.h"
 #include "ops/unary/unary.kernels.h"
 
-namespace heddle::harness {
+namespace heddle::harness::unary_cases {
 namespace {
 
 using Op = Tensor (*)(const Tensor&);
@@ -245,4 +245,4 @@ TEST(unary_kernels, far_out) {
 }
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::unary_cases

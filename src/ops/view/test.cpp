@@ -5,7 +5,7 @@
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
-namespace heddle::harness {
+namespace heddle::harness::view_cases {
 namespace {
 
 using Fn1 = std::function<Tensor(const Tensor&)>;
@@ -62,4 +62,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace heddle::harness
+}  // namespace heddle::harness::view_cases
