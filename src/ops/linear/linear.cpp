@@ -328,11 +328,13 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> 
   }
   products.run();
   std::vector<Tensor> outputs;
+  outputs.reserve(all.size());
   for (const Forward& f : all) outputs.push_back(f.y);
   if (weights.empty() || !tracked(inputs)) return outputs;
   KeptMany kept{Saved(x), {}};
   for (const LinearWeights& w : weights) kept.weights.emplace_back(w.weight);
   std::vector<Tensor*> results;
+  results.reserve(outputs.size());
   for (Tensor& y : outputs) results.push_back(&y);
   auto vjp = [kept](VjpContext& c) { backward_many(c, kept); };
   autograd::record_vjp("linear_many", inputs, results,

@@ -216,11 +216,13 @@ HWY_INLINE std::int64_t row_grain(std::int64_t columns) {
 template <class S>
 void add_blocks(const void* partial, std::int64_t blocks, std::int64_t n, void* out) {
   using C = Compute<S>;
-  constexpr std::int64_t kColumns = 256;  // a whole number of pairs
+  constexpr std::int64_t kColumns = 256;             // a whole number of pairs
+  constexpr std::int64_t kElements = 64 * kColumns;  // that are worth another thread
   if (out == nullptr) return;
+  const std::int64_t most = kElements / (blocks > 0 ? blocks : 1) / kColumns * kColumns;
   const auto* rows = static_cast<const C*>(partial);
   const Tag<S> d;
-  parallel_ranges(n, kColumns, [&](std::int64_t first, std::int64_t last) {
+  parallel_ranges(n, most > kColumns ? most : kColumns, [&](std::int64_t first, std::int64_t last) {
     each_pair(d, last - first, [&](std::int64_t i, auto io) {
       Vec<Tag<S>> sum[2] = {hn::Zero(d), hn::Zero(d)}, v[2];
       for (std::int64_t b = 0; b < blocks; ++b) {
