@@ -107,14 +107,15 @@ void finish_turned(const Problem<S>& p, const Rows& r, std::int64_t number,
   const std::int64_t first = number * kTurnedQueries;
   const float* tile = f.o + first * p.s.value_width;
   HWY_ALIGN float turned[16][16];
-  const Tag<S> d;
+  float inverse[kTurnedQueries];
+  for (std::int64_t i = 0; i < r.count; ++i) inverse[i] = inverse_sum(f.l[first + i]);
+  const hn::CappedTag<float, 16> d;
   for (std::int64_t x = 0; x < p.s.value_width; x += 16)
     for (std::int64_t half = 0; half < kTurnedQueries; half += 16, tile += 256) {
       turn(tile, turned, 16);
-      for (std::int64_t i = 0; i < smaller(16, r.count - half); ++i) {
-        const auto inverse = hn::Set(d, inverse_sum(f.l[first + half + i]));
-        map(turned[i], p.y(r, half + i) + x, 16, [&](auto, auto v) { return hn::Mul(v, inverse); });
-      }
+      for (std::int64_t i = 0; i < smaller(16, r.count - half); ++i)
+        store(d, hn::Mul(hn::Load(d, turned[i]), hn::Set(d, inverse[half + i])),
+              p.y(r, half + i) + x);
     }
   for (std::int64_t i = 0; i < r.count; ++i)
     p.row_sum(r)[i] = p.a.relu ? f.l[first + i] : log_of_sum(f.m[first + i], f.l[first + i]);
