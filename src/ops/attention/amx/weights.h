@@ -8,11 +8,11 @@
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
 #include "ops/attention/amx/group.h"
+#include "ops/attention/power.cpu.h"
 
 namespace heddle::cpu::amx {
 
 inline constexpr float kLargestSum = 256;
-inline constexpr float kLog2E = 1.44269504f;
 
 // Sixteen queries.
 struct Lanes {
@@ -26,22 +26,14 @@ struct Lanes {
   return _mm512_set1_ps(-__builtin_inff());
 }
 
-// 2^t; 0 for minus infinity. Relative error 9e-5: weights are rounded to bf16.
-[[gnu::always_inline]] inline __m512 power_of_two(__m512 t) noexcept {
-  const __m512 f = _mm512_maskz_reduce_ps(0xffff, t, 1);  // t - floor(t)
-  __m512 p = _mm512_set1_ps(7.70670622587204e-2f);
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(2.2764496505260468e-1f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(6.951168179512024e-1f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-  return _mm512_maskz_scalef_ps(0xffff, p, t);
-}
+// The vectors' own functions, on plain registers. Relative error 9e-5: weights are rounded to bf16.
+using Floats = hn::ScalableTag<float>;
 
-// Two rows as words.
+[[gnu::always_inline]] inline __m512 power_of_two(__m512 t) noexcept {
+  return attention_detail::power_of_two<false>(Floats(), Vec<Floats>{t}).raw;
+}
 [[gnu::always_inline]] inline __m512i words(__m512 even, __m512 odd) noexcept {
-  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
-                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  const auto both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even));
-  return _mm512_permutexvar_epi16(order, both);
+  return bf16_words(Floats(), Vec<Floats>{even}, Vec<Floats>{odd}).raw;
 }
 
 enum class Weigh : std::uint8_t { plain, masked, anything };
@@ -58,7 +50,7 @@ class Weights {
         out_(out),
         key_(static_cast<int>(key)),
         tiles_(static_cast<int>(keys / 16)),
-        factor_(_mm512_set1_ps(g.scale * (g.relu ? 1.0f : kLog2E))) {}
+        factor_(_mm512_set1_ps(g.scale * (g.relu ? 1.0f : static_cast<float>(kLog2E)))) {}
 
   void run(int half) const noexcept {
     Lanes& n = lanes_[half];
@@ -104,7 +96,7 @@ class Weights {
       if (kind == Weigh::anything && g_.bias != nullptr) {
         const __m512i place = _mm512_maskz_sub_epi32(0xffff, at, n.number);
         const __m512 bias = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), seen, place, g_.bias, 4);
-        t = _mm512_fmadd_ps(bias, _mm512_set1_ps(g_.relu ? 1.0f : kLog2E), t);
+        t = _mm512_fmadd_ps(bias, _mm512_set1_ps(g_.relu ? 1.0f : static_cast<float>(kLog2E)), t);
       }
       t = _mm512_mask_mov_ps(minus_infinity(), seen, t);
     }

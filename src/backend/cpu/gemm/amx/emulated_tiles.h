@@ -41,10 +41,7 @@ struct EmulatedTiles {
     load(7, k3, row_bytes);
   }
   static void strip(const void* a, std::size_t row_bytes, float* sums) noexcept {
-    load(2, a, row_bytes);
-    load(3, static_cast<const char*>(a) + 64, row_bytes);
-    __builtin_memset(tile(0), 0, 1024);
-    __builtin_memset(tile(1), 0, 1024);
+    begin_strip(a, 64, row_bytes);
     dot(0, 2, 4);
     dot(1, 2, 5);
     dot(0, 3, 6);
@@ -54,10 +51,7 @@ struct EmulatedTiles {
   }
   static void strip_of_columns(const void* b, std::size_t row_bytes, float* sums,
                                std::int64_t row) noexcept {
-    load(2, b, row_bytes);
-    load(3, static_cast<const char*>(b) + 16 * row_bytes, row_bytes);
-    __builtin_memset(tile(0), 0, 1024);
-    __builtin_memset(tile(1), 0, 1024);
+    begin_strip(b, 16 * row_bytes, row_bytes);
     dot(0, 4, 2);
     dot(1, 5, 2);
     dot(0, 6, 3);
@@ -106,6 +100,11 @@ struct EmulatedTiles {
     return s.tile[t];
   }
 
+  static void begin_strip(const void* s, std::size_t next, std::size_t row_bytes) noexcept {
+    load(2, s, row_bytes);
+    load(3, static_cast<const char*>(s) + next, row_bytes);
+    for (int t = 0; t < 2; ++t) __builtin_memset(tile(t), 0, 1024);
+  }
   static void load(int t, const void* p, std::size_t row_bytes) noexcept {
     auto* rows = tile(t);
     for (std::size_t r = 0; r < 16; ++r)

@@ -93,13 +93,18 @@ struct Tiles {
     _tile_loadd(6, k2, row_bytes);
     _tile_loadd(7, k3, row_bytes);
   }
+  // Loads s0, and s1 from `next` bytes behind it; the sums are zeros.
+  [[gnu::always_inline]] static inline void begin_strip(const void* s, std::size_t next,
+                                                        std::size_t row_bytes) noexcept {
+    _tile_stream_loadd(2, s, row_bytes);
+    _tile_stream_loadd(3, static_cast<const char*>(s) + next, row_bytes);
+    _tile_zero(0);
+    _tile_zero(1);
+  }
   // Sixteen rows of 64 k, `row_bytes` apart, to two tiles of sums.
   [[gnu::always_inline]] static inline void strip(const void* a, std::size_t row_bytes,
                                                   float* sums) noexcept {
-    _tile_stream_loadd(2, a, row_bytes);
-    _tile_stream_loadd(3, static_cast<const char*>(a) + 64, row_bytes);
-    _tile_zero(0);
-    _tile_zero(1);
+    begin_strip(a, 64, row_bytes);
     _tile_dpbf16ps(0, 2, 4);
     _tile_dpbf16ps(1, 2, 5);
     _tile_dpbf16ps(0, 3, 6);
@@ -113,10 +118,7 @@ struct Tiles {
                                                              float* sums,
                                                              std::int64_t row) noexcept {
     const auto bytes = static_cast<std::size_t>(row) * 4;
-    _tile_stream_loadd(2, b, row_bytes);
-    _tile_stream_loadd(3, static_cast<const char*>(b) + 16 * row_bytes, row_bytes);
-    _tile_zero(0);
-    _tile_zero(1);
+    begin_strip(b, 16 * row_bytes, row_bytes);
     _tile_dpbf16ps(0, 4, 2);
     _tile_dpbf16ps(1, 5, 2);
     _tile_dpbf16ps(0, 6, 3);
