@@ -27,6 +27,17 @@ std::unique_ptr<bench::TorchRival> start_rival(const BenchArguments& arguments) 
   return rival;
 }
 
+void declare_kernel_bench(CLI::App& command, BenchArguments& arguments, int rounds) {
+  declare_bench(command, arguments, rounds);
+  command.add_option("--dtype", arguments.dtype, "measure operands of one type only")
+      ->check(CLI::IsMember({to_string(DType::bf16), to_string(DType::f32)}));
+}
+
+std::optional<DType> wanted_dtype(const BenchArguments& arguments) {
+  if (arguments.dtype.empty()) return std::nullopt;
+  return dtype_from_name(arguments.dtype);
+}
+
 json to_json(const GemmFigure& f) {
   json j = {{"m", f.m},
             {"n", f.n},
@@ -82,6 +93,7 @@ void run_roofline(const BenchArguments& arguments) {
   options.quick = arguments.quick;
   options.progress = show_bench_progress;
   options.rival = rival.get();
+  options.only = wanted_dtype(arguments);
   const Roofline r = bench::measure_roofline(options);
   if (arguments.as_json)
     std::cout << to_json(r).dump(2) << "\n";
@@ -94,7 +106,7 @@ void add_roofline(CLI::App& bench) {
       "roofline", "peaks of this machine, and our matrix products as a share of them");
   command->footer("Example: heddle bench roofline --torch python3 --json > roofline.json");
   auto arguments = std::make_shared<BenchArguments>();
-  declare_bench(*command, *arguments, 9);
+  declare_kernel_bench(*command, *arguments, 9);
   command->callback([arguments] { run_roofline(*arguments); });
 }
 
@@ -112,6 +124,7 @@ json to_json(const bench::AttentionFigure& f) {
             {"seconds", f.seconds},
             {"extra_bytes", f.extra_bytes},
             {"flops_per_s", f.flops_per_s}};
+  if (f.share_of_peak > 0) j["share_of_peak"] = f.share_of_peak;
   if (c.additive) j["score_width"] = c.score_width;
   if (c.look_back) j["look_back"] = *c.look_back;
   if (f.torch_seconds) j["torch_seconds"] = *f.torch_seconds;
@@ -123,10 +136,10 @@ void print(const bench::AttentionFigure& f) {
   const bench::AttentionCase& c = f.what;
   const std::string mask = c.look_back ? fmt::format("back {}", *c.look_back)
                                        : std::string(c.causal ? "causal" : "none");
-  fmt::print("{:6} {:3}x{:<3} {:4} {:10} {:9} {:7} {:10.3f} {:9.1f} {:9.1f}", c.n, c.heads,
+  fmt::print("{:6} {:3}x{:<3} {:4} {:10} {:9} {:7} {:10.3f} {:9.1f} {:6.1f}% {:9.1f}", c.n, c.heads,
              c.head_width, to_string(c.dtype), c.additive ? "additive" : "scaled-dot", mask,
              c.both ? "both" : "forward", 1e3 * f.seconds, f.flops_per_s / 1e9,
-             static_cast<double>(f.extra_bytes) / 1048576);
+             100 * f.share_of_peak, static_cast<double>(f.extra_bytes) / 1048576);
   if (f.times_torch) fmt::print(" {:10.3f} {:5.2f}", 1e3 * *f.torch_seconds, *f.times_torch);
   fmt::print("\n");
 }
@@ -138,6 +151,7 @@ void run_attention(const BenchArguments& arguments) {
   options.quick = arguments.quick;
   options.progress = show_bench_progress;
   options.rival = rival.get();
+  options.only = wanted_dtype(arguments);
   const auto figures = bench::measure_attention(options);
   if (arguments.as_json) {
     json cases = json::array();
@@ -145,8 +159,8 @@ void run_attention(const BenchArguments& arguments) {
     std::cout << json{{"cases", cases}}.dump(2) << "\n";
     return;
   }
-  fmt::print("{:>6} {:>7} {:4} {:10} {:9} {:7} {:>10} {:>9} {:>9}{}\n", "n", "heads", "type",
-             "score", "mask", "pass", "ms", "GFLOP/s", "extra MB",
+  fmt::print("{:>6} {:>7} {:4} {:10} {:9} {:7} {:>10} {:>9} {:>7} {:>9}{}\n", "n", "heads", "type",
+             "score", "mask", "pass", "ms", "GFLOP/s", "of peak", "extra MB",
              rival != nullptr ? "   torch ms times" : "");
   for (const auto& f : figures) print(f);
 }
@@ -156,7 +170,7 @@ void add_attention(CLI::App& bench) {
       bench.add_subcommand("attention", "time and extra memory of attention, by length and mask");
   command->footer("Example: heddle bench attention --quick --torch python3");
   auto arguments = std::make_shared<BenchArguments>();
-  declare_bench(*command, *arguments, 5);
+  declare_kernel_bench(*command, *arguments, 5);
   command->callback([arguments] { run_attention(*arguments); });
 }
 
@@ -184,6 +198,7 @@ bench::ModelBenchOptions model_options(const BenchArguments& arguments) {
   options.quick = arguments.quick;
   options.only = arguments.model;
   options.torch = arguments.torch;
+  options.torch_mode = arguments.torch_mode;
   options.progress = show_bench_progress;
   return options;
 }

@@ -13,7 +13,9 @@ struct BenchArguments {
   bool quick = false;
   int rounds = 0;
   std::string torch;
-  std::string model;  // of the benchmarks of whole models
+  std::string model;       // of the benchmarks of whole models
+  std::string torch_mode;  // of the benchmark of training
+  std::string dtype;       // of the benchmarks of kernels
 };
 
 // Declares the options; `rounds` is their default.

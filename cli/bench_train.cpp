@@ -63,6 +63,10 @@ void add_bench_train(CLI::App& bench) {
   command->footer("Example: heddle bench train --quick --torch python3");
   auto arguments = std::make_shared<BenchArguments>();
   declare_model_bench(*command, *arguments, 5);
+  command
+      ->add_option("--torch-mode", arguments->torch_mode,
+                   "PyTorch in one mode only; without it, in the fastest of all")
+      ->check(CLI::IsMember(bench::kTorchModes));
   command->callback([arguments] { run_train(*arguments); });
 }
 

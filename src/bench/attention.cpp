@@ -1,5 +1,6 @@
 #include "bench/attention.h"
 
+#include "backend/cpu/probe/probe.h"
 #include "bench/clock.h"
 #include "bench/rival.h"
 #include "heddle/cost.h"
@@ -92,15 +93,19 @@ AttentionFigure measure(const AttentionCase& c, const AttentionBenchOptions& opt
   const int repeats = repeats_for(options.seconds, seconds_of(1, once));
   const bool rival = options.rival != nullptr && torch_has(c);
   if (rival) options.rival->seconds(request(c, 1));
-  std::vector<double> ours, theirs, ratios;
+  const auto probe = cpu::fastest_probe(c.dtype);
+  std::vector<double> ours, shares, theirs, ratios;
   for (int round = 0; round < options.rounds; ++round) {
+    const double peak = probe ? cpu::peak_flops(*probe, 0.01) : 0;
     ours.push_back(seconds_of(repeats, once));
+    if (probe) shares.push_back(flops / ours.back() / peak);
     if (!rival) continue;
     theirs.push_back(options.rival->seconds(request(c, repeats)));
     ratios.push_back(theirs.back() / ours.back());
   }
   f.seconds = median(ours);
   f.flops_per_s = flops / f.seconds;
+  if (probe) f.share_of_peak = median(shares);
   if (rival) {
     f.torch_seconds = median(theirs);
     f.times_torch = median(ratios);
@@ -151,6 +156,7 @@ std::vector<AttentionCase> all_cases(bool quick) {
 std::vector<AttentionFigure> measure_attention(const AttentionBenchOptions& options) {
   std::vector<AttentionFigure> figures;
   for (const AttentionCase& c : all_cases(options.quick)) {
+    if (options.only && *options.only != c.dtype) continue;
     options.progress(request(c, 1));
     figures.push_back(measure(c, options));
   }

@@ -28,6 +28,7 @@ struct AttentionFigure {
   double seconds = 0;
   std::int64_t extra_bytes = 0;  // at the peak, besides operands, result and gradients
   double flops_per_s = 0;        // of visible pairs
+  double share_of_peak = 0;      // of the peak measured beside it; 0: no probe
   std::optional<double> torch_seconds;
   std::optional<double> times_torch;  // median over rounds of their time / ours
 };
@@ -36,6 +37,7 @@ struct AttentionBenchOptions {
   int rounds = 5;
   double seconds = 0.1;  // of ours in each round
   bool quick = false;
+  std::optional<DType> only;  // one type of operands; none: all
   TorchRival* rival = nullptr;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };

@@ -22,9 +22,10 @@ inline constexpr DecoderShape kTiny = {"tiny", 4, 4, 128, 65};
 // What the benchmarks of whole models are asked for.
 struct ModelBenchOptions {
   int rounds = 5;
-  bool quick = false;  // only the tiny model
-  std::string only;    // the name of one model; empty: all
-  std::string torch;   // a Python with PyTorch; empty: none
+  bool quick = false;      // only the tiny model
+  std::string only;        // the name of one model; empty: all
+  std::string torch;       // a Python with PyTorch; empty: none
+  std::string torch_mode;  // the one way PyTorch trains; empty: the fastest of all
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 
   bool wants(const DecoderShape& shape) const;

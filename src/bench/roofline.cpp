@@ -180,6 +180,7 @@ Roofline measure_roofline(const RooflineOptions& options) {
     for (const DType dtype : {DType::bf16, DType::f32})
       for (const Pass pass : {Pass::forward, Pass::input_grad, Pass::weight_grad}) {
         if (options.quick && shape[1] > 2304) continue;
+        if (options.only && *options.only != dtype) continue;
         GemmFigure f;
         f.m = shape[0];
         f.n = shape[1];

@@ -43,9 +43,10 @@ struct Roofline {
 };
 
 struct RooflineOptions {
-  int rounds = 9;         // probe, product and rival in turns; medians are reported
-  double seconds = 0.05;  // of a product in each round
-  bool quick = false;     // only the small shapes, for a first look
+  int rounds = 9;             // probe, product and rival in turns; medians are reported
+  double seconds = 0.05;      // of a product in each round
+  bool quick = false;         // only the small shapes, for a first look
+  std::optional<DType> only;  // one type of operands; none: all
   TorchRival* rival = nullptr;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 };

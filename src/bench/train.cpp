@@ -1,6 +1,5 @@
 #include "bench/train.h"
 
-#include <array>
 #include <memory>
 
 #include "backend/cpu/probe/probe.h"
@@ -18,7 +17,6 @@ namespace heddle::bench {
 
 namespace {
 
-constexpr std::array<const char*, 4> kModes = {"fp32", "autocast", "compile", "compile-autocast"};
 constexpr double kRate = 1e-4, kClip = 1.0;
 
 struct Case {
@@ -88,7 +86,8 @@ double peak_beside(DType precision) {
 FastestRival fastest_rival(const Case& c, const ModelBenchOptions& options) {
   FastestRival best;
   double least = 0;
-  for (const char* mode : kModes) {
+  for (const char* mode : kTorchModes) {
+    if (!options.torch_mode.empty() && options.torch_mode != mode) continue;
     options.progress(std::string(c.name) + ": PyTorch, " + mode);
     auto rival = std::make_unique<TorchRival>(options.torch, threads());
     rival->seconds(c.request(mode, 2));  // compiles, allocates

@@ -1,6 +1,7 @@
 // How fast whole models train: a step is forward, backward, clipping and AdamW.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,10 @@ struct TrainFigure {
   std::optional<Torch> torch;
   std::optional<double> times_torch;  // median over rounds of their time / ours
 };
+
+// The ways in which PyTorch can train.
+inline constexpr std::array<const char*, 4> kTorchModes = {"fp32", "autocast", "compile",
+                                                           "compile-autocast"};
 
 std::vector<TrainFigure> measure_training(const ModelBenchOptions& options);
 
