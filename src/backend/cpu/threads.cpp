@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backend/cpu/scratch.h"
+#include "backend/cpu/tile_state.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
@@ -326,6 +327,7 @@ void parallel_chunks(std::int64_t chunks, Body body) {
   } else {
     pool().run(chunks, threads, body);
   }
+  if (!tls_inside) amx::give_back_tiles();
 }
 
 void parallel_ranges(std::int64_t count, std::int64_t grain,

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backend/cpu/threads.h"
+#include "backend/cpu/tile_state.h"
 
 namespace heddle::cpu {
 namespace {
@@ -47,6 +48,7 @@ struct alignas(64) TileData {
     const TileData& data, double seconds) {
   const TileConfig config;
   asm volatile("" : : "m"(config), "m"(data) : "memory");
+  amx::give_back_tiles();  // after the probe they are nobody's
   _tile_loadconfig(&config);
   _tile_loadd(4, data.values[0], 64);
   _tile_loadd(5, data.values[1], 64);

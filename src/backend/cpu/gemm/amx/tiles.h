@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/tile_state.h"
+
 namespace heddle::cpu::amx {
 
 // What ldtilecfg reads.
@@ -24,9 +26,6 @@ struct alignas(64) TileConfig {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 static_assert(sizeof(TileConfig) == 64);
-
-// Whether this thread's tiles are set up.
-bool& tiles_are_configured() noexcept;
 
 // A streams through from L2 while B is used again and again: A is loaded with the hint that keeps
 // it from pushing B out of L1 (TILELOADDT1). Without it a third of the peak is lost.
