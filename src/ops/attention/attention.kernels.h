@@ -110,6 +110,12 @@ struct AttentionBackwardArgs {
   void* partial_sinks = nullptr;   // [B, H], compute type; or null
 };
 
+// On AMX tiles a thread computes the gradients of a head this short all at once (whole_head.cpu.h).
+inline constexpr std::int64_t kWholeTokens = 128;
+constexpr bool fits_whole(const AttentionShape& s) {
+  return s.queries <= kWholeTokens && s.keys <= kWholeTokens;
+}
+
 // Elements of one head's packed operand. As B with the rows along the sum, its columns are padded;
 // with the width along the sum (Kᵀ, and A), there may be half a pair.
 constexpr std::int64_t packed_rows(std::int64_t rows, std::int64_t width) {
@@ -125,11 +131,16 @@ constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s,
   const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
   const std::int64_t forward = 2 * kMostRows * kForwardKeys + kForwardQueries * (width + value + 2);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
+  // A whole head: operands, each half as large as its sums, then scores, weights and sums.
+  const std::int64_t longest = s.queries > s.keys ? s.queries : s.keys;
+  const std::int64_t tokens = fits_whole(s) ? padded(longest, kPad) : 0;
+  const std::int64_t whole = tokens * (4 * width + 3 * value + 160 + 2 * tokens);
   const std::int64_t rows =
       few_queries(s) ? s.key_heads * padded(s.heads / s.key_heads * s.queries, 12) : 0;
   const std::int64_t decode =
       rows * (2 * kDecodeKeys + width + value + 2) + kPad * (width + value) + 64;
-  const std::int64_t most = forward > backward ? forward : backward;
+  const std::int64_t passes = forward > backward ? forward : backward;
+  const std::int64_t most = passes > whole ? passes : whole;
   return padded(compute_bytes * (most > decode ? most : decode) + 1024, 64);
 }
 

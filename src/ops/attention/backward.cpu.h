@@ -6,7 +6,7 @@
 #pragma once
 
 #include "backend/cpu/own_storage.h"
-#include "ops/attention/gradients.cpu.h"
+#include "ops/attention/whole_head.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -464,8 +464,14 @@ inline void backward(const AttentionBackwardArgs& args) noexcept {
   for_own_storage<K>(args.forward.dtype, &K::backward, args, [&](auto s) {
     const BackwardProblem<decltype(s)> g(args);
     const AttentionShape& shape = g.p.s;
-    prepare_backward(g);
     const std::int64_t heads = shape.batch * shape.key_heads;
+    if (whole_heads(g)) {
+      parallel_chunks(heads, [&](std::int64_t unit) {
+        backward_whole(g, unit / shape.key_heads, unit % shape.key_heads);
+      });
+      return;
+    }
+    prepare_backward(g);
     parallel_chunks(g.parts * heads, [&](std::int64_t chunk) {
       const std::int64_t unit = chunk % heads;
       backward_unit(g, chunk / heads, unit / shape.key_heads, unit % shape.key_heads);

@@ -28,12 +28,21 @@ struct PackTag {};
 inline void turn(const void* lines, void* to, std::int64_t stride) {
   transpose16<PackTag>(lines, to, stride, 16);
 }
+// The same of lines in registers; of the first `units` units.
+template <class Line>
+HWY_INLINE void turn_lines(Line line, void* to, std::int64_t stride, std::int64_t units = 16) {
+  transpose16_lines<PackTag>(line, to, stride, units);
+}
 
 // Sixteen rows' units x to x + 15 (`units` of them exist) to out[unit · Width + row]; only the
 // first `columns` rows are written.
 template <std::int64_t Width, class S, class Row>
 void transpose_lines(std::int64_t count, std::int64_t columns, std::int64_t bytes,
                      std::uint32_t* out, Row row) {
+  if (count >= 16 && columns == 16 && bytes >= 64) {  // nothing is missing
+    transpose16_lines<PackTag>([&](int j) { return _mm512_loadu_si512(row(j)); }, out, Width, 16);
+    return;
+  }
   HWY_ALIGN std::uint32_t lines[16][16];
   HWY_ALIGN std::uint32_t turned[16][16];
   const std::int64_t units = (bytes + 3) / 4;
@@ -55,6 +64,8 @@ void transpose_lines(std::int64_t count, std::int64_t columns, std::int64_t byte
 }
 #else
 inline void turn(const void*, void*, std::int64_t) {}  // for AMX alone
+template <class Line>
+void turn_lines(Line, void*, std::int64_t, std::int64_t = 16) {}
 #endif
 
 // Columns of B, or rows of A: the width is along the sum. out[x · Width + j] is unit x of row j of
@@ -130,15 +141,16 @@ void pack_rows(std::int64_t count, std::int64_t rows, std::int64_t width, Unit<S
   }
 }
 
-// Rows of words as they are; rows from `count` on are zeros.
+// Rows of words as they are, in whole vectors; rows from `count` on are zeros.
 template <class S, class Row>
 void pack_words(std::int64_t count, std::int64_t rows, std::int64_t words, Unit<S>* out, Row row) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    Unit<S>* to = out + i * words;
-    if (i < count)
-      __builtin_memcpy(to, row(i), static_cast<std::size_t>(words) * sizeof(Unit<S>));
-    else
-      zero(to, words);
+  if constexpr (kPairs<S>) {
+    const hn::RebindToUnsigned<Tag<S>> d;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto* from = i < count ? reinterpret_cast<const std::uint32_t*>(row(i)) : nullptr;
+      for (std::int64_t x = 0; x < words; x += lanes(d))
+        hn::StoreU(from != nullptr ? hn::LoadU(d, from + x) : hn::Zero(d), d, out + i * words + x);
+    }
   }
 }
 
@@ -149,19 +161,24 @@ void pack_turned(std::int64_t count, std::int64_t width, Unit<S>* out, Row row) 
   if constexpr (kPairs<S>) {
     const hn::Rebind<std::uint16_t, Tag<S>> d16;
     const hn::RebindToUnsigned<Tag<S>> d32;
-    HWY_ALIGN std::uint32_t lines[16][16];
     const auto half = [&](std::int64_t i, std::int64_t x) {
-      return i < count
-                 ? hn::PromoteTo(d32,
-                                 hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(row(i) + x)))
-                 : hn::Zero(d32);
+      return hn::PromoteTo(d32, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(row(i) + x)));
+    };
+    const auto some = [&](std::int64_t i, std::int64_t x) {
+      return i < count ? half(i, x) : hn::Zero(d32);
     };
     for (std::int64_t i = 0; i < kWords; i += 16)
       for (std::int64_t x = 0; x < width; x += 16) {
-        for (std::int64_t j = 0; j < 16; ++j)
-          hn::StoreU(hn::Or(half(2 * (i + j), x), hn::ShiftLeft<16>(half(2 * (i + j) + 1, x))), d32,
-                     lines[j]);
-        turn(lines, out + x * kWords + i, kWords);
+        const auto words = [&](auto of) {
+          return [&, of](int j) {
+            const std::int64_t at = 2 * (i + j);
+            return hn::Or(of(at, x), hn::ShiftLeft<16>(of(at + 1, x))).raw;
+          };
+        };
+        if (2 * (i + 16) <= count)
+          turn_lines(words(half), out + x * kWords + i, kWords);
+        else
+          turn_lines(words(some), out + x * kWords + i, kWords);
       }
   }
 }

@@ -105,7 +105,11 @@ TEST(AttentionOnTiles, IsAttention) {
         Given{.tokens = 200, .width = 128, .causal = false, .bias = true},
         Given{.tokens = 200, .width = 64, .causal = true, .relu = true, .bias = true},
         Given{.tokens = 300, .width = 32, .causal = true, .look_back = 100, .sinks = true},
-        Given{.tokens = 1300, .width = 64, .causal = false, .growth = 20}}) {
+        Given{.tokens = 1300, .width = 64, .causal = false, .growth = 20},
+        // Heads that the backward pass takes as a whole.
+        Given{64, 32, true}, Given{64, 32, false}, Given{50, 64, true, 1}, Given{128, 32, true},
+        Given{127, 96, false, 1}, Given{120, 32, true, 2, 20}, Given{9, 32, true},
+        Given{.tokens = 64, .width = 32, .causal = true, .growth = 20}}) {
     const std::vector<Tensor> want = run(g, DType::f64);
     taken = 0;
     cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
@@ -115,6 +119,42 @@ TEST(AttentionOnTiles, IsAttention) {
     for (std::size_t i = 0; i < want.size(); ++i)
       EXPECT_LT(relative_error(got[i], want[i]), 0.01) << g.tokens << ", tensor " << i;
   }
+}
+
+// Queries of a document without keys, between two whose keys share a block: what the last call left
+// in the room for their weights must not count.
+TEST(AttentionOnTiles, QueriesThatSeeNothingLieBetweenOthers) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
+  const auto random = [](std::int64_t tokens, std::uint32_t stream, DType dtype) {
+    const Tensor t = random_normal({1, tokens, 1, 32}, 0, 1, {4, 0, stream}, DType::f64);
+    return cast(cast(t, DType::bf16), dtype);
+  };
+  std::vector<std::int64_t> queries(96), keys(32);
+  for (std::size_t i = 0; i < queries.size(); ++i) queries[i] = static_cast<std::int64_t>(i / 32);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i < 16 ? 0 : 2;
+  const auto gradients = [&](DType dtype, bool documents) {
+    std::vector<Tensor> x = {random(96, 1, dtype), random(32, 2, dtype), random(32, 3, dtype)};
+    const Tensor dy = random(96, 4, dtype);
+    for (Tensor& t : x) t.set_requires_grad(true);
+    AttentionOptions options;
+    if (documents) {
+      options.mask.query_documents =
+          Tensor::from<std::int64_t>({1, 96}, std::span<const std::int64_t>(queries));
+      options.mask.key_documents =
+          Tensor::from<std::int64_t>({1, 32}, std::span<const std::int64_t>(keys));
+    }
+    Tape tape;
+    const Tensor y = attention(x[0], x[1], x[2], options);
+    tape.backward(std::span(&y, 1), std::span(&dy, 1));
+    return std::vector<Tensor>{x[0].grad(), x[1].grad(), x[2].grad()};
+  };
+  const std::vector<Tensor> want = gradients(DType::f64, true);
+  cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+  gradients(DType::bf16, false);
+  const std::vector<Tensor> got = gradients(DType::bf16, true);
+  cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_LT(relative_error(got[i], want[i]), 0.01) << "tensor " << i;
 }
 
 // Small whole numbers: sums are exact.

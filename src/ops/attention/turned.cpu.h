@@ -51,15 +51,22 @@ void pack_turned_piece(const Problem<S>& p, std::int64_t batch, std::int64_t hea
                            [&](std::int64_t j) { return p.v(batch, head, from + j); });
 }
 
+// Keys [first, end) of key head `unit` of all batches.
+template <class S>
+void pack_turned_keys(const Problem<S>& p, std::int64_t unit, std::int64_t first,
+                      std::int64_t end) {
+  for (std::int64_t from = first; from < end; from += kPad)
+    pack_turned_piece(p, unit / p.s.key_heads, unit % p.s.key_heads, from);
+}
+
 // Head by head, as they are used: the thread that packs one finds it in its cache.
 template <class S>
 void pack_turned_keys(const Problem<S>& p) {
   constexpr std::int64_t kPiece = 4 * kPad;
   const std::int64_t pieces = blocks_of(p.keys, kPiece);
   parallel_chunks(p.s.batch * p.s.key_heads * pieces, [&](std::int64_t i) {
-    const std::int64_t unit = i / pieces, first = i % pieces * kPiece;
-    for (std::int64_t from = first; from < smaller(first + kPiece, p.keys); from += kPad)
-      pack_turned_piece(p, unit / p.s.key_heads, unit % p.s.key_heads, from);
+    const std::int64_t first = i % pieces * kPiece;
+    pack_turned_keys(p, i / pieces, first, smaller(first + kPiece, p.keys));
   });
 }
 
@@ -100,25 +107,42 @@ void turned_group(const Problem<S>& p, const Rows& r, std::int64_t number, const
   p.a.turned_group(g);
 }
 
-// A group's rows of y, and their sums.
+// Inverse sums of sixteen queries, and the logarithms that are kept (of relu the sums themselves):
+// inverse_sum() and log_of_sum() in lanes.
+template <class D>
+HWY_INLINE Vec<D> finish_sums(D d, const float* m, const float* l, bool relu, float* kept) {
+  const auto sum = hn::Load(d, l);
+  const auto seen = hn::Gt(sum, hn::Zero(d));
+  const auto smallest = hn::Set(d, 0x1p-126f);
+  const auto logarithm =
+      hn::Add(hn::Load(d, m), hn::Mul(log(d, sum), hn::Set(d, static_cast<float>(kLog2E))));
+  hn::Store(relu ? sum : hn::IfThenElseZero(seen, logarithm), d, kept);
+  return hn::IfThenElseZero(seen, hn::Div(hn::Set(d, 1.0f), at_least(d, sum, smallest)));
+}
+
+// A group's rows of y, and their sums. Words of two columns are transposed.
 template <class S>
 void finish_turned(const Problem<S>& p, const Rows& r, std::int64_t number,
                    const TurnedState<S>& f) {
   const std::int64_t first = number * kTurnedQueries;
-  const float* tile = f.o + first * p.s.value_width;
-  HWY_ALIGN float turned[16][16];
-  float inverse[kTurnedQueries];
-  for (std::int64_t i = 0; i < r.count; ++i) inverse[i] = inverse_sum(f.l[first + i]);
-  const hn::CappedTag<float, 16> d;
-  for (std::int64_t x = 0; x < p.s.value_width; x += 16)
-    for (std::int64_t half = 0; half < kTurnedQueries; half += 16, tile += 256) {
-      turn(tile, turned, 16);
-      for (std::int64_t i = 0; i < smaller(16, r.count - half); ++i)
-        store(d, hn::Mul(hn::Load(d, turned[i]), hn::Set(d, inverse[half + i])),
-              p.y(r, half + i) + x);
+  const Tag<S> d;
+  HWY_ALIGN float kept[16];
+  for (std::int64_t half = 0; half < r.count; half += 16) {
+    const auto inverse = finish_sums(d, f.m + first + half, f.l + first + half, p.a.relu, kept);
+    const std::int64_t count = smaller(16, r.count - half);
+    for (std::int64_t i = 0; i < count; ++i) p.row_sum(r)[half + i] = kept[i];
+    for (std::int64_t x = 0; x < p.s.value_width; x += 32) {
+      const float* tiles = f.o + first * p.s.value_width + x * kTurnedQueries + half * 16;
+      turn_lines(
+          [&](int i) {
+            const float* even = tiles + i / 8 * 512 + i % 8 * 32;
+            return bf16_words(d, hn::Mul(hn::Load(d, even), inverse),
+                              hn::Mul(hn::Load(d, even + 16), inverse))
+                .raw;
+          },
+          p.y(r, half) + x, p.s.heads * p.s.value_width / 2, count);
     }
-  for (std::int64_t i = 0; i < r.count; ++i)
-    p.row_sum(r)[i] = p.a.relu ? f.l[first + i] : log_of_sum(f.m[first + i], f.l[first + i]);
+  }
 }
 
 // The keys that a group sees, in whole blocks.
@@ -163,8 +187,27 @@ void turned_block(const Problem<S>& p, const Rows& r) {
   }
 }
 
+// One block of queries and many heads: a thread packs the keys of a head and uses them at once.
+template <class S>
+bool turned_heads(const Problem<S>& p) {
+  const std::int64_t heads = p.s.batch * p.s.key_heads;
+  return turned(p) && p.s.queries <= kForwardQueries && p.keys <= 4 * kForwardQueries &&
+         heads >= 4 * thread_count();
+}
+
+template <class S>
+void forward_turned_heads(const Problem<S>& p) {
+  parallel_chunks(p.s.batch * p.s.key_heads, [&](std::int64_t unit) {
+    pack_turned_keys(p, unit, 0, p.keys);
+    const std::int64_t first = unit % p.s.key_heads * p.group();
+    for (std::int64_t head = first; head < first + p.group(); ++head)
+      turned_block(p, p.rows(unit / p.s.key_heads, head, 0, kForwardQueries));
+  });
+}
+
 template <class S>
 void forward_all(const Problem<S>& p) {
+  if (turned_heads(p)) return forward_turned_heads(p);
   const bool turn_over = turned(p);
   if (turn_over)
     pack_turned_keys(p);

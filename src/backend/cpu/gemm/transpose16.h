@@ -25,16 +25,17 @@ struct Exchange {
   }
 };
 
-// Row i of `from` is one cache line; unit (i, u) goes to to[u * stride + i] for u < rows.
+// Row i is line(i), a register of sixteen units; unit (i, u) goes to to[u * stride + i] for
+// u < rows.
 //
 // Four rounds of exchanges between registers: the first two within lanes of 128 bits, where four
 // rows become four columns, the last two move the lanes.
-template <class Tag>
-void transpose16(const void* from, void* to, std::int64_t stride, std::int64_t rows) noexcept {
+template <class Tag, class Line>
+[[gnu::always_inline]] inline void transpose16_lines(Line line, void* to, std::int64_t stride,
+                                                     std::int64_t rows) noexcept {
   using X = Exchange<Tag>;
   __m512i x[16], y[16];
-  const char* source = static_cast<const char*>(from);
-  for (int i = 0; i < 16; ++i) x[i] = _mm512_load_si512(source + 64 * i);
+  for (int i = 0; i < 16; ++i) x[i] = line(i);
   for (int i = 0; i < 16; i += 2) {
     y[i] = X::low32(x[i], x[i + 1]);
     y[i + 1] = X::high32(x[i], x[i + 1]);
@@ -63,6 +64,14 @@ void transpose16(const void* from, void* to, std::int64_t stride, std::int64_t r
     for (int u = 0; u < 16; ++u)
       if (u < rows) _mm512_storeu_si512(target + 4 * stride * u, y[u]);
   }
+}
+
+// The same of sixteen cache lines, one behind the other.
+template <class Tag>
+void transpose16(const void* from, void* to, std::int64_t stride, std::int64_t rows) noexcept {
+  const char* source = static_cast<const char*>(from);
+  transpose16_lines<Tag>([&](int i) { return _mm512_load_si512(source + 64 * i); }, to, stride,
+                         rows);
 }
 
 }  // namespace heddle::cpu
