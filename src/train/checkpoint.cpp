@@ -24,26 +24,40 @@ std::vector<io::NamedTensor> contents(const nn::ParameterStore& parameters,
   return all;
 }
 
-// Of the state and of all tensors, in the file's order. Names, shapes and places need none: the
-// header has to fit the run and the file to the byte.
-std::string checksum(const std::string& state, const std::vector<Tensor>& tensors) {
-  io::Crc32 sum;
-  sum.add(state);
-  for (const Tensor& tensor : tensors) {
-    if (tensor.bytes() == 0) continue;
+// Of the state, if there is one, and of all tensors, in the file's order. Names, shapes and places
+// need none: the header has to fit the run and the file to the byte.
+class Checksum {
+ public:
+  explicit Checksum(const std::string& state) { sum_.add(state); }
+
+  void add(const Tensor& tensor) {
+    if (tensor.bytes() == 0) return;
     const Tensor plain = ops::contiguous(tensor.detach());
-    sum.add(plain.raw(), plain.bytes());
+    sum_.add(plain.raw(), plain.bytes());
   }
+  std::string text() const { return sum_.text(); }
+
+ private:
+  io::Crc32 sum_;
+};
+
+std::string checksum(const std::string& state, const std::vector<io::NamedTensor>& tensors) {
+  Checksum sum(state);
+  for (const io::NamedTensor& t : tensors) sum.add(t.tensor);
   return sum.text();
 }
 
-void check_sum(const io::SafetensorsFile& file, const std::vector<Tensor>& tensors) {
+// Compares with what the file says of itself; tensor_of(entry) is what was read.
+template <class TensorOf>
+void check_sum(const io::SafetensorsFile& file, TensorOf tensor_of) {
   const auto written = file.metadata().find(kChecksumKey);
   if (written == file.metadata().end()) return;
-  const std::string found = checksum(file.metadata().at(kStateKey), tensors);
-  if (found != written->second)
+  const auto state = file.metadata().find(kStateKey);
+  Checksum sum(state == file.metadata().end() ? "" : state->second);
+  for (const io::TensorEntry& entry : file.entries()) sum.add(tensor_of(entry));
+  if (sum.text() != written->second)
     fail(ErrorCode::io, file.path(), "its bytes are not those that were written",
-         "checksum " + written->second, found);
+         "checksum " + written->second, sum.text());
 }
 
 TrainState state_of(const io::SafetensorsFile& file) {
@@ -74,13 +88,9 @@ std::optional<TrainState> newest_state(const RunPaths& paths) {
 void save_checkpoint(const std::string& path, const nn::ParameterStore& parameters,
                      const Optimizer& optimizer, const TrainState& state) {
   const std::vector<io::NamedTensor> all = contents(parameters, optimizer);
-  std::vector<Tensor> tensors;
-  tensors.reserve(all.size());
-  for (const io::NamedTensor& t : all) tensors.push_back(t.tensor);
   const std::string text = to_json(state);
   io::write_safetensors(
-      path, all,
-      {{"format", "heddle"}, {kStateKey, text}, {kChecksumKey, checksum(text, tensors)}});
+      path, all, {{"format", "heddle"}, {kStateKey, text}, {kChecksumKey, checksum(text, all)}});
 }
 
 TrainState load_checkpoint(const std::string& path, nn::ParameterStore& parameters,
@@ -88,22 +98,25 @@ TrainState load_checkpoint(const std::string& path, nn::ParameterStore& paramete
   const io::SafetensorsFile file(path);
   const TrainState state = state_of(file);
   std::vector<io::NamedTensor> wanted = contents(parameters, optimizer);
-  std::vector<Tensor> in_order;
-  for (const io::TensorEntry& entry : file.entries()) {
-    const auto found = std::ranges::find(wanted, entry.name, &io::NamedTensor::name);
-    if (found == wanted.end())
+  const auto named = [&wanted](const io::TensorEntry& entry) {
+    return std::ranges::find(wanted, entry.name, &io::NamedTensor::name);
+  };
+  for (const io::TensorEntry& entry : file.entries())
+    if (named(entry) == wanted.end())
       fail(ErrorCode::io, path, "tensor " + entry.name + " is not one of this run's");
-    in_order.push_back(found->tensor);
-  }
   for (io::NamedTensor& t : wanted) file.load_into(t.name, t.tensor);
-  check_sum(file, in_order);
+  check_sum(file, [&named](const io::TensorEntry& entry) { return named(entry)->tensor; });
   return state;
 }
 
 void save_weights(const std::string& path, const nn::ParameterStore& parameters) {
   std::vector<io::NamedTensor> all;
   for (const nn::Parameter& p : parameters.all()) all.push_back({p.name, p.tensor});
-  io::write_safetensors(path, all, {{"format", "heddle"}});
+  io::write_safetensors(path, all, {{"format", "heddle"}, {kChecksumKey, checksum("", all)}});
+}
+
+void check_weights(const io::SafetensorsFile& file) {
+  check_sum(file, [&file](const io::TensorEntry& entry) { return file.load(entry.name); });
 }
 
 nn::ParameterSource WeightSource::source() {

@@ -34,11 +34,14 @@ std::optional<TrainState> newest_state(const RunPaths& paths);
 // The weights alone, for use: model.safetensors.
 void save_weights(const std::string& path, const nn::ParameterStore& parameters);
 
-// Gives a model the weights of a file as it is built. Call finish() afterwards: a tensor of the
-// file that no parameter asked for is an Error.
+// Reads the weights once and throws Error when the file has a checksum and it is not theirs.
+void check_weights(const io::SafetensorsFile& file);
+
+// Gives a model the weights of a file as it is built, after check_weights(). Call finish()
+// afterwards: a tensor of the file that no parameter asked for is an Error.
 class WeightSource {
  public:
-  explicit WeightSource(const std::string& path) : file_(path) {}
+  explicit WeightSource(const std::string& path) : file_(path) { check_weights(file_); }
 
   nn::ParameterSource source();
   void finish() const;

@@ -10,6 +10,7 @@
 #include "heddle/error.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "train/checkpoint.h"
 #include "train/run_directory.h"
 
 namespace heddle::train {
@@ -66,7 +67,9 @@ bool predicts_labels(Task task) { return task == Task::tag || task == Task::clas
 class Adoption {
  public:
   Adoption(const std::string& weights, const Knowledge& before, const Knowledge& now)
-      : file_(weights), before_(before), now_(now) {}
+      : file_(weights), before_(before), now_(now) {
+    check_weights(file_);
+  }
 
   std::vector<std::string> run(nn::ParameterStore& parameters) {
     say_changed_keys();

@@ -1,5 +1,6 @@
 // Whole runs of every kind of model, from recipe to loaded weights, and fine-tuning between them.
 #include <filesystem>
+#include <fstream>
 
 #include "data/test_support.h"
 #include "train/evaluate.h"
@@ -85,6 +86,12 @@ TEST_F(JobTest, EveryKindIsTrainedAndLoaded) {
   }
 }
 
+void damage_last_byte(const std::string& path) {
+  std::string bytes = slurp(path);
+  bytes.back() = static_cast<char>(bytes.back() ^ 4);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
 TEST_F(JobTest, RefusesAndLeavesNothingBehind) {
   const std::string text = "text = " + sample("text.txt") + "\ntokenizer = \"char\"\n";
   const std::string recipe = language("r", text + "context = 12\n");
@@ -98,6 +105,11 @@ TEST_F(JobTest, RefusesAndLeavesNothingBehind) {
   expect_says([&] { load_run(out("a")); }, {out("a"), "is not there"});
   train(recipe, "a");
   expect_says([&] { train(recipe, "a"); }, {out("a"), "--resume"});
+  damage_last_byte(out("a") + "/model.safetensors");
+  expect_says([&] { load_run(out("a")); }, {"model.safetensors", "checksum"});
+  expect_says([&] { train(recipe, "b", {"train.from=" + out("a")}); },
+              {"model.safetensors", "checksum"});
+  EXPECT_FALSE(std::filesystem::exists(out("b")));
   std::filesystem::remove(out("a") + "/model.safetensors");
   expect_says([&] { load_run(out("a")); }, {"model.safetensors", "not saved any weights"});
   std::filesystem::remove(out("a") + "/codec.json");
