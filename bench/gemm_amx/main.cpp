@@ -6,9 +6,9 @@
 //     -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx512bf16 -mfma -mavx2 -mbmi -mbmi2
 //     -mf16c -mlzcnt -mmovbe -maes -mpclmul -mamx-tile -mamx-bf16
 //     bench/gemm_amx/*.cpp
-//     src/backend/cpu/gemm/amx/{configured,path,plan,scratch,pack,epilogue}.cpp
+//     src/backend/cpu/gemm/amx/{path,plan,halves,scratch,pack,epilogue}.cpp
 //     src/backend/cpu/gemm/amx/kernel_{tiles,emulated}.cpp src/backend/cpu/probe/amx.cpp
-//     src/backend/cpu/{isa,scratch,threads}.cpp src/base/{error,dtype}.cpp -o bench_gemm_amx
+//     src/backend/cpu/{isa,scratch,threads,tile_state}.cpp src/base/{error,dtype}.cpp -o bench_gemm_amx
 //
 // Every sample stands between two runs of the peak probe; its share is of their mean, and the
 // median of the shares is reported. "quiet" takes only samples whose probes reached 90 % of the

@@ -6,7 +6,7 @@
 
 namespace heddle::cpu {
 
-inline constexpr std::size_t kThreadScratchBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kThreadScratchBytes = std::size_t{6} << 20;
 
 // kThreadScratchBytes, aligned to 2 MiB. Null before the thread's first parallel section.
 std::byte* thread_scratch() noexcept;

@@ -3,7 +3,8 @@
 //
 // A path is one way to compute them: an instruction set and an operand type. f32 and bf16 operands
 // accumulate in f32, f64 operands in f64. The order in which an element of C is summed depends on
-// the shape alone, so results are the same bits for any number of threads.
+// the shape alone and on whether B is packed, so results are the same bits for any number of
+// threads.
 #pragma once
 
 #include <cstddef>

@@ -34,15 +34,17 @@ class Lines {
 constexpr std::int64_t kRows = 300, kIn = 70, kOut = 130;
 
 // The three products of a linear layer's backward pass, and one more weight's: dx = dy · W,
-// dW = dyᵀ · x twice, with the same x to pack, and y += dy · W.
+// dW = dyᵀ · x twice, with the same x to pack, and y += dy · W. Then one with another B.
 struct Backward {
   Lines x{kRows * kIn * 2}, dy{kRows * kOut * 2}, w{kOut * kIn * 4};
-  Lines packed_w, packed_x, dx{kRows * kIn * 2}, y{kRows * kIn * 2};
-  Lines dw{kOut * kIn * 4}, other{kOut * kIn * 4};
+  Lines packed_w, packed_x, packed_dy, dx{kRows * kIn * 2}, y{kRows * kIn * 2};
+  Lines dw{kOut * kIn * 4}, other{kOut * kIn * 4}, third{kOut * kIn * 4};
   std::vector<GemmJob> jobs;
 
   explicit Backward(const GemmPath& path)
-      : packed_w(path.packed_bytes(kOut, kIn)), packed_x(path.packed_bytes(kRows, kIn)) {
+      : packed_w(path.packed_bytes(kOut, kIn)),
+        packed_x(path.packed_bytes(kRows, kIn)),
+        packed_dy(path.packed_bytes(kRows, kIn)) {
     const auto value = [](std::int64_t i) { return static_cast<float>((i * 37) % 101 - 50) / 64; };
     for (std::int64_t i = 0; i < kRows * kIn; ++i) {
       x.as<bf16>()[i] = bf16::from_float(value(i));
@@ -52,9 +54,13 @@ struct Backward {
       dy.as<bf16>()[i] = bf16::from_float(value(i + 1));
     for (std::int64_t i = 0; i < kOut * kIn; ++i) w.as<float>()[i] = value(i + 2);
     path.pack_b(kOut, kIn, {w.as<float>(), DType::f32, kIn, 1}, packed_w.as<char>());
-    jobs = {input_gradient(dx), weight_gradient(dw), weight_gradient(other), input_gradient(y)};
+    jobs = {input_gradient(dx), weight_gradient(dw), weight_gradient(other), input_gradient(y),
+            weight_gradient(third)};
     jobs[3].epilogue.residual = jobs[3].c;
     jobs[3].epilogue.residual_stride = kIn;
+    jobs[4].b = {dy.as<bf16>(), DType::bf16, kOut, 1};
+    jobs[4].room_for_b = packed_dy.as<char>();
+    std::swap(jobs[3], jobs[4]);  // those with the same shape of B behind each other
   }
 
   GemmJob input_gradient(Lines& c) {
@@ -83,7 +89,7 @@ struct Backward {
     std::vector<float> all;
     for (Lines* c : {&dx, &y})
       for (std::int64_t i = 0; i < kRows * kIn; ++i) all.push_back(c->as<bf16>()[i].to_float());
-    for (Lines* c : {&dw, &other})
+    for (Lines* c : {&dw, &other, &third})
       all.insert(all.end(), c->as<float>(), c->as<float>() + kOut * kIn);
     return all;
   }

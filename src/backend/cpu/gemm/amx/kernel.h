@@ -183,12 +183,13 @@ class ChunkRunner {
     return scratch_.packed_a + (row * k.count + step) * kBlockElements;
   }
 
-  // The unit before may have packed the same columns.
+  // The unit before may have packed the same columns, for this product or another one of the same
+  // B.
   void prepare_b(const Unit& u) noexcept {
-    feed_b_ =
-        plan_.own_b && !(scratch_.packed_b_job == plan_.id && scratch_.packed_b_unit == u.n_index);
+    feed_b_ = plan_.own_b &&
+              !(scratch_.packed_b_job == plan_.b_id && scratch_.packed_b_unit == u.n_index);
     if (!feed_b_) return;
-    scratch_.packed_b_job = plan_.id;
+    scratch_.packed_b_job = plan_.b_id;
     scratch_.packed_b_unit = u.n_index;
   }
 

@@ -155,9 +155,9 @@ void stage_line(const MatrixRef& matrix, std::int64_t offset, std::int64_t count
 }
 
 // `lines` × `length` elements from `offset` on, padded with zeros.
-Lines stage(const MatrixRef& matrix, std::int64_t offset, std::int64_t line_stride,
-            std::int64_t element_stride, std::int64_t lines, std::int64_t length,
-            Staging& staging) noexcept {
+[[gnu::noinline]] Lines stage(const MatrixRef& matrix, std::int64_t offset,
+                              std::int64_t line_stride, std::int64_t element_stride,
+                              std::int64_t lines, std::int64_t length, Staging& staging) noexcept {
   for (std::int64_t line = 0; line < kBlock; ++line) {
     std::uint16_t* out = staging.data + line * kBlock;
     const std::int64_t start = offset + line * line_stride;
@@ -176,9 +176,11 @@ Lines stage(const MatrixRef& matrix, std::int64_t offset, std::int64_t line_stri
 std::int64_t at_most_a_block(std::int64_t left) noexcept { return left < kBlock ? left : kBlock; }
 
 // The 32 × 32 block at (row, col) of a rows × cols matrix, in place where possible. Lines are
-// columns if `by_column`, else rows.
-Lines block_lines(const MatrixRef& matrix, std::int64_t rows, std::int64_t cols, std::int64_t row,
-                  std::int64_t col, bool by_column, Staging& staging) noexcept {
+// columns if `by_column`, else rows. Inline, because small products ask for one block at a time.
+[[gnu::always_inline]] inline Lines block_lines(const MatrixRef& matrix, std::int64_t rows,
+                                                std::int64_t cols, std::int64_t row,
+                                                std::int64_t col, bool by_column,
+                                                Staging& staging) noexcept {
   const std::int64_t offset = row * matrix.row_stride + col * matrix.col_stride;
   const std::int64_t line_stride = by_column ? matrix.col_stride : matrix.row_stride;
   const std::int64_t element_stride = by_column ? matrix.row_stride : matrix.col_stride;

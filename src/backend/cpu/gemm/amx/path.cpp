@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/gemm/amx/halves.h"
 #include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/amx/plan.h"
+#include "backend/cpu/gemm/amx/scratch.h"
 #include "backend/cpu/gemm/turns.h"
 #include "backend/cpu/threads.h"
 
@@ -37,29 +39,71 @@ GemmJob prepared(GemmJob job, const GemmJob* before) {
   return job;
 }
 
+// A product among those that run together. If K is summed in halves it has a plan for each, and the
+// chunks of the second follow those of the first.
+struct Turn {
+  amx::Plan first, second;
+  float* sums = nullptr;  // of the second half
+  std::int64_t chunks() const { return first.chunks + second.chunks; }
+};
+
+Turn make_turn(const GemmJob& job, float* room) {
+  const int threads = thread_count();
+  Turn turn;
+  if (amx::sums_in_halves(job)) {
+    const amx::Halves halves = amx::halves_of(job, room);
+    // A half of K is for a half of the threads.
+    turn.first = amx::make_plan(halves.first, (threads + 1) / 2);
+    turn.second = amx::make_plan(halves.second, (threads + 1) / 2);
+    turn.sums = room;
+  } else {
+    turn.first = amx::make_plan(job, threads);
+  }
+  return turn;
+}
+
+void share_own_b(const Turn& before, Turn& turn) {
+  if (amx::shares_own_b(before.first, turn.first)) turn.first.b_id = before.first.b_id;
+  if (amx::shares_own_b(before.second, turn.second)) turn.second.b_id = before.second.b_id;
+}
+
+template <RunChunk run_chunk>
+void run_group(std::span<const GemmJob> jobs) {
+  Turn turns[kTogether];
+  std::int64_t chunks[kTogether], pieces[kTogether];
+  const auto count = static_cast<std::int64_t>(jobs.size());
+  bool halves = false;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Turn* const before = i > 0 ? &turns[i - 1] : nullptr;
+    const GemmJob job = prepared(jobs[static_cast<std::size_t>(i)],
+                                 before != nullptr ? &before->first.job : nullptr);
+    turns[i] = make_turn(job, amx::room_for_half_sums(i));
+    if (before != nullptr) share_own_b(*before, turns[i]);
+    chunks[i] = turns[i].chunks();
+    pieces[i] = turns[i].sums != nullptr ? amx::pieces_to_add(job) : 0;
+    halves = halves || pieces[i] > 0;
+  }
+  run_together(chunks, count, [&](std::int64_t i, std::int64_t chunk) {
+    const Turn& turn = turns[i];
+    chunk < turn.first.chunks ? run_chunk(turn.first, chunk)
+                              : run_chunk(turn.second, chunk - turn.first.chunks);
+  });
+  if (!halves) return;
+  run_together(pieces, count, [&](std::int64_t i, std::int64_t piece) {
+    amx::add_second_half(turns[i].first.job, turns[i].sums, piece);
+  });
+}
+
 template <RunChunk run_chunk>
 void run(const GemmJob& job) {
-  const amx::Plan plan = amx::make_plan(prepared(job, nullptr), thread_count());
-  if (plan.chunks == 0) return;
-  parallel_chunks(plan.chunks, [&](std::int64_t chunk) { run_chunk(plan, chunk); });
+  run_group<run_chunk>({&job, 1});
 }
 
 template <RunChunk run_chunk>
 void run_all(std::span<const GemmJob> jobs) {
-  const GemmJob* const first = jobs.data();
-  const auto count = static_cast<std::int64_t>(jobs.size());
-  for (std::int64_t begin = 0; begin < count; begin += kTogether) {
-    const std::int64_t group = count - begin < kTogether ? count - begin : kTogether;
-    amx::Plan plans[kTogether];
-    std::int64_t chunks[kTogether];
-    for (std::int64_t i = 0; i < group; ++i) {
-      const GemmJob* const before = i > 0 ? &plans[i - 1].job : nullptr;
-      plans[i] = amx::make_plan(prepared(first[begin + i], before), thread_count());
-      chunks[i] = plans[i].chunks;
-    }
-    run_together(chunks, group,
-                 [&](std::int64_t i, std::int64_t chunk) { run_chunk(plans[i], chunk); });
-  }
+  for (; jobs.size() > kTogether; jobs = jobs.subspan(kTogether))
+    run_group<run_chunk>(jobs.first(kTogether));
+  run_group<run_chunk>(jobs);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/amx/scratch.h"
+#include "backend/cpu/gemm/turns.h"
 
 namespace heddle::cpu::amx {
 namespace {
@@ -140,7 +141,7 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   const Tuning& t = tuning();
   Plan p;
   p.job = job;
-  p.id = calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  p.id = p.b_id = calls.fetch_add(1, std::memory_order_relaxed) + 1;
   p.epilogue = select_epilogue(job.c_dtype, job.epilogue.activation);
   p.row_blocks = blocks_of(job.m);
   p.panels = blocks_of(job.n);
@@ -178,6 +179,10 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   p.at_once = p.inner == p.steps && job.epilogue.activation == Activation::none;
   p.defer_wait = t.defer_wait;
   return p;
+}
+
+bool shares_own_b(const Plan& before, const Plan& plan) noexcept {
+  return before.own_b && plan.own_b && before.n_unit == plan.n_unit && same_b(before.job, plan.job);
 }
 
 }  // namespace heddle::cpu::amx

@@ -51,7 +51,8 @@ Tuning& tuning() noexcept;
 
 struct Plan {
   GemmJob job;
-  std::uint64_t id = 0;  // of the call: names what thread-local scratch holds
+  std::uint64_t id = 0;    // of the call: names what thread-local scratch holds
+  std::uint64_t b_id = 0;  // the same for a packed B; products of one B that run together share it
   EpilogueRows epilogue = nullptr;
   // All in blocks of 32.
   std::int64_t row_blocks = 0, panels = 0, steps = 0;
@@ -68,14 +69,18 @@ struct Plan {
   std::int64_t defer_wait = 0;  // steps
 };
 
-// Steps from packing a block to loading it into a tile: long enough for its stores to reach L1.
-inline constexpr std::int64_t kFeedAhead = 2;
+// Steps from loading one block into a tile to packing the other that is loaded this much later:
+// long enough for its stores to reach L1.
+inline constexpr std::int64_t kFeedAhead = 3;
 
 // Should the chunks pack B themselves? In a small product sharing it would cost more: another
 // meeting of the threads, and half of what a core loads was written by another one.
 bool packs_own_b(const GemmJob& job) noexcept;
 
 Plan make_plan(const GemmJob& job, int threads) noexcept;
+
+// Can chunks of `plan` use the B that the same thread has packed for `before`?
+bool shares_own_b(const Plan& before, const Plan& plan) noexcept;
 
 // One chunk of a plan. Chunks may run in any order, on any thread.
 void run_chunk_on_tiles(const Plan& plan, std::int64_t chunk) noexcept;

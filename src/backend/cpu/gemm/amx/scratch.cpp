@@ -1,13 +1,27 @@
 #include "backend/cpu/gemm/amx/scratch.h"
 
+#include "backend/cpu/gemm/amx/halves.h"
+#include "backend/cpu/gemm/turns.h"
 #include "backend/cpu/scratch.h"
 
 namespace heddle::cpu::amx {
 
+namespace {
+
+constexpr std::size_t kHalfSums = std::size_t{4} << 20;  // where they begin
+
+}  // namespace
+
+float* room_for_half_sums(std::int64_t i) {
+  static_assert(kHalfSums + kTogether * kHalfSumBytes <= kThreadScratchBytes);
+  ensure_thread_scratch();
+  return reinterpret_cast<float*>(thread_scratch() + kHalfSums) +
+         i * static_cast<std::int64_t>(kHalfSumBytes / sizeof(float));
+}
+
 Scratch& amx_scratch() noexcept {
   constexpr std::size_t kStagingBytes = 2 * 32 * 32 * sizeof(float);
-  static_assert(kPackedABytes + kPackedBBytes + kPartialBytes + kStagingBytes <=
-                kThreadScratchBytes);
+  static_assert(kPackedABytes + kPackedBBytes + kPartialBytes + kStagingBytes <= kHalfSums);
   static thread_local Scratch scratch;
   if (scratch.packed_a == nullptr) {
     std::byte* at = thread_scratch();

@@ -11,6 +11,7 @@
 
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/amx/guarded_buffer.h"
+#include "backend/cpu/gemm/amx/halves.h"
 #include "backend/cpu/gemm/amx/plan.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/threads.h"
@@ -299,12 +300,15 @@ class AmxGemm : public testing::Test {
     return t;
   }
 
-  // Right on one thread, and the same bits for every number of threads, blocking and tile policy.
+  // Right on one thread, and the same bits for every number of threads, blocking and tile policy; a
+  // B as it lies in memory may have other bits than a packed one (halves.h).
   static void check(const Case& c, const std::vector<int>& threads = {2, 3, 8}) {
     Fixture fixture(c);
     amx::tuning() = amx::Tuning{};
     set_threads(1);
     const auto want = fixture.run(amx_bf16_path_emulated(), true);
+    const bool one_b = c.batch == 1 || c.shared_b;
+    const auto unpacked = one_b ? fixture.run(amx_bf16_path_emulated(), true, false) : want;
     for (const int count : threads) {
       set_threads(count);
       amx::tuning() = small_blocks();
@@ -313,10 +317,9 @@ class AmxGemm : public testing::Test {
       if (count % 3 == 0) amx::tuning().pack_a = amx::Choice::always;
       EXPECT_EQ(want, fixture.run(amx_bf16_path_emulated(), false)) << c.name() << ", " << count;
       amx::tuning() = amx::Tuning{};
-      const bool one_b = c.batch == 1 || c.shared_b;
       if (one_b) {
-        const auto unpacked = fixture.run(amx_bf16_path_emulated(), false, false);
-        EXPECT_EQ(want, unpacked) << c.name() << ", B as it lies, " << count;
+        const auto as_it_lies = fixture.run(amx_bf16_path_emulated(), false, false);
+        EXPECT_EQ(unpacked, as_it_lies) << c.name() << ", B as it lies, " << count;
       }
       if (machine_has(Isa::amx)) fixture.run(amx_bf16_path(), true);
       if (machine_has(Isa::amx) && one_b) fixture.run(amx_bf16_path(), true, false);
@@ -390,6 +393,34 @@ TEST_F(AmxGemm, Threads) {
   check({.m = 200, .n = 330, .k = 300, .bias = true, .activation = Activation::gelu});
   check({.m = 256, .n = 192, .k = 256, .c_dtype = DType::bf16});
   check({.m = 160, .n = 130, .k = 1100, .a = Layout::columns, .accumulate = true});
+}
+
+GemmJob job_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  GemmJob job;
+  job.m = m, job.n = n, job.k = k;
+  return job;
+}
+
+// Sums of two halves of K, which end in the middle of a block, in rows of C that do not touch.
+TEST_F(AmxGemm, Halves) {
+  for (const std::int64_t k : {257, 300, 800})
+    for (const DType b_dtype : {DType::bf16, DType::f32})
+      for (const bool accumulate : {false, true}) {
+        Case c{.m = 70, .n = 50, .k = k, .a = Layout::columns};
+        c.b_dtype = b_dtype;
+        c.accumulate = accumulate;
+        c.c_pad = 3;
+        EXPECT_TRUE(amx::sums_in_halves(job_of(c.m, c.n, c.k)));
+        check(c);
+      }
+  GemmJob job = job_of(128, 128, 768);
+  EXPECT_TRUE(amx::sums_in_halves(job));
+  job.epilogue.activation = Activation::relu;  // not of half a sum
+  EXPECT_FALSE(amx::sums_in_halves(job));
+  job.epilogue.activation = Activation::none;
+  job.c_dtype = DType::bf16;
+  EXPECT_FALSE(amx::sums_in_halves(job));
+  EXPECT_FALSE(amx::sums_in_halves(job_of(160, 160, 256)));  // more to add than is saved
 }
 
 // The activations on their own: one column of A times one row of B gives any sum exactly.
