@@ -23,8 +23,8 @@ template <class S>
 struct TurnedState {
   explicit TurnedState(const Problem<S>& p) {
     Scratch scratch(p.a);
-    scores = scratch.take<float>(kTurnedKeys * kTurnedQueries);
-    weights = scratch.take<std::uint32_t>(kTurnedKeys * kTurnedQueries);
+    scores = scratch.take<float>(2 * kTurnedScores);
+    weights = scratch.take<std::uint32_t>(2 * kTurnedWords);
     q = scratch.take<std::uint32_t>(kForwardQueries * p.depth);
     m = scratch.take<float>(kForwardQueries);
     l = scratch.take<float>(kForwardQueries);

@@ -10,6 +10,10 @@ namespace heddle::cpu {
 
 inline constexpr std::int64_t kTurnedQueries = 32;  // of a group
 inline constexpr std::int64_t kTurnedKeys = 64;     // at a time
+// Numbers in a block's scores, and words in the weights of two blocks. What is written to one while
+// another is read is not a multiple of 4 KiB away from it.
+inline constexpr std::int64_t kTurnedScores = kTurnedKeys * kTurnedQueries + 512;
+inline constexpr std::int64_t kTurnedWords = kTurnedKeys * kTurnedQueries + 256;
 
 // A word is a pair of bf16 that follow each other along a product's sum.
 struct TurnedGroup {
@@ -31,8 +35,8 @@ struct TurnedGroup {
   float* m = nullptr;
   float* l = nullptr;
   float* o = nullptr;       // [E / 32][2][2][16][16]: blocks of 16 columns of V by 16 queries
-  float* scores = nullptr;  // room for kTurnedKeys · 32 numbers
-  std::uint32_t* weights = nullptr;  // room for kTurnedKeys · 32 words
+  float* scores = nullptr;  // room for 2 · kTurnedScores numbers
+  std::uint32_t* weights = nullptr;  // room for 2 · kTurnedWords words
 };
 
 inline constexpr float kNothingSeen = -3.0e38f;  // finite: what is hidden is minus infinity

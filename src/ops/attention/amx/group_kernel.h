@@ -1,9 +1,10 @@
 // A group of queries over its keys, for a policy of tiles (tiles.h, emulated_tiles.h).
 //
-// Keys are taken kTurnedKeys at a time, so that their scores stay in L1. The values of two blocks
-// are added together: the sums Oᵀ are loaded and stored each time, which costs as much as the
-// products of one block. Weighing a block between the single products of another was slower by a
-// sixth.
+// Keys are taken kTurnedKeys at a time, so that their scores stay in L1. While a block is weighed
+// by the vector units, the tiles make the scores of the next one and add the values of those
+// before: both kinds of instructions go one between the other. The values of two blocks are added
+// together, since the sums Oᵀ are loaded and stored each time, which costs as much as the products
+// of one block; half of the columns go with each of the next two blocks.
 #pragma once
 
 #include "ops/attention/amx/weights.h"
@@ -38,13 +39,13 @@ class TurnedRunner {
   void run() noexcept {
     if (g_.keys == 0) return;
     T::configure_once();
-    const std::int64_t blocks = (g_.keys + kTurnedKeys - 1) / kTurnedKeys;
-    for (std::int64_t j = 0; j < blocks; ++j) {
-      make_scores(j);
-      if (j % 2 == 0) add_values(j);  // both halves of the room for weights
+    NothingBetween nothing;
+    make_scores(0, nothing);
+    for (std::int64_t j = 0; j < blocks(); ++j) {
+      if (j == 0) begin_references();
       weigh_block(j);
     }
-    add_values(blocks);
+    add_all_values(blocks());
     for (int h = 0; h < 2; ++h) {
       _mm512_storeu_ps(g_.m + h * 16, lanes_[h].m);
       _mm512_storeu_ps(g_.l + h * 16, lanes_[h].l);
@@ -52,36 +53,68 @@ class TurnedRunner {
   }
 
  private:
+  std::int64_t blocks() const noexcept { return (g_.keys + kTurnedKeys - 1) / kTurnedKeys; }
   // Keys of block j.
   std::int64_t keys(std::int64_t j) const noexcept {
     const std::int64_t rest = g_.keys - j * kTurnedKeys;
     return rest < kTurnedKeys ? rest : kTurnedKeys;
   }
+  float* scores(std::int64_t j) const noexcept { return g_.scores + j % 2 * kTurnedScores; }
+  // Of two pairs of blocks: one is added while the other is weighed.
   std::uint32_t* weights(std::int64_t j) const noexcept {
-    return g_.weights + j % 2 * (kTurnedKeys / 2 * kTurnedQueries);
+    return g_.weights + j / 2 % 2 * kTurnedWords + j % 2 * (kTurnedKeys / 2 * kTurnedQueries);
+  }
+  ScoreBlock block(std::int64_t j) const noexcept {
+    return {scores(j), weights(j), j * kTurnedKeys, keys(j)};
   }
 
   // ---- weights ----
-  void weigh_block(std::int64_t j) noexcept {
+  Weigh kind_of(std::int64_t j) const noexcept {
+    if (g_.relu || g_.bias != nullptr) return Weigh::anything;
     const std::int64_t begin = j * kTurnedKeys, end = begin + keys(j);
-    if (g_.relu || g_.bias != nullptr)
-      weigh_as<Weigh::anything>(j);
-    else if (begin >= seen_begin_ && end <= seen_end_)
-      weigh_as<Weigh::plain>(j);
-    else
-      weigh_as<Weigh::masked>(j);
+    return begin >= seen_begin_ && end <= seen_end_ ? Weigh::plain : Weigh::masked;
+  }
+  void weigh_block(std::int64_t j) noexcept {
+    switch (kind_of(j)) {
+      case Weigh::plain: return weigh_as<Weigh::plain>(j);
+      case Weigh::masked: return weigh_as<Weigh::masked>(j);
+      case Weigh::anything: return weigh_as<Weigh::anything>(j);
+    }
+  }
+
+  // Before anything is seen every sum would be too large.
+  void begin_references() noexcept {
+    if (g_.relu) return;
+    const ScoreBlock b = block(0);
+    for (int h = 0; h < 2; ++h) {
+      const __mmask16 fresh =
+          _mm512_cmp_ps_mask(lanes_[h].m, _mm512_set1_ps(kNothingSeen), _CMP_LE_OQ);
+      if (fresh == 0) continue;
+      if (g_.bias != nullptr)
+        raise(Weights<Weigh::anything>(g_, lanes_, b), h, fresh, 0);
+      else
+        raise(Weights<Weigh::masked>(g_, lanes_, b), h, fresh, 0);
+    }
   }
 
   template <Weigh kind>
   void weigh_as(std::int64_t j) noexcept {
+    const ScoreBlock b = block(j);
+    const Weights<kind> w(g_, lanes_, b);
+    if constexpr (kind == Weigh::anything) {
+      NothingBetween nothing;
+      products_beside(j, nothing);
+      for (int h = 0; h < 2; ++h) w.run(h);
+    } else if (g_.depth + g_.value_width / 2 >= 96) {
+      weigh_between<kind, 2>(j, b);
+    } else if (g_.depth + g_.value_width / 2 >= 48) {
+      weigh_between<kind, 4>(j, b);
+    } else {
+      weigh_between<kind, 8>(j, b);
+    }
     const float limit = g_.relu ? __builtin_inff() : kLargestSum;
-    const Weights<kind> w(g_, lanes_, weights(j), j * kTurnedKeys, keys(j));
     for (int h = 0; h < 2; ++h) {
       Lanes& n = lanes_[h];
-      // Before anything is seen every sum would be too large.
-      const __mmask16 fresh = _mm512_cmp_ps_mask(n.m, _mm512_set1_ps(kNothingSeen), _CMP_LE_OQ);
-      if (j == 0 && fresh != 0 && !g_.relu) raise(w, h, fresh, j);
-      w.run(h);
       const __mmask16 large = _mm512_cmp_ps_mask(n.block_sum, _mm512_set1_ps(limit), _CMP_GT_OQ);
       if (large != 0) {
         raise(w, h, large, j);
@@ -91,6 +124,13 @@ class TurnedRunner {
     }
   }
 
+  template <Weigh kind, int kRate>
+  void weigh_between(std::int64_t j, const ScoreBlock& b) noexcept {
+    WeighBetween<kind, kRate> between(g_, lanes_, b);
+    products_beside(j, between);
+    between.finish();
+  }
+
   // These queries' references become their largest score; what they have so far is divided by as
   // much.
   template <Weigh kind>
@@ -98,7 +138,7 @@ class TurnedRunner {
                                std::int64_t j) noexcept {
     Lanes& n = lanes_[half];
     const __m512 top = _mm512_max_ps(n.m, w.largest(half));
-    add_values(j);  // what is weighed with the old reference
+    add_all_values(j);  // what is weighed with the old reference
     const __m512 shrink =
         _mm512_mask_mov_ps(_mm512_set1_ps(1.0f), which, power_of_two(_mm512_sub_ps(n.m, top)));
     n.m = _mm512_mask_mov_ps(n.m, which, top);
@@ -111,26 +151,38 @@ class TurnedRunner {
   }
 
   // ---- the tiles ----
+  // What the tiles do while block j is weighed.
+  template <class Between>
+  [[gnu::always_inline]] void products_beside(std::int64_t j, Between& between) noexcept {
+    if (j + 1 < blocks()) make_scores(j + 1, between);
+    if (j % 2 == 0) adding_ = j;  // both blocks of a pair are weighed
+    const std::int64_t columns = g_.value_width / kTurnedBlock;
+    add_values(adding_, j % 2 == 0 ? (columns + 1) / 2 : columns, between);
+  }
+
   // Sᵀ of block j.
-  void make_scores(std::int64_t j) const noexcept {
+  template <class Between>
+  [[gnu::always_inline]] void make_scores(std::int64_t j, Between& between) const noexcept {
     const std::int64_t count = keys(j);
     const std::uint32_t* k = g_.k + j * kTurnedKeys * g_.depth;
+    float* out = scores(j);
     compiler_barrier();
     if (g_.depth == 32)
-      strips_of_scores(k, count);
+      strips_of_scores(k, count, out, between);
     else
       for (std::int64_t key = 0; key < count; key += kTurnedBlock)
-        block_of_scores(k + key * g_.depth, g_.scores + key * kTurnedQueries);
+        block_of_scores(k + key * g_.depth, out + key * kTurnedQueries, between);
     compiler_barrier();
   }
 
   // Heads of 64: all of Qᵀ stays in four tiles.
-  void strips_of_scores(const std::uint32_t* k, std::int64_t count) const noexcept {
+  template <class Between>
+  [[gnu::always_inline]] void strips_of_scores(const std::uint32_t* k, std::int64_t count,
+                                               float* out, Between& between) const noexcept {
     const std::uint32_t *q0 = g_.q, *q1 = g_.q + g_.depth * 16;
     T::load_kept(q0, q1, q0 + kTileWords, q1 + kTileWords);
     for (std::int64_t key = 0; key < count; key += 16)
-      T::strip(k + key * g_.depth, static_cast<std::size_t>(g_.depth) * 4,
-               g_.scores + key * kTurnedQueries);
+      T::strip(k + key * 32, 128, out + key * kTurnedQueries, between);
   }
 
   struct Operands {
@@ -139,40 +191,58 @@ class TurnedRunner {
   };
 
   // 32 keys by all queries.
-  void block_of_scores(const std::uint32_t* k, float* out) const noexcept {
-    const auto at = [&](std::int64_t step) {
-      return Operands{k + step * 16, g_.q + step * kTileWords,
-                      g_.q + g_.depth * 16 + step * kTileWords, g_.depth};
+  template <class Between>
+  [[gnu::always_inline]] void block_of_scores(const std::uint32_t* k, float* out,
+                                              Between& between) const noexcept {
+    const std::uint32_t* q = g_.q;
+    const std::int64_t depth = g_.depth;
+    const auto at = [=](std::int64_t step) {
+      return Operands{k + step * 16, q + step * kTileWords, q + depth * 16 + step * kTileWords,
+                      depth};
     };
     T::zero_c();
-    multiply(g_.depth / 16, at);
+    multiply(depth / 16, at, between);
     T::store_c(out);
   }
 
-  // Oᵀ += Vᵀ · Pᵀ of the blocks that are weighed, up to block `end`.
-  void add_values(std::int64_t end) noexcept {
+  // Oᵀ += Vᵀ · Pᵀ of the blocks [added_, end), up to column block `columns`.
+  template <class Between>
+  [[gnu::always_inline]] void add_values(std::int64_t end, std::int64_t columns,
+                                         Between& between) noexcept {
     const std::int64_t first = added_ * kTurnedKeys;
     const std::int64_t last = end * kTurnedKeys < g_.keys ? end * kTurnedKeys : g_.keys;
-    const std::uint32_t* p = weights(added_);
-    added_ = end;
     if (first >= last) return;
     compiler_barrier();
-    const std::uint32_t* v = g_.v + first / 2 * g_.value_width;
-    for (std::int64_t x = 0; x < g_.value_width; x += kTurnedBlock) {
-      const auto at = [&](std::int64_t step) {
-        return Operands{v + (step * g_.value_width + x) * 16, p + step * kBlockWords,
+    const std::uint32_t* p = weights(added_);
+    const std::int64_t width = g_.value_width;
+    for (; added_columns_ < columns; ++added_columns_) {
+      const std::uint32_t* v = g_.v + first / 2 * width + added_columns_ * kTurnedBlock * 16;
+      const auto at = [=](std::int64_t step) {
+        return Operands{v + step * width * 16, p + step * kBlockWords,
                         p + step * kBlockWords + kTileWords, 16};
       };
-      T::load_c(g_.o + x * kTurnedQueries);
-      multiply((last - first) / kTurnedBlock, at);
-      T::store_c(g_.o + x * kTurnedQueries);
+      float* o = g_.o + added_columns_ * kTurnedBlock * kTurnedQueries;
+      T::load_c(o);
+      multiply((last - first) / kTurnedBlock, at, between);
+      T::store_c(o);
     }
     compiler_barrier();
+    if (columns < width / kTurnedBlock) return;
+    added_ = end;
+    added_columns_ = 0;
+  }
+
+  // Of all blocks before `end`: of those that were begun, then of the others.
+  [[gnu::noinline]] void add_all_values(std::int64_t end) noexcept {
+    NothingBetween nothing;
+    if (added_ < adding_) add_values(adding_, g_.value_width / kTurnedBlock, nothing);
+    add_values(end, g_.value_width / kTurnedBlock, nothing);
   }
 
   // Steps of 2 × 2 tiles; every tile is loaded again right after its last use.
-  template <class At>
-  [[gnu::always_inline]] static void multiply(std::int64_t steps, At at) noexcept {
+  template <class At, class Between>
+  [[gnu::always_inline]] static void multiply(std::int64_t steps, At at,
+                                              Between& between) noexcept {
     Operands o = at(0);
     const auto a_row = static_cast<std::size_t>(o.a_row) * 4;
     T::load_a0(o.a, a_row);
@@ -182,24 +252,33 @@ class TurnedRunner {
     for (std::int64_t step = 1; step < steps; ++step) {
       o = at(step);
       T::dot_00();
+      between.one();
       T::dot_01();
       T::load_a0(o.a, a_row);
+      between.two();
       T::dot_10();
       T::load_b0(o.b0);
+      between.one();
       T::dot_11();
       T::load_b1(o.b1);
       T::load_a1(o.a + 16 * o.a_row, a_row);
+      between.two();
     }
     T::dot_00();
+    between.one();
     T::dot_01();
+    between.two();
     T::dot_10();
+    between.one();
     T::dot_11();
+    between.two();
   }
 
   const TurnedGroup& g_;
   Lanes lanes_[2];
   std::int64_t seen_begin_ = 0, seen_end_;  // what all queries see
-  std::int64_t added_ = 0;                  // blocks whose values are in the sums
+  // Blocks whose values are in the sums; of the next ones up to adding_ some columns are.
+  std::int64_t added_ = 0, adding_ = 0, added_columns_ = 0;
 };
 
 }  // namespace heddle::cpu::amx

@@ -38,28 +38,56 @@ using Floats = hn::ScalableTag<float>;
 
 enum class Weigh : std::uint8_t { plain, masked, anything };
 
-// The weights of one block of scores: tiles of 16 keys by 16 queries, [keys / 16][2].
+// A block of scores, tiles of 16 keys by 16 queries, [keys / 16][2], and where its weights go.
+struct ScoreBlock {
+  const float* scores;
+  std::uint32_t* out;
+  std::int64_t key, keys;  // which ones they are
+};
+
+// The logarithm of the weights of key `key`; of relu the score itself, and m is 0.
+template <Weigh kind>
+[[gnu::always_inline]] inline __m512 exponent(const TurnedGroup& g, const Lanes& n, __m512 score,
+                                              __m512 factor, int key) noexcept {
+  __m512 t = _mm512_fmsub_ps(score, factor, n.m);
+  if constexpr (kind != Weigh::plain) {
+    const __m512i at = _mm512_set1_epi32(key);
+    const __mmask16 seen =
+        _mm512_cmple_epi32_mask(n.first, at) & _mm512_cmplt_epi32_mask(at, n.last);
+    if (kind == Weigh::anything && g.bias != nullptr) {
+      const __m512i place = _mm512_maskz_sub_epi32(0xffff, at, n.number);
+      const __m512 bias = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), seen, place, g.bias, 4);
+      t = _mm512_fmadd_ps(bias, _mm512_set1_ps(g.relu ? 1.0f : static_cast<float>(kLog2E)), t);
+    }
+    t = _mm512_mask_mov_ps(minus_infinity(), seen, t);
+  }
+  return t;
+}
+
+// What scores are multiplied by.
+[[gnu::always_inline]] inline __m512 score_factor(const TurnedGroup& g) noexcept {
+  return _mm512_set1_ps(g.scale * (g.relu ? 1.0f : static_cast<float>(kLog2E)));
+}
+
+// The weights of one block of scores, of sixteen queries at a time.
 template <Weigh kind>
 class Weights {
  public:
-  // Of `keys` keys from `key` on.
-  Weights(const TurnedGroup& g, Lanes* lanes, std::uint32_t* out, std::int64_t key,
-          std::int64_t keys)
+  Weights(const TurnedGroup& g, Lanes* lanes, const ScoreBlock& block)
       : g_(g),
         lanes_(lanes),
-        out_(out),
-        key_(static_cast<int>(key)),
-        tiles_(static_cast<int>(keys / 16)),
-        factor_(_mm512_set1_ps(g.scale * (g.relu ? 1.0f : static_cast<float>(kLog2E)))) {}
+        b_(block),
+        tiles_(static_cast<int>(block.keys / 16)),
+        factor_(score_factor(g)) {}
 
   void run(int half) const noexcept {
     Lanes& n = lanes_[half];
     __m512 sum = _mm512_setzero_ps(), other = _mm512_setzero_ps();
     for (int tile = 0; tile < tiles_; ++tile) {
-      std::uint32_t* to = out_ + tile / 2 * 512 + half * 256 + tile % 2 * 128;
+      std::uint32_t* to = b_.out + tile / 2 * 512 + half * 256 + tile % 2 * 128;
       for (int row = 0; row < 16; row += 2) {
-        const __m512 w0 = weight(exponent(n, half, tile, row));
-        const __m512 w1 = weight(exponent(n, half, tile, row + 1));
+        const __m512 w0 = weight(logarithm(n, half, tile, row));
+        const __m512 w1 = weight(logarithm(n, half, tile, row + 1));
         sum = _mm512_add_ps(sum, w0);
         other = _mm512_add_ps(other, w1);
         _mm512_store_si512(to + row / 2 * 16, words(w0, w1));
@@ -74,7 +102,7 @@ class Weights {
     n.m = _mm512_setzero_ps();
     __m512 best = minus_infinity();
     for (int tile = 0; tile < tiles_; ++tile)
-      for (int row = 0; row < 16; ++row) best = _mm512_max_ps(best, exponent(n, half, tile, row));
+      for (int row = 0; row < 16; ++row) best = _mm512_max_ps(best, logarithm(n, half, tile, row));
     return best;
   }
 
@@ -83,31 +111,87 @@ class Weights {
     if (kind == Weigh::anything && g_.relu) return _mm512_max_ps(_mm512_setzero_ps(), t);
     return power_of_two(t);
   }
-
-  // The logarithm of a key's weights; of relu the score itself, and m is 0.
-  [[gnu::always_inline]] __m512 exponent(const Lanes& n, int half, int tile,
-                                         int row) const noexcept {
-    const __m512 s = _mm512_load_ps(g_.scores + (tile * 2 + half) * 256 + row * 16);
-    __m512 t = _mm512_fmsub_ps(s, factor_, n.m);
-    if constexpr (kind != Weigh::plain) {
-      const __m512i at = _mm512_set1_epi32(key_ + tile * 16 + row);
-      const __mmask16 seen =
-          _mm512_cmple_epi32_mask(n.first, at) & _mm512_cmplt_epi32_mask(at, n.last);
-      if (kind == Weigh::anything && g_.bias != nullptr) {
-        const __m512i place = _mm512_maskz_sub_epi32(0xffff, at, n.number);
-        const __m512 bias = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), seen, place, g_.bias, 4);
-        t = _mm512_fmadd_ps(bias, _mm512_set1_ps(g_.relu ? 1.0f : static_cast<float>(kLog2E)), t);
-      }
-      t = _mm512_mask_mov_ps(minus_infinity(), seen, t);
-    }
-    return t;
+  [[gnu::always_inline]] __m512 logarithm(const Lanes& n, int half, int tile,
+                                          int row) const noexcept {
+    return exponent<kind>(g_, n, _mm512_load_ps(b_.scores + (tile * 2 + half) * 256 + row * 16),
+                          factor_, static_cast<int>(b_.key) + tile * 16 + row);
   }
 
   const TurnedGroup& g_;
   Lanes* lanes_;
-  std::uint32_t* out_;
-  int key_, tiles_;
+  const ScoreBlock& b_;
+  int tiles_;
   __m512 factor_;
+};
+
+// The same two keys at a time, for all 32 queries: what goes between the products of other blocks.
+// `kRate` is how many keys go behind two products. Everything is inlined, so that it stays in
+// registers.
+template <Weigh kind, int kRate>
+class WeighBetween {
+ public:
+  [[gnu::always_inline]] WeighBetween(const TurnedGroup& g, Lanes* lanes, const ScoreBlock& block)
+      : g_(g),
+        lanes_(lanes),
+        low_(lanes[0]),
+        high_(lanes[1]),
+        factor_(score_factor(g)),
+        scores_(block.scores),
+        out_(block.out),
+        first_(static_cast<int>(block.key)),
+        keys_(static_cast<std::size_t>(block.keys)) {
+    low_.block_sum = high_.block_sum = _mm512_setzero_ps();
+  }
+
+  // After every product, in turns.
+  [[gnu::always_inline]] void one() noexcept {
+    if constexpr (kRate >= 4) step();
+    if constexpr (kRate >= 8) step();
+  }
+  [[gnu::always_inline]] void two() noexcept {
+    step();
+    if constexpr (kRate >= 8) step();
+  }
+  // What is left.
+  [[gnu::always_inline]] void finish() noexcept {
+    while (at_ < keys_) step();
+    lanes_[0].block_sum = low_.block_sum;
+    lanes_[1].block_sum = high_.block_sum;
+  }
+
+ private:
+  [[gnu::always_inline]] void step() noexcept {
+    if (at_ == keys_) return;
+    // Tiles of 16 keys are 512 numbers apart, pairs of them 512 words.
+    const float* from = scores_ + 16 * (at_ + at_ / 16 * 16);
+    std::uint32_t* to = out_ + 8 * (at_ + at_ / 32 * 32);
+    weigh(low_, from, to);
+    weigh(high_, from + 256, to + 256);
+    at_ += 2;
+  }
+  [[gnu::always_inline]] void weigh(Lanes& n, const float* from, std::uint32_t* to) noexcept {
+    const int key = first_ + static_cast<int>(at_);
+    const __m512 even = power_of_two(exponent<kind>(g_, n, _mm512_load_ps(from), factor_, key));
+    const __m512 odd =
+        power_of_two(exponent<kind>(g_, n, _mm512_load_ps(from + 16), factor_, key + 1));
+    n.block_sum = _mm512_add_ps(n.block_sum, _mm512_add_ps(even, odd));
+    _mm512_store_si512(to, words(even, odd));
+  }
+
+  const TurnedGroup& g_;
+  Lanes* lanes_;
+  Lanes low_, high_;
+  __m512 factor_;
+  const float* scores_;
+  std::uint32_t* out_;
+  int first_;
+  std::size_t keys_, at_ = 0;
+};
+
+// Between products that nothing goes between.
+struct NothingBetween {
+  void one() const noexcept {}
+  void two() const noexcept {}
 };
 
 }  // namespace heddle::cpu::amx

@@ -40,12 +40,17 @@ struct EmulatedTiles {
     load(6, k2, row_bytes);
     load(7, k3, row_bytes);
   }
-  static void strip(const void* a, std::size_t row_bytes, float* sums) noexcept {
+  template <class Between>
+  static void strip(const void* a, std::size_t row_bytes, float* sums, Between& between) noexcept {
     begin_strip(a, 64, row_bytes);
     dot(0, 2, 4);
+    between.one();
     dot(1, 2, 5);
+    between.two();
     dot(0, 3, 6);
+    between.one();
     dot(1, 3, 7);
+    between.two();
     store(0, sums, 64);
     store(1, sums + 256, 64);
   }

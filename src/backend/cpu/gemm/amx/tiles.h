@@ -100,14 +100,20 @@ struct Tiles {
     _tile_zero(0);
     _tile_zero(1);
   }
-  // Sixteen rows of 64 k, `row_bytes` apart, to two tiles of sums.
-  [[gnu::always_inline]] static inline void strip(const void* a, std::size_t row_bytes,
-                                                  float* sums) noexcept {
+  // Sixteen rows of 64 k, `row_bytes` apart, to two tiles of sums. `between` has other work for the
+  // core while the tiles multiply: one() and two() in turns.
+  template <class Between>
+  [[gnu::always_inline]] static inline void strip(const void* a, std::size_t row_bytes, float* sums,
+                                                  Between& between) noexcept {
     begin_strip(a, 64, row_bytes);
     _tile_dpbf16ps(0, 2, 4);
+    between.one();
     _tile_dpbf16ps(1, 2, 5);
+    between.two();
     _tile_dpbf16ps(0, 3, 6);
+    between.one();
     _tile_dpbf16ps(1, 3, 7);
+    between.two();
     _tile_stored(0, sums, 64);
     _tile_stored(1, sums + 256, 64);
   }
