@@ -51,10 +51,11 @@ struct NormKernels {
   void (*backward)(const NormBackwardArgs& args) noexcept;
 };
 
-// Rows that a thread takes at a time, and whose parameter gradients it adds up: up to 64k elements.
-// A few blocks are a power of two of equal ones, which two, four or eight threads share evenly.
+// Rows that a thread takes at a time, and whose parameter gradients it adds up: up to 32k elements,
+// so that a thread which is slowed down leaves work to others even where there are few rows. A few
+// blocks are a power of two of equal ones, which two, four or eight threads share evenly.
 constexpr std::int64_t norm_block(std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kFew = 16, kElements = 65536, kLeastRows = 32;
+  constexpr std::int64_t kFew = 16, kElements = 32768, kLeastRows = 32;
   const std::int64_t fitting = kElements / (columns > 0 ? columns : 1);
   const std::int64_t most = fitting < kLeastRows ? kLeastRows : fitting;
   const std::int64_t blocks = (rows + most - 1) / most;

@@ -13,6 +13,15 @@ namespace norm_detail {
 // go past the caches.
 inline constexpr std::int64_t kRowBuffer = 4096;
 
+// Short rows are taken several at a time: each is a chain of sums, roots and products of which the
+// next row's knows nothing, and too long for the processor to find that out by itself. What is read
+// and written for every row, such as the sums of a block, is then read and written once for all.
+inline constexpr int kTogether = 4, kTogetherBack = 2;
+template <class S>
+HWY_INLINE bool short_rows(std::int64_t columns) {
+  return columns * static_cast<std::int64_t>(sizeof(S)) <= 2048 && whole_rows(Tag<S>(), columns);
+}
+
 // Gain or bias, where a row of S finds them: bf16 rows want them in the order of their pairs, so
 // they are sorted once for a piece of work, if they fit.
 template <class S>
@@ -57,38 +66,45 @@ struct Statistics {
   C rstd = 0;
 };
 
-// 1 / √(variance + eps), by one square root and one division per row.
-template <class D>
-HWY_INLINE hn::TFromD<D> reciprocal_root(D d, hn::TFromD<D> variance, double eps) {
-  using C = hn::TFromD<D>;
+// 1 / √(variance + eps), by one square root and one division per row: of one lane, because the
+// units for both take their time by the width of the vector.
+template <class C>
+HWY_INLINE C reciprocal_root(C variance, double eps) {
+  const hn::CappedTag<C, 1> d;
   const auto v = hn::Set(d, variance + static_cast<C>(eps));
   return hn::GetLane(hn::Div(hn::Set(d, C{1}), hn::Sqrt(v)));
 }
 
-// The variance is the mean of (x - mean)², in a second pass: E[x²] - mean² would cancel.
-template <bool Centred, class S>
-HWY_INLINE Statistics<Compute<S>> row_statistics(const S* x, std::int64_t n, double eps) {
+// Of `Rows` rows. The variance is the mean of (x - mean)², in a second pass: E[x²] - mean² would
+// cancel.
+template <bool Centred, int Rows, class S>
+HWY_INLINE void row_statistics(const S* x, std::int64_t n, double eps, Statistics<Compute<S>>* s) {
   using C = Compute<S>;
   const Tag<S> d;
   const C share = C{1} / static_cast<C>(n);
-  Statistics<C> s;
-  if constexpr (Centred)
-    s.mean = share * sum_row<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
-                       Vec<Tag<S>> v[2];
-                       io.load(d, x + i, v);
-                       for (int k = 0; k < io.kVectors; ++k) acc[k][0] = hn::Add(acc[k][0], v[k]);
-                     }).value[0];
-  const auto mean = hn::Set(d, s.mean);
-  const C squares = sum_row<1>(d, n, [&](std::int64_t i, auto io, auto* acc) {
-                      Vec<Tag<S>> v[2];
-                      io.load(d, x + i, v);
-                      for (int k = 0; k < io.kVectors; ++k) {
-                        if constexpr (Centred) v[k] = io.keep(d, hn::Sub(v[k], mean), hn::Zero(d));
-                        acc[k][0] = hn::MulAdd(v[k], v[k], acc[k][0]);
-                      }
-                    }).value[0];
-  s.rstd = reciprocal_root(d, share * squares, eps);
-  return s;
+  Vec<Tag<S>> mean[Rows];
+  if constexpr (Centred) {
+    const auto sums = sum_row<Rows, (Rows > 1)>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+      Vec<Tag<S>> v[2];
+      for (int r = 0; r < Rows; ++r) {
+        io.load(d, x + r * n + i, v);
+        for (int k = 0; k < io.kVectors; ++k) acc[k][r] = hn::Add(acc[k][r], v[k]);
+      }
+    });
+    for (int r = 0; r < Rows; ++r) s[r].mean = share * sums.value[r];
+    for (int r = 0; r < Rows; ++r) mean[r] = hn::Set(d, s[r].mean);
+  }
+  const auto squares = sum_row<Rows, (Rows > 1)>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+    Vec<Tag<S>> v[2];
+    for (int r = 0; r < Rows; ++r) {
+      io.load(d, x + r * n + i, v);
+      for (int k = 0; k < io.kVectors; ++k) {
+        if constexpr (Centred) v[k] = io.keep(d, hn::Sub(v[k], mean[r]), hn::Zero(d));
+        acc[k][r] = hn::MulAdd(v[k], v[k], acc[k][r]);
+      }
+    }
+  });
+  for (int r = 0; r < Rows; ++r) s[r].rstd = reciprocal_root(share * squares.value[r], eps);
 }
 
 template <class S>
@@ -104,58 +120,83 @@ HWY_INLINE void add_row(const S* a, const S* b, S* row, S* sum, std::int64_t n, 
   });
 }
 
-// y = (x - mean)·rstd·gain + bias
-template <bool Centred, bool Usual, class S>
-HWY_INLINE void scale_row(const S* x, std::int64_t n, const Parameters<S>& p,
-                          const Statistics<Compute<S>>& s, S* y, bool past) {
+// y = (x - mean)·rstd·gain + bias for `Rows` rows.
+template <bool Centred, bool Usual, int Rows, class S>
+HWY_INLINE void scale_rows(const S* x, std::int64_t n, const Parameters<S>& p,
+                           const Statistics<Compute<S>>* s, S* y, bool past) {
   using C = Compute<S>;
   const Tag<S> d;
-  const auto rstd = hn::Set(d, s.rstd);
-  const auto mean = hn::Set(d, s.mean);
   const auto one = hn::Set(d, C{1});
-  each_pair(d, n, [&](std::int64_t i, auto io) {
+  Vec<Tag<S>> rstd[Rows], mean[Rows];
+  for (int r = 0; r < Rows; ++r) rstd[r] = hn::Set(d, s[r].rstd);
+  for (int r = 0; r < Rows; ++r) mean[r] = hn::Set(d, s[r].mean);
+  each_pair<(Rows > 1)>(d, n, [&](std::int64_t i, auto io) {
     Vec<Tag<S>> v[2], g[2] = {one, one}, shift[2] = {hn::Zero(d), hn::Zero(d)};
-    io.load(d, x + i, v);
     p.gain.template load<Usual>(io, d, i, g);
     p.bias.template load<Usual && Centred>(io, d, i, shift);
-    for (int k = 0; k < io.kVectors; ++k) {
-      if constexpr (Centred) v[k] = hn::Sub(v[k], mean);
-      v[k] = hn::Mul(v[k], rstd);
-      v[k] = Centred ? hn::MulAdd(v[k], g[k], shift[k]) : hn::Mul(v[k], g[k]);
+    for (int r = 0; r < Rows; ++r) {
+      io.load(d, x + r * n + i, v);
+      for (int k = 0; k < io.kVectors; ++k) {
+        if constexpr (Centred) v[k] = hn::Sub(v[k], mean[r]);
+        v[k] = hn::Mul(v[k], rstd[r]);
+        v[k] = Centred ? hn::MulAdd(v[k], g[k], shift[k]) : hn::Mul(v[k], g[k]);
+      }
+      io.store(d, v, y + r * n + i, past);
     }
-    io.store(d, v, y + i, past);
   });
 }
 
+// What all rows of a call share.
+template <class S>
+struct ForwardRows {
+  const NormArgs& a;
+  Parameters<S> p;
+  bool usual = false;   // gain and, with the mean, bias are there and sorted
+  bool past = false;    // y goes past the caches
+  S* buffer = nullptr;  // for a row of the sum that goes past the caches itself; else null
+};
+
+template <bool Centred, int Rows, class S>
+HWY_INLINE void forward_rows(const ForwardRows<S>& f, std::int64_t first) {
+  using C = Compute<S>;
+  const std::int64_t n = f.a.columns, at = first * n;
+  const S* x = static_cast<const S*>(f.a.x) + at;
+  if (f.a.residual != nullptr) {
+    S* sum = static_cast<S*>(f.a.sum) + at;
+    S* row = f.buffer != nullptr ? f.buffer : sum;
+    add_row(x, static_cast<const S*>(f.a.residual) + at, row, sum, Rows * n, f.buffer != nullptr);
+    x = row;
+  }
+  Statistics<C> s[Rows];
+  row_statistics<Centred, Rows>(x, n, f.a.eps, s);
+  S* y = static_cast<S*>(f.a.y) + at;
+  if (f.usual)
+    scale_rows<Centred, true, Rows>(x, n, f.p, s, y, f.past);
+  else
+    scale_rows<Centred, false, Rows>(x, n, f.p, s, y, f.past);
+  for (int r = 0; r < Rows; ++r) {
+    if (f.a.rstd != nullptr) static_cast<C*>(f.a.rstd)[first + r] = s[r].rstd;
+    if (f.a.mean != nullptr) static_cast<C*>(f.a.mean)[first + r] = s[r].mean;
+  }
+}
+
 template <bool Centred, class S>
-void forward_rows(const NormArgs& a, std::int64_t first, std::int64_t last) {
+void forward_block(const NormArgs& a, std::int64_t first, std::int64_t last) {
   using C = Compute<S>;
   HWY_ALIGN S buffer[kRowBuffer];
   HWY_ALIGN C gains[kRowBuffer], biases[kRowBuffer];
   const std::int64_t n = a.columns;
-  const auto* residual = static_cast<const S*>(a.residual);
-  auto* sums = static_cast<S*>(a.sum);
-  auto* ys = static_cast<S*>(a.y);
-  const bool past = a.stream && streamable(ys, n);
-  const Parameters<S> p{sorted_parameter<S>(a.gain, gains, n),
-                        sorted_parameter<S>(a.bias, biases, n)};
-  const bool usual = a.gain != nullptr && n <= kRowBuffer && (!Centred || a.bias != nullptr);
-  const bool buffered = past && n <= kRowBuffer && streamable(sums, n);
-  for (std::int64_t r = first; r < last; ++r) {
-    const S* x = static_cast<const S*>(a.x) + r * n;
-    if (residual != nullptr) {
-      S* row = buffered ? buffer : sums + r * n;
-      add_row(x, residual + r * n, row, sums + r * n, n, buffered);
-      x = row;
-    }
-    const auto s = row_statistics<Centred>(x, n, a.eps);
-    if (usual)
-      scale_row<Centred, true>(x, n, p, s, ys + r * n, past);
-    else
-      scale_row<Centred, false>(x, n, p, s, ys + r * n, past);
-    if (a.rstd != nullptr) static_cast<C*>(a.rstd)[r] = s.rstd;
-    if (a.mean != nullptr) static_cast<C*>(a.mean)[r] = s.mean;
-  }
+  const bool past = a.stream && streamable(static_cast<S*>(a.y), n);
+  const bool buffered = past && n <= kRowBuffer && streamable(static_cast<S*>(a.sum), n);
+  ForwardRows<S> f{a,
+                   {sorted_parameter<S>(a.gain, gains, n), sorted_parameter<S>(a.bias, biases, n)}};
+  f.usual = a.gain != nullptr && n <= kRowBuffer && (!Centred || a.bias != nullptr);
+  f.past = past;
+  f.buffer = buffered ? buffer : nullptr;
+  std::int64_t r = first;
+  if (short_rows<S>(n))
+    for (; r + kTogether <= last; r += kTogether) forward_rows<Centred, kTogether>(f, r);
+  for (; r < last; ++r) forward_rows<Centred, 1>(f, r);
   finish_streams(past);
 }
 
@@ -165,7 +206,7 @@ inline void forward(const NormArgs& a) noexcept {
     using S = decltype(s);
     parallel_ranges(
         a.rows, norm_block(a.rows, a.columns),
-        [&](std::int64_t first, std::int64_t last) { forward_rows<Centred, S>(a, first, last); });
+        [&](std::int64_t first, std::int64_t last) { forward_block<Centred, S>(a, first, last); });
   });
 }
 
@@ -180,62 +221,85 @@ struct RowTerms {
   C mean = 0, rstd = 0, slope = 0, offset = 0, factor = 0;
 };
 
-template <bool Centred, bool Usual, class S>
-HWY_INLINE RowTerms<Compute<S>> row_terms(const NormBackwardArgs& a, std::int64_t r,
-                                          const Parameter<S>& gain) {
+template <bool Centred, bool Usual, int Rows, class S>
+HWY_INLINE void row_terms(const NormBackwardArgs& a, std::int64_t first, const Parameter<S>& gain,
+                          RowTerms<Compute<S>>* t) {
   using C = Compute<S>;
   const Tag<S> d;
   const std::int64_t n = a.columns;
-  const auto* x = static_cast<const S*>(a.x) + r * n;
-  const auto* dy = static_cast<const S*>(a.dy) + r * n;
-  RowTerms<C> t;
-  t.rstd = static_cast<const C*>(a.rstd)[r];
-  if constexpr (Centred) t.mean = static_cast<const C*>(a.mean)[r];
-  const auto mean = hn::Set(d, t.mean);
-  // Σ w·(x - mean) and, with the mean, Σ w
+  const auto* x = static_cast<const S*>(a.x) + first * n;
+  const auto* dy = static_cast<const S*>(a.dy) + first * n;
+  Vec<Tag<S>> mean[Rows];
+  for (int r = 0; r < Rows; ++r) {
+    t[r].rstd = static_cast<const C*>(a.rstd)[first + r];
+    if constexpr (Centred) t[r].mean = static_cast<const C*>(a.mean)[first + r];
+    mean[r] = hn::Set(d, t[r].mean);
+  }
+  // Of each row Σ w·(x - mean) and, with the mean, Σ w
   constexpr int kSums = Centred ? 2 : 1;
   const auto one = hn::Set(d, C{1});
-  const auto sums = sum_row<kSums>(d, n, [&](std::int64_t i, auto io, auto* acc) {
-    Vec<Tag<S>> v[2], w[2], g[2] = {one, one};
-    io.load(d, x + i, v);
-    io.load(d, dy + i, w);
-    gain.template load<Usual>(io, d, i, g);
-    for (int k = 0; k < io.kVectors; ++k) {
-      w[k] = hn::Mul(w[k], g[k]);
-      if constexpr (Centred) {
-        v[k] = hn::Sub(v[k], mean);
-        acc[k][1] = hn::Add(acc[k][1], w[k]);
-      }
-      acc[k][0] = hn::MulAdd(v[k], w[k], acc[k][0]);
-    }
-  });
+  const auto sums =
+      sum_row<kSums * Rows, (Rows > 1)>(d, n, [&](std::int64_t i, auto io, auto* acc) {
+        Vec<Tag<S>> v[2], w[2], g[2] = {one, one};
+        gain.template load<Usual>(io, d, i, g);
+        for (int r = 0; r < Rows; ++r) {
+          io.load(d, x + r * n + i, v);
+          io.load(d, dy + r * n + i, w);
+          for (int k = 0; k < io.kVectors; ++k) {
+            w[k] = hn::Mul(w[k], g[k]);
+            auto* sum = acc[k] + r * kSums;
+            if constexpr (Centred) {
+              v[k] = hn::Sub(v[k], mean[r]);
+              sum[1] = hn::Add(sum[1], w[k]);
+            }
+            sum[0] = hn::MulAdd(v[k], w[k], sum[0]);
+          }
+        }
+      });
   const C share = C{-1} / static_cast<C>(n);
-  t.slope = share * t.rstd * sums.value[0];
-  if constexpr (Centred) t.offset = share * sums.value[1];
-  t.factor = Centred && n == 1 ? C{0} : t.rstd;
-  return t;
+  for (int r = 0; r < Rows; ++r) {
+    t[r].slope = share * t[r].rstd * sums.value[r * kSums];
+    if constexpr (Centred) t[r].offset = share * sums.value[r * kSums + 1];
+    t[r].factor = Centred && n == 1 ? C{0} : t[r].rstd;
+  }
 }
 
-// One row: dx, and what it adds to the sums of its block. dgain and dbias are in the order of the
-// pairs of S; add_blocks() sorts them. Usual: gain and all sums are there, and the gain is sorted;
-// Extra: so is dsum.
-template <bool Centred, bool Usual, bool Extra, class S>
-HWY_INLINE void backward_row(const NormBackwardArgs& a, std::int64_t r, const Parameter<S>& gain,
-                             Compute<S>* dgain, Compute<S>* dbias, bool past) {
+// RowTerms in all lanes.
+template <class D>
+struct SpreadTerms {
+  Vec<D> mean, rstd, slope, offset, factor;
+
+  HWY_INLINE void set(D d, const RowTerms<hn::TFromD<D>>& t) {
+    mean = hn::Set(d, t.mean);
+    rstd = hn::Set(d, t.rstd);
+    slope = hn::Set(d, t.slope);
+    offset = hn::Set(d, t.offset);
+    factor = hn::Set(d, t.factor);
+  }
+};
+
+// `Rows` rows: dx, and what they add to the sums of their block. dgain and dbias are in the order
+// of the pairs of S; add_blocks() sorts them. Usual: gain and all sums are there, and the gain is
+// sorted; Extra: so is dsum.
+template <bool Centred, bool Usual, bool Extra, int Rows, class S>
+HWY_INLINE void backward_rows(const NormBackwardArgs& a, std::int64_t first,
+                              const Parameter<S>& gain, Compute<S>* dgain, Compute<S>* dbias,
+                              bool past) {
   using C = Compute<S>;
   const Tag<S> d;
   const std::int64_t n = a.columns;
-  const auto* x = static_cast<const S*>(a.x) + r * n;
-  const auto* dy = static_cast<const S*>(a.dy) + r * n;
-  const auto* dsum = Extra ? static_cast<const S*>(a.dsum) + r * n : nullptr;
-  auto* dx = static_cast<S*>(a.dx) + r * n;
-  const RowTerms<C> t = row_terms<Centred, Usual, S>(a, r, gain);
-  const auto mean = hn::Set(d, t.mean), rstd = hn::Set(d, t.rstd);
-  const auto slope = hn::Set(d, t.slope), offset = hn::Set(d, t.offset);
-  const auto factor = hn::Set(d, t.factor);
+  const auto* x = static_cast<const S*>(a.x) + first * n;
+  const auto* dy = static_cast<const S*>(a.dy) + first * n;
+  const auto* dsum = Extra ? static_cast<const S*>(a.dsum) + first * n : nullptr;
+  auto* dx = static_cast<S*>(a.dx) + first * n;
+  RowTerms<C> terms[Rows];
+  row_terms<Centred, Usual, Rows, S>(a, first, gain, terms);
+  SpreadTerms<Tag<S>> t[Rows];
+  for (int r = 0; r < Rows; ++r) t[r].set(d, terms[r]);
   const auto one = hn::Set(d, C{1});
-  each_pair(d, n, [&](std::int64_t i, auto io) {
-    if constexpr (!Extra) {
+  const bool gains = Usual || dgain != nullptr, biases = (Usual && Centred) || dbias != nullptr;
+  each_pair<(Rows > 1)>(d, n, [&](std::int64_t i, auto io) {
+    if constexpr (!Extra && Rows == 1) {
       // The next row is asked for early: memory would stand still during this pass. With dsum to be
       // read it does not, and the prefetches were measured to cost more than they give.
       hwy::Prefetch(x + n + i);
@@ -245,33 +309,29 @@ HWY_INLINE void backward_row(const NormBackwardArgs& a, std::int64_t r, const Pa
         hwy::Prefetch(dy + n + i + lanes(d));
       }
     }
-    Vec<Tag<S>> v[2], w[2], sum[2];
-    Vec<Tag<S>> g[2] = {one, one}, extra[2] = {hn::Zero(d), hn::Zero(d)};
-    io.load(d, x + i, v);
-    io.load(d, dy + i, w);
+    const auto zero = hn::Zero(d);
+    Vec<Tag<S>> v[2], w[2], g[2] = {one, one}, extra[2] = {zero, zero};
+    Vec<Tag<S>> gain_sum[2] = {zero, zero}, bias_sum[2] = {zero, zero};
     gain.template load<Usual>(io, d, i, g);
-    if constexpr (Extra) io.load(d, dsum + i, extra);
-    if ((Usual && Centred) || dbias != nullptr) {
-      io.load(d, dbias + i, sum);
-      for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::Add(sum[k], w[k]);
-      io.store(d, sum, dbias + i);
+    if (gains) io.load(d, dgain + i, gain_sum);
+    if (biases) io.load(d, dbias + i, bias_sum);
+    for (int r = 0; r < Rows; ++r) {
+      io.load(d, x + r * n + i, v);
+      io.load(d, dy + r * n + i, w);
+      if constexpr (Extra) io.load(d, dsum + r * n + i, extra);
+      for (int k = 0; k < io.kVectors; ++k) {
+        if constexpr (Centred) v[k] = hn::Sub(v[k], t[r].mean);
+        v[k] = hn::Mul(v[k], t[r].rstd);  // x̂
+        if (biases) bias_sum[k] = hn::Add(bias_sum[k], w[k]);
+        if (gains) gain_sum[k] = hn::MulAdd(w[k], v[k], gain_sum[k]);
+        w[k] = Centred ? hn::MulAdd(w[k], g[k], t[r].offset) : hn::Mul(w[k], g[k]);
+        v[k] = hn::MulAdd(v[k], t[r].slope, w[k]);
+        v[k] = Extra ? hn::MulAdd(v[k], t[r].factor, extra[k]) : hn::Mul(v[k], t[r].factor);
+      }
+      io.store(d, v, dx + r * n + i, past);
     }
-    for (int k = 0; k < io.kVectors; ++k) {
-      if constexpr (Centred) v[k] = hn::Sub(v[k], mean);
-      v[k] = hn::Mul(v[k], rstd);  // x̂
-    }
-    if (Usual || dgain != nullptr) {
-      io.load(d, dgain + i, sum);
-      for (int k = 0; k < io.kVectors; ++k) sum[k] = hn::MulAdd(w[k], v[k], sum[k]);
-      io.store(d, sum, dgain + i);
-    }
-    for (int k = 0; k < io.kVectors; ++k) {
-      w[k] = hn::Mul(w[k], g[k]);
-      if constexpr (Centred) w[k] = hn::Add(w[k], offset);
-      v[k] = hn::MulAdd(v[k], slope, w[k]);
-      v[k] = Extra ? hn::MulAdd(v[k], factor, extra[k]) : hn::Mul(v[k], factor);
-    }
-    io.store(d, v, dx + i, past);
+    if (gains) io.store(d, gain_sum, dgain + i);
+    if (biases) io.store(d, bias_sum, dbias + i);
   });
 }
 
@@ -295,7 +355,10 @@ void backward_block(const NormBackwardArgs& a, std::int64_t block) {
   const std::int64_t rows = norm_block(a.rows, n);
   std::int64_t r = block * rows;
   const std::int64_t end = a.rows - r < rows ? a.rows : r + rows;
-  for (; r < end; ++r) backward_row<Centred, Usual, Extra, S>(a, r, gain, dgain, dbias, past);
+  if (Usual && short_rows<S>(n))
+    for (; r + kTogetherBack <= end; r += kTogetherBack)
+      backward_rows<Centred, Usual, Extra, kTogetherBack, S>(a, r, gain, dgain, dbias, past);
+  for (; r < end; ++r) backward_rows<Centred, Usual, Extra, 1, S>(a, r, gain, dgain, dbias, past);
   finish_streams(past);
 }
 

@@ -143,12 +143,21 @@ HWY_INLINE void each_vector(D d, std::int64_t n, Body body) {
       [&](std::int64_t i, std::int64_t rest) { body(i, PartVector{rest}); });
 }
 
-// body(i, io) for every pair of vectors of [0, n), then for the rest one by one.
-template <class D, class Body>
+// Whether rows of n elements are whole: sum_row() has no vectors left over that need code of their
+// own, which costs sums that are kept in registers.
+template <class D>
+HWY_INLINE bool whole_rows(D d, std::int64_t n) {
+  return n % (4 * lanes(d)) == 0;
+}
+
+// body(i, io) for every pair of vectors of [0, n), then for the rest one by one. Whole: see
+// whole_rows().
+template <bool Whole = false, class D, class Body>
 HWY_INLINE void each_pair(D d, std::int64_t n, Body body) {
   const std::int64_t step = lanes(d);
   std::int64_t i = 0;
   for (; i + 2 * step <= n; i += 2 * step) body(i, VectorPair{});
+  if constexpr (Whole) return;
   if (i + step <= n) {
     body(i, WholeVector{});
     i += step;
@@ -164,7 +173,7 @@ struct Sums {
 // K sums at once: body(i, io, acc) adds what comes from vector v to acc[v][0..K). Four sets of
 // accumulators, added in a fixed order: the result depends on n and the instruction set only. Pairs
 // and single vectors are the same as in each_pair().
-template <int K, class D, class Body>
+template <int K, bool Whole = false, class D, class Body>
 HWY_INLINE Sums<hn::TFromD<D>, K> sum_row(D d, std::int64_t n, Body body) {
   const std::int64_t step = lanes(d);
   Vec<D> acc[4][K];
@@ -175,15 +184,17 @@ HWY_INLINE Sums<hn::TFromD<D>, K> sum_row(D d, std::int64_t n, Body body) {
     body(i, VectorPair{}, acc);
     body(i + 2 * step, VectorPair{}, acc + 2);
   }
-  if (i + 2 * step <= n) {
-    body(i, VectorPair{}, acc);
-    i += 2 * step;
+  if constexpr (!Whole) {
+    if (i + 2 * step <= n) {
+      body(i, VectorPair{}, acc);
+      i += 2 * step;
+    }
+    if (i + step <= n) {
+      body(i, WholeVector{}, acc + 2);
+      i += step;
+    }
+    if (i < n) body(i, PartVector{n - i}, acc + 3);
   }
-  if (i + step <= n) {
-    body(i, WholeVector{}, acc + 2);
-    i += step;
-  }
-  if (i < n) body(i, PartVector{n - i}, acc + 3);
   Sums<hn::TFromD<D>, K> out;
   for (int k = 0; k < K; ++k) {
     const auto all = hn::Add(hn::Add(acc[0][k], acc[1][k]), hn::Add(acc[2][k], acc[3][k]));
