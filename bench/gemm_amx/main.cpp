@@ -8,7 +8,8 @@
 //     bench/gemm_amx/*.cpp
 //     src/backend/cpu/gemm/amx/{path,plan,halves,scratch,pack,epilogue}.cpp
 //     src/backend/cpu/gemm/amx/kernel_{tiles,emulated}.cpp src/backend/cpu/probe/amx.cpp
-//     src/backend/cpu/{isa,scratch,threads,tile_state}.cpp src/base/{error,dtype}.cpp -o bench_gemm_amx
+//     src/backend/cpu/{isa,scratch,threads,tile_state}.cpp src/base/{error,dtype}.cpp -o
+//     bench_gemm_amx
 //
 // Every sample stands between two runs of the peak probe; its share is of their mean, and the
 // median of the shares is reported. "quiet" takes only samples whose probes reached 90 % of the
@@ -128,7 +129,7 @@ class Task {
       case Pass::forward_gelu:
         job_.epilogue.activation = cpu::Activation::gelu;
         job_.epilogue.bias = memory.bias;
-        job_.epilogue.pre_activation = memory.pre;
+        job_.epilogue.derivative = memory.pre;
         [[fallthrough]];
       case Pass::forward_bf16:
       case Pass::forward_f32:  // A = x, B = Wᵀ

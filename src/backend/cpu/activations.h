@@ -15,6 +15,12 @@ HWY_INLINE Vec<D> constant(D d, double value) {
   return hn::Set(d, static_cast<hn::TFromD<D>>(value));
 }
 
+// A function and its derivative at the same place.
+template <class D>
+struct WithDerivative {
+  Vec<D> value, derivative;
+};
+
 template <class D>
 HWY_INLINE Vec<D> relu(D d, Vec<D> x) {
   return at_least(d, x, hn::Zero(d));
@@ -145,12 +151,17 @@ HWY_INLINE Vec<D> gelu_tanh(D d, Vec<D> x) {
 
 // s + x·s·(1-s)·2u', with s = sigmoid(2u) and u' = √(2/π)·(1 + 3·0.044715·x²)
 template <class D>
-HWY_INLINE Vec<D> gelu_tanh_derivative(D d, Vec<D> x) {
+HWY_INLINE WithDerivative<D> gelu_tanh_with_derivative(D d, Vec<D> x) {
   const auto s = sigmoid(d, gelu_twice_inner(d, x));
   const auto slope = hn::MulAdd(hn::Mul(x, x), constant(d, 6 * kGeluCubic * kSqrt2OverPi),
                                 constant(d, 2 * kSqrt2OverPi));
   const auto ds = hn::Mul(s, hn::Sub(constant(d, 1), s));
-  return hn::MulAdd(hn::Mul(x, ds), slope, s);
+  return {hn::Mul(x, s), hn::MulAdd(hn::Mul(x, ds), slope, s)};
+}
+
+template <class D>
+HWY_INLINE Vec<D> gelu_tanh_derivative(D d, Vec<D> x) {
+  return gelu_tanh_with_derivative(d, x).derivative;
 }
 
 template <class D>
@@ -160,10 +171,15 @@ HWY_INLINE Vec<D> silu(D d, Vec<D> x) {
 
 // s·(1 + x·(1-s)), s = sigmoid(x)
 template <class D>
-HWY_INLINE Vec<D> silu_derivative(D d, Vec<D> x) {
+HWY_INLINE WithDerivative<D> silu_with_derivative(D d, Vec<D> x) {
   const auto s = sigmoid(d, x);
   const auto one = constant(d, 1);
-  return hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one));
+  return {hn::Mul(x, s), hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one))};
+}
+
+template <class D>
+HWY_INLINE Vec<D> silu_derivative(D d, Vec<D> x) {
+  return silu_with_derivative(d, x).derivative;
 }
 
 }  // namespace heddle::cpu::HEDDLE_ISA

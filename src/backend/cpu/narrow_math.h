@@ -40,6 +40,19 @@ HWY_INLINE Vec<D> exp_nonpositive_for(D d, Vec<D> x) {
   }
 }
 
+// s = 1 / (1 + 2^t) and 1 - s, both right to about 2^-13 of themselves. Where s is 0, so is
+// s·(1-s).
+template <class D>
+struct NarrowShare {
+  Vec<D> share, rest;
+
+  HWY_INLINE NarrowShare(D d, Vec<D> t) {
+    const auto e = exp2_narrow(d, t);
+    share = reciprocal_narrow(d, hn::Add(constant(d, 1), e));
+    rest = hn::Mul(share, at_most(d, e, constant(d, 0x1p126)));
+  }
+};
+
 // 1 / (1 + 2^t)
 template <class D>
 HWY_INLINE Vec<D> share_narrow(D d, Vec<D> t) {
@@ -123,6 +136,35 @@ HWY_INLINE Vec<D> gelu_tanh_for(D d, Vec<D> x) {
     return hn::Mul(x, share_narrow(d, hn::Mul(x, slope)));
   } else {
     return gelu_tanh(d, x);
+  }
+}
+
+// The values are those of gelu_tanh_for() and silu_for() to the bit.
+template <class S, class D>
+HWY_INLINE WithDerivative<D> gelu_tanh_with_derivative_for(D d, Vec<D> x) {
+  if constexpr (kNarrow<S>) {
+    constexpr double kScale = -2 * kLog2E * kSqrt2OverPi, kSlope = 2 * kSqrt2OverPi;
+    const auto square = hn::Mul(x, x);
+    const auto inner = hn::MulAdd(square, constant(d, kScale * kGeluCubic), constant(d, kScale));
+    const NarrowShare<D> s(d, hn::Mul(x, inner));
+    // Beyond 16, s·(1-s) is 0.
+    const auto slope = hn::MulAdd(at_most(d, square, constant(d, 256)),
+                                  constant(d, 3 * kSlope * kGeluCubic), constant(d, kSlope));
+    const auto value = hn::Mul(x, s.share);
+    return {value, hn::MulAdd(hn::Mul(value, s.rest), slope, s.share)};
+  } else {
+    return gelu_tanh_with_derivative(d, x);
+  }
+}
+
+template <class S, class D>
+HWY_INLINE WithDerivative<D> silu_with_derivative_for(D d, Vec<D> x) {
+  if constexpr (kNarrow<S>) {
+    const NarrowShare<D> s(d, hn::Mul(x, constant(d, -kLog2E)));
+    const auto value = hn::Mul(x, s.share);
+    return {value, hn::MulAdd(value, s.rest, s.share)};
+  } else {
+    return silu_with_derivative(d, x);
   }
 }
 

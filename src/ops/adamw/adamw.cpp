@@ -37,19 +37,26 @@ void check_tensors(const AdamWParameter& p) {
   check_in_place({"adamw", "v", p.v});
 }
 
-cpu::AdamWArgs args_of(AdamWParameter& p, const AdamWOptions& options) {
+// What all parameters have in common.
+cpu::AdamWArgs common_args(const AdamWOptions& options) {
   const auto step = static_cast<double>(options.step);
   cpu::AdamWArgs args;
-  args.dtype = p.weight.dtype();
-  args.count = p.weight.elements();
   args.grad_scale = options.grad_scale;
-  args.decay = 1 - options.lr * p.weight_decay;
   args.beta1 = options.beta1;
   args.beta2 = options.beta2;
   args.step_size = options.lr / (1 - std::pow(options.beta1, step));
   args.inverse_correction = 1 / std::sqrt(1 - std::pow(options.beta2, step));
   args.eps = options.eps;
-  args.grad = p.grad.raw();
+  return args;
+}
+
+cpu::AdamWArgs args_of(AdamWParameter& p, const Tensor& dense_grad, const AdamWOptions& options,
+                       const cpu::AdamWArgs& common) {
+  cpu::AdamWArgs args = common;
+  args.dtype = p.weight.dtype();
+  args.count = p.weight.elements();
+  args.decay = 1 - options.lr * p.weight_decay;
+  args.grad = dense_grad.raw();
   args.weight = p.weight.mutable_raw();
   args.m = p.m.mutable_raw();
   args.v = p.v.mutable_raw();
@@ -77,12 +84,11 @@ void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options) {
   std::vector<cpu::AdamWArgs> args;
   std::vector<std::int64_t> counts;
   std::vector<Tensor> grads;  // dense ones, kept until they are read
+  const cpu::AdamWArgs common = common_args(options);
   for (AdamWParameter& p : parameters) {
     grads.push_back(dense(p.grad));
     if (!launch(p.weight, {12 * count_of(p.weight), 7 * bytes_of(p.weight)})) continue;
-    AdamWParameter with_dense = p;
-    with_dense.grad = grads.back();
-    args.push_back(args_of(with_dense, options));
+    args.push_back(args_of(p, grads.back(), options, common));
     counts.push_back(args.back().count);
   }
   const Pieces pieces(counts, kElements);

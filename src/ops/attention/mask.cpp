@@ -59,6 +59,10 @@ struct Reader {
     key_documents = integers(m.key_documents);
   }
 
+  bool depends_on_batch() const {
+    return !lengths.empty() || !prefixes.empty() || !key_documents.empty();
+  }
+
   void document(std::int64_t b, std::int64_t i, std::int64_t& first, std::int64_t& last) const {
     if (key_documents.empty()) return;
     const auto begin = key_documents.begin() + b * sizes.keys;
@@ -90,9 +94,10 @@ struct Reader {
 
 void validate_mask(const char* op, const AttentionMask& m, const AttentionSizes& s, Device device) {
   constexpr std::int64_t kMost = 0x7fffffff;  // intervals are kept as i32
-  check_condition(s.keys <= kMost, op, "k", "at most 2^31 - 1 keys", std::to_string(s.keys));
-  check_condition(m.first_query >= 0 && m.first_query <= kMost, op, "first_query", "0 to 2^31 - 1",
-                  std::to_string(m.first_query));
+  if (s.keys > kMost)
+    check_condition(false, op, "k", "at most 2^31 - 1 keys", std::to_string(s.keys));
+  if (m.first_query < 0 || m.first_query > kMost)
+    check_condition(false, op, "first_query", "0 to 2^31 - 1", std::to_string(m.first_query));
   if (m.look_back)
     check_condition(*m.look_back >= 0, op, "look_back", "0 or more", std::to_string(*m.look_back));
   if (m.look_ahead) {
@@ -116,15 +121,13 @@ void validate_mask(const char* op, const AttentionMask& m, const AttentionSizes&
 
 void check_options(const char* op, const AttentionOptions& o, const Tensor& q,
                    const AttentionSizes& s) {
-  const auto number = [](double v) { return std::to_string(v); };
-  check_condition(std::isfinite(o.scale), op, "scale", "a finite number", number(o.scale));
-  check_condition(o.softcap >= 0 && std::isfinite(o.softcap), op, "softcap",
-                  "0 (none) or a positive number", number(o.softcap));
-  check_condition(o.dropout >= 0 && o.dropout < 1, op, "dropout", "0 or more and below 1",
-                  number(o.dropout));
-  check_condition(o.first_row >= 0 && o.first_row < std::max<std::int64_t>(s.keys, 1), op,
-                  "first_row", "a row of the " + std::to_string(s.keys) + " keys",
-                  std::to_string(o.first_row));
+  // Strings are made for errors alone: they take as long as the scores of a few rows.
+  check_number(op, "scale", true, "a finite number", o.scale);
+  check_number(op, "softcap", o.softcap >= 0, "0 (none) or a positive number", o.softcap);
+  check_number(op, "dropout", o.dropout >= 0 && o.dropout < 1, "0 or more and below 1", o.dropout);
+  if (o.first_row < 0 || o.first_row >= std::max<std::int64_t>(s.keys, 1))
+    check_condition(false, op, "first_row", "a row of the " + std::to_string(s.keys) + " keys",
+                    std::to_string(o.first_row));
   if (o.relative_bias.defined())
     check_parameter({op, "relative_bias", o.relative_bias}, q,
                     {q.size(2), std::max<std::int64_t>(s.queries + s.keys - 1, 0)});
@@ -142,22 +145,29 @@ Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& s, Device d
   const Reader reader(mask, s, true);
   auto* first = out.mutable_data<std::int32_t>();
   std::int32_t* last = first + s.batch * s.queries;
-  for (std::int64_t b = 0; b < s.batch; ++b)
+  for (std::int64_t b = 0; b < s.batch; ++b, first += s.queries, last += s.queries) {
+    if (b > 0 && !reader.depends_on_batch()) {
+      std::copy_n(first - s.queries, s.queries, first);
+      std::copy_n(last - s.queries, s.queries, last);
+      continue;
+    }
     for (std::int64_t i = 0; i < s.queries; ++i) {
       const auto [from, to] = reader.interval(b, i);
-      *first++ = static_cast<std::int32_t>(from);
-      *last++ = static_cast<std::int32_t>(to);
+      first[i] = static_cast<std::int32_t>(from);
+      last[i] = static_cast<std::int32_t>(to);
     }
+  }
   return out;
 }
 
 double visible_pairs(const AttentionMask& mask, const AttentionSizes& s, const Tensor& intervals) {
   double pairs = 0;
   if (intervals.device() == Device::cpu) {
-    const std::vector<std::int32_t> v = intervals.to_vector<std::int32_t>();
-    const std::size_t half = v.size() / 2;
-    for (std::size_t i = 0; i < half; ++i) pairs += v[half + i] - v[i];
-    return pairs;
+    const std::int64_t half = intervals.elements() / 2;
+    const auto* first = intervals.data<std::int32_t>();
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < half; ++i) count += first[half + i] - first[i];
+    return static_cast<double>(count);
   }
   const Reader reader(mask, s, false);
   for (std::int64_t i = 0; i < s.queries; ++i) {

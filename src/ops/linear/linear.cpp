@@ -79,7 +79,7 @@ void check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 // What the forward product writes, and the tensors its epilogue reads.
 struct Forward {
-  Tensor y, sum;  // sum: before the activation; undefined when nobody asks for it
+  Tensor y, slope;  // slope: the activation's derivative; undefined when nobody asks for it
   Tensor bias, residual;
   cpu::Activation activation = cpu::Activation::none;
 };
@@ -111,7 +111,7 @@ void add_forward(Products& products, const Tensor& x, const Tensor& weight, Forw
   const Tensor packed = packed_weight(views::transpose(weight, 0, 1), x.dtype());  // [K, N]
   const double bytes =
       bytes_of(x) + bytes_of(packed) +
-      bytes_of(f.y) * (1 + (f.sum.defined() ? 1 : 0) + (f.residual.defined() ? 1 : 0));
+      bytes_of(f.y) * (1 + (f.slope.defined() ? 1 : 0) + (f.residual.defined() ? 1 : 0));
   if (!launch(f.y, {s.flops(), bytes})) return;
   cpu::GemmJob job;
   job.m = s.rows;
@@ -124,7 +124,7 @@ void add_forward(Products& products, const Tensor& x, const Tensor& weight, Forw
   job.c_row_stride = s.n;
   job.epilogue.activation = f.activation;
   if (f.bias.defined()) job.epilogue.bias = f.bias.raw();
-  if (f.sum.defined()) job.epilogue.pre_activation = f.sum.mutable_raw();
+  if (f.slope.defined()) job.epilogue.derivative = f.slope.mutable_raw();
   if (f.residual.defined()) job.epilogue.residual = f.residual.raw();
   job.epilogue.residual_stride = s.n;
   products.add(job, {input, packed, f.bias, f.residual});
@@ -177,51 +177,72 @@ Tensor add_weight_gradient(Products& products, const Tensor& dsum, const Tensor&
   return dw;
 }
 
+// What the activation was, as its output goes backward.
+struct Slope {
+  Tensor tensor;      // the derivative; undefined without activation
+  bool relu = false;  // the output of a relu instead, of which only the sign is asked
+};
+
 struct SumGradient {
   Tensor dsum;   // [rows, N]
   Tensor dbias;  // [N], where wanted
 };
 
-// dsum = dy · activation'(sum), dbias = Σ_rows dsum
-SumGradient sum_gradient(const Tensor& cotangent, const Tensor& sum, cpu::Activation activation,
-                         bool wants_bias) {
-  const std::int64_t n = cotangent.shape().back();
-  const std::int64_t rows = rows_before_last(cotangent.shape());
-  const bool active = activation != cpu::Activation::none;
-  if (!active && !wants_bias) return {as_matrix(cotangent, rows, n), Tensor()};
-  const Tensor dy = views::reshape(dense(cotangent), {rows, n});
-  SumGradient g{active ? empty_like(dy) : dy, Tensor()};
-  Tensor partial;
-  if (wants_bias) {
-    g.dbias = Tensor::empty({n}, parameter_dtype(dy), dy.device());
-    const PurposeScope scope(Purpose::workspace);
-    partial = Tensor::empty({cpu::linear_blocks(rows, n), n}, parameter_dtype(dy), dy.device());
+// Elementwise gradients that do not depend on each other, run together.
+class SumGradients {
+ public:
+  // dsum = dy · slope, dbias = Σ_rows dsum; both are there after run().
+  SumGradient add(const Tensor& cotangent, const Slope& slope, bool wants_bias) {
+    const std::int64_t n = cotangent.shape().back();
+    const std::int64_t rows = rows_before_last(cotangent.shape());
+    const bool active = slope.tensor.defined();
+    if (!active && !wants_bias) return {as_matrix(cotangent, rows, n), Tensor()};
+    const Tensor dy = views::reshape(dense(cotangent), {rows, n});
+    SumGradient g{active ? empty_like(dy) : dy, Tensor()};
+    Tensor partial;
+    if (wants_bias) {
+      g.dbias = Tensor::empty({n}, parameter_dtype(dy), dy.device());
+      const PurposeScope scope(Purpose::workspace);
+      partial = Tensor::empty({cpu::linear_blocks(rows, n), n}, parameter_dtype(dy), dy.device());
+    }
+    needed_.insert(needed_.end(), {dy, slope.tensor, partial});
+    if (!launch(dy, {(active ? 2 : 1) * count_of(dy), (active ? 3 : 1) * bytes_of(dy)})) return g;
+    cpu::LinearGradientArgs args;
+    args.dtype = dy.dtype();
+    args.relu = slope.relu;
+    args.rows = rows;
+    args.columns = n;
+    args.dy = dy.raw();
+    args.slope = raw_or_null(slope.tensor);
+    if (active) args.dsum = g.dsum.mutable_raw();
+    args.partial = raw_or_null(partial);
+    args.dbias = raw_or_null(g.dbias);
+    all_.push_back(args);
+    return g;
   }
-  if (!launch(dy, {(active ? 5 : 1) * count_of(dy), (active ? 3 : 1) * bytes_of(dy)})) return g;
-  cpu::LinearGradientArgs args;
-  args.dtype = dy.dtype();
-  args.activation = activation;
-  args.rows = rows;
-  args.columns = n;
-  args.dy = dy.raw();
-  if (active) args.sum = sum.raw();
-  if (active) args.dsum = g.dsum.mutable_raw();
-  if (wants_bias) args.partial = partial.mutable_raw();
-  if (wants_bias) args.dbias = g.dbias.mutable_raw();
-  kernels<cpu::LinearKernels>().gradient(args);
-  return g;
-}
+  void run() {
+    if (!all_.empty()) kernels<cpu::LinearKernels>().gradients(all_);
+    all_.clear();
+    needed_.clear();
+  }
+
+ private:
+  std::vector<cpu::LinearGradientArgs> all_;
+  std::vector<Tensor> needed_;
+};
 
 struct Kept {
-  Saved x, weight, sum;
-  cpu::Activation activation;
+  Saved x, weight, slope;
+  bool relu;
 };
 
 void backward(VjpContext& c, const Kept& kept) {
   const Tensor dy = cast(c.cotangent(), kept.x.get().dtype());  // of a wide y it is f32
   if (c.needs(3)) c.add(3, dy);
   if (!c.needs(0) && !c.needs(1) && !c.needs(2)) return;
-  const SumGradient g = sum_gradient(dy, kept.sum.get(), kept.activation, c.needs(2));
+  SumGradients sums;
+  const SumGradient g = sums.add(dy, {kept.slope.get(), kept.relu}, c.needs(2));
+  sums.run();
   if (c.needs(2)) c.add(2, g.dbias);
   const Tensor& x = kept.x.get();
   const Tensor& weight = kept.weight.get();
@@ -253,26 +274,28 @@ void backward_many(VjpContext& c, const KeptMany& kept) {
   const Tensor& x = kept.x.get();
   const int count = static_cast<int>(kept.weights.size());
   const auto weight = [&](int i) { return kept.weights[static_cast<std::size_t>(i)].get(); };
+  SumGradients sums;
+  std::vector<SumGradient> gradients(kept.weights.size());
+  for (int i = 0; i < count; ++i)
+    if (c.cotangent(i).defined())
+      gradients[static_cast<std::size_t>(i)] = sums.add(c.cotangent(i), {}, c.needs(2 + 2 * i));
+  sums.run();
+  const auto dy = [&](int i) { return gradients[static_cast<std::size_t>(i)].dsum; };
   Products products(x.dtype());
-  std::vector<Tensor> dy(kept.weights.size());
   Tensor dx;
   for (int i = 0; i < count; ++i) {
-    if (!c.cotangent(i).defined()) continue;
-    const bool wants_bias = c.needs(2 + 2 * i);
-    const SumGradient g = sum_gradient(c.cotangent(i), Tensor(), cpu::Activation::none, wants_bias);
-    dy[static_cast<std::size_t>(i)] = g.dsum;
-    if (wants_bias) c.add(2 + 2 * i, g.dbias);
-    if (!c.needs(0)) continue;
+    const Tensor dsum = dy(i);
+    if (!dsum.defined() || !c.needs(0)) continue;
     products.run();
     const bool more = dx.defined();
     if (!more) dx = empty_like(x);
-    add_input_gradient(products, g.dsum, weight(i), dx, more);
+    add_input_gradient(products, dsum, weight(i), dx, more);
   }
   std::vector<std::pair<int, Tensor>> weight_gradients;
   Tensor packed;
   DType packed_for = DType::f32;
   for (int i = 0; i < count; ++i) {
-    const Tensor& dsum = dy[static_cast<std::size_t>(i)];
+    const Tensor dsum = dy(i);
     if (!dsum.defined() || !c.needs(1 + 2 * i)) continue;
     const DType dtype = weight(i).dtype();
     if (!packed.defined() || packed_for != dtype) packed = room_for_rows(x, dsum.size(0), dtype);
@@ -282,11 +305,15 @@ void backward_many(VjpContext& c, const KeptMany& kept) {
   products.run();
   if (dx.defined()) c.add(0, dx);
   for (const auto& [input, dw] : weight_gradients) c.add(input, dw);
+  for (int i = 0; i < count; ++i)
+    if (const Tensor& dbias = gradients[static_cast<std::size_t>(i)].dbias; dbias.defined())
+      c.add(2 + 2 * i, dbias);
 }
 
 }  // namespace
 
-// With sum = x·Wᵀ + bias and dsum = dy · activation'(sum):
+// With sum = x·Wᵀ + bias and dsum = dy · activation'(sum), whose second factor the product's
+// epilogue keeps beside y:
 //   dx = dsum·W, dW = dsumᵀ·x, dbias = Σ_rows dsum, dresidual = dy
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const LinearOptions& options) {
@@ -300,13 +327,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
   f.y = Tensor::empty(with_last(x.shape(), weight.size(0)), result, x.device());
   const bool on_tape = tracked({&x, &weight, &bias, &residual});
   const bool from_output = f.activation == cpu::Activation::relu && !residual.defined();
-  if (on_tape && f.activation != cpu::Activation::none && !from_output) f.sum = empty_like(f.y);
+  if (on_tape && f.activation != cpu::Activation::none && !from_output) f.slope = empty_like(f.y);
   Products products(x.dtype());
   add_forward(products, x, weight, f);
   products.run();
   if (on_tape) {
-    const Kept kept{Saved(x), Saved(weight), Saved(from_output ? f.y.detach() : f.sum),
-                    f.activation};
+    const Kept kept{Saved(x), Saved(weight), Saved(from_output ? f.y.detach() : f.slope),
+                    from_output};
     record("linear", {&x, &weight, &bias, &residual}, {&f.y},
            [kept](VjpContext& c) { backward(c, kept); });
   }

@@ -1,29 +1,30 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
-#include "backend/cpu/gemm/gemm.h"
 #include "heddle/dtype.h"
 
 namespace heddle::cpu {
 
 // What the backward pass does before its two products, in one pass over dy [rows, columns]:
-//   dsum = dy · activation'(sum)      where there is an activation
-//   dbias[n] = Σ_rows dsum            where it is wanted
-// For relu, `sum` may hold the activation's output instead: both have the same sign.
+//   dsum = dy · slope             where there is an activation, slope = activation'(sum)
+//   dbias[n] = Σ_rows dsum        where it is wanted
+// The output of a relu says as much as its slope, which is 1 where that is positive and else 0.
 struct LinearGradientArgs {
-  DType dtype = DType::f32;  // of dy, sum and dsum
-  Activation activation = Activation::none;
+  DType dtype = DType::f32;  // of dy, slope and dsum
+  bool relu = false;         // slope holds the output of a relu instead
   std::int64_t rows = 0, columns = 0;
   const void* dy = nullptr;
-  const void* sum = nullptr;  // null without activation
-  void* dsum = nullptr;       // null without activation
-  void* partial = nullptr;    // [linear_blocks(), columns] in the compute type
-  void* dbias = nullptr;      // [columns] in the compute type; null: not wanted
+  const void* slope = nullptr;  // null without activation
+  void* dsum = nullptr;         // null without activation
+  void* partial = nullptr;      // [linear_blocks(), columns] in the compute type
+  void* dbias = nullptr;        // [columns] in the compute type; null: not wanted
 };
 
 struct LinearKernels {
-  void (*gradient)(const LinearGradientArgs& args) noexcept;
+  // All in one piece of work; they have one dtype.
+  void (*gradients)(std::span<const LinearGradientArgs> all) noexcept;
 };
 
 // Rows whose sum is one partial sum: by the shape alone, at most 64 of them, none too small to be

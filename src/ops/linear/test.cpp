@@ -44,7 +44,8 @@ Case make_case(const std::string& name, const Layer& layer) {
   c.reference = call(layer, ops::reference::linear);
   const std::int64_t rows = k > 0 ? elements_of(layer.x) / k : 1;
   c.reduction = std::max({std::int64_t{1}, k, layer.n, rows});
-  // In bf16 the f32 weight is rounded, and so are the sum before the activation and its gradient.
+  // In bf16 the f32 weight is rounded, and so are the slope of the activation and the gradient of
+  // the sum.
   c.slack = layer.activation == Activation::none ? 1 : 2;
   return c;
 }
@@ -106,17 +107,22 @@ const bool registered = [] {
 
   using K = cpu::LinearKernels;
   add_kernel_mutant<K>("linear", "the activation is not differentiated", [](K& k) {
-    k.gradient = [](const cpu::LinearGradientArgs& a) noexcept {
-      cpu::LinearGradientArgs b = a;
-      if (b.activation == cpu::Activation::silu) b.sum = b.dy;
-      sound<K>().gradient(b);
+    k.gradients = [](std::span<const cpu::LinearGradientArgs> all) noexcept {
+      cpu::LinearGradientArgs a = all[0];
+      if (a.slope != nullptr) a.slope = a.dy;
+      sound<K>().gradients(std::span(&a, 1));
     };
   });
   add_kernel_mutant<K>("linear", "the last row is missing in the bias gradient", [](K& k) {
-    k.gradient = [](const cpu::LinearGradientArgs& a) noexcept {
-      cpu::LinearGradientArgs b = a;
-      if (b.activation == cpu::Activation::none && b.rows > 1) b.rows -= 1;
-      sound<K>().gradient(b);
+    k.gradients = [](std::span<const cpu::LinearGradientArgs> all) noexcept {
+      cpu::LinearGradientArgs a = all[0];
+      if (a.slope == nullptr && a.rows > 1) a.rows -= 1;
+      sound<K>().gradients(std::span(&a, 1));
+    };
+  });
+  add_kernel_mutant<K>("linear", "the last of several bias gradients is forgotten", [](K& k) {
+    k.gradients = [](std::span<const cpu::LinearGradientArgs> all) noexcept {
+      sound<K>().gradients(all.size() > 1 ? all.first(all.size() - 1) : all);
     };
   });
   using P = cpu::ProductKernels;

@@ -1,6 +1,8 @@
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -30,8 +32,7 @@ std::int64_t logits_rows(std::int64_t rows, std::int64_t classes) {
 
 void check_options(const char* op, const CrossEntropyOptions& options) {
   const double s = options.label_smoothing;
-  check_condition(s >= 0 && s <= 1, op, "label_smoothing", "a number from 0 to 1",
-                  std::to_string(s));
+  check_number(op, "label_smoothing", s >= 0 && s <= 1, "a number from 0 to 1", s);
 }
 
 void check_targets(const char* op, const Tensor& targets, const Tensor& x) {
@@ -50,14 +51,13 @@ double loss_scale(const CrossEntropyOptions& options, std::int64_t counted) {
 
 // The sum of the rows' losses, in float64 and in order.
 void write_loss(Tensor& loss, const Tensor& losses, double scale) {
-  double sum = 0;
-  const bool wide = losses.dtype() == DType::f64;
-  for (std::int64_t i = 0; i < losses.elements(); ++i)
-    sum += wide ? losses.data<double>()[i] : static_cast<double>(losses.data<float>()[i]);
-  if (wide)
-    *loss.mutable_data<double>() = sum * scale;
+  const auto sum = [n = losses.elements()](const auto* values) {
+    return std::accumulate(values, values + n, 0.0);
+  };
+  if (losses.dtype() == DType::f64)
+    *loss.mutable_data<double>() = sum(losses.data<double>()) * scale;
   else
-    *loss.mutable_data<float>() = static_cast<float>(sum * scale);
+    *loss.mutable_data<float>() = static_cast<float>(sum(losses.data<float>()) * scale);
 }
 
 cpu::CrossEntropyArgs row_args(const Tensor& logits, const Tensor& targets,
@@ -129,7 +129,7 @@ void run_rows(Fused& f, std::int64_t begin, std::int64_t end) {
 }
 
 // dx = dlogits · W
-void run_input_gradient(Fused& f, std::int64_t begin, std::int64_t end) {
+cpu::GemmJob input_gradient(Fused& f, std::int64_t begin, std::int64_t end) {
   cpu::GemmJob job;
   job.m = end - begin;
   job.n = f.k();
@@ -139,11 +139,11 @@ void run_input_gradient(Fused& f, std::int64_t begin, std::int64_t end) {
   job.c = row_of(f.dx, begin);
   job.c_dtype = f.dx.dtype();
   job.c_row_stride = f.k();
-  kernels<cpu::ProductKernels>().run(f.x.dtype(), job);
+  return job;
 }
 
 // dW += dlogitsᵀ · x
-void run_weight_gradient(Fused& f, std::int64_t begin, std::int64_t end) {
+cpu::GemmJob weight_gradient(Fused& f, std::int64_t begin, std::int64_t end) {
   cpu::GemmJob job;
   job.m = f.classes();
   job.n = f.k();
@@ -155,14 +155,23 @@ void run_weight_gradient(Fused& f, std::int64_t begin, std::int64_t end) {
   job.c_dtype = f.dw.dtype();
   job.c_row_stride = f.k();
   job.epilogue.accumulate = begin > 0;
-  kernels<cpu::ProductKernels>().run(f.x.dtype(), job);
+  return job;
+}
+
+// Both together: the weight's alone has too few rows for several threads where there are few
+// classes.
+void run_gradients(Fused& f, std::int64_t begin, std::int64_t end) {
+  cpu::GemmJob jobs[2];
+  std::size_t count = 0;
+  if (f.dx.defined()) jobs[count++] = input_gradient(f, begin, end);
+  if (f.dw.defined()) jobs[count++] = weight_gradient(f, begin, end);
+  if (count > 0) kernels<cpu::ProductKernels>().run_all(f.x.dtype(), std::span(jobs, count));
 }
 
 void run_chunk(Fused& f, std::int64_t begin, std::int64_t end) {
   run_logits(f, begin, end);
   run_rows(f, begin, end);
-  if (f.dx.defined()) run_input_gradient(f, begin, end);
-  if (f.dw.defined()) run_weight_gradient(f, begin, end);
+  run_gradients(f, begin, end);
   if (f.dbias.defined())
     kernels<Kernels>().column_sums({f.dlogits.dtype(), end - begin, f.classes(), begin > 0,
                                     f.dlogits.raw(), f.dbias.mutable_raw()});

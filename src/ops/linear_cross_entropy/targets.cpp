@@ -10,8 +10,9 @@ template <class T>
 std::int64_t count(const char* op, const Tensor& targets, std::int64_t classes,
                    std::int64_t ignore) {
   const T* values = targets.data<T>();
+  const std::int64_t elements = targets.elements();
   std::int64_t counted = 0;
-  for (std::int64_t i = 0; i < targets.elements(); ++i) {
+  for (std::int64_t i = 0; i < elements; ++i) {
     const std::int64_t v = values[i];
     if (v == ignore) continue;
     if (v < 0 || v >= classes)

@@ -1,4 +1,4 @@
-// From a tile of sums to C: bias, pre-activation, activation, residual, accumulation, rounding.
+// From a tile of sums to C: bias, activation and its derivative, residual, accumulation, rounding.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Finish {
   C* c;
   std::int64_t c_stride;
   const Sum* bias;
-  C* pre_activation;
+  C* derivative;
   const C* residual;
   std::int64_t residual_stride;
   Activation activation;
@@ -31,17 +31,17 @@ struct Finish {
       : c(static_cast<C*>(job.c) + batch * job.c_batch_stride),
         c_stride(job.c_row_stride),
         bias(static_cast<const Sum*>(job.epilogue.bias)),
-        pre_activation(static_cast<C*>(job.epilogue.pre_activation)),
+        derivative(static_cast<C*>(job.epilogue.derivative)),
         residual(static_cast<const C*>(job.epilogue.residual)),
         residual_stride(job.epilogue.residual_stride),
         activation(job.epilogue.activation),
         accumulate(job.epilogue.accumulate) {
-    if (pre_activation != nullptr) pre_activation += batch * job.c_batch_stride;
+    if (derivative != nullptr) derivative += batch * job.c_batch_stride;
     if (residual != nullptr) residual += batch * job.c_batch_stride;
   }
 
   bool plain() const noexcept {
-    return bias == nullptr && pre_activation == nullptr && residual == nullptr &&
+    return bias == nullptr && derivative == nullptr && residual == nullptr &&
            activation == Activation::none && !accumulate;
   }
 
@@ -72,32 +72,55 @@ struct Finish {
   void tile(const Sum* tile, std::int64_t row, std::int64_t rows, std::int64_t column,
             std::int64_t columns) const noexcept {
     const D d;
-    const bool simple = plain();
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < columns; i += HEDDLE_ISA::lanes(d)) {
-        const Vec v = HEDDLE_ISA::load(d, tile + r * L::kColumns + i);
-        if (simple) {
-          store(c + (row + r) * c_stride + column + i, v, columns - i);
-        } else {
-          vector(v, row + r, column + i, columns - i);
-        }
-      }
+    const auto each = [&](auto use) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t i = 0; i < columns; i += HEDDLE_ISA::lanes(d))
+          use(HEDDLE_ISA::load(d, tile + r * L::kColumns + i), row + r, column + i, columns - i);
+    };
+    if (plain())
+      return each([this](Vec v, std::int64_t r, std::int64_t i, std::int64_t count) {
+        store(c + r * c_stride + i, v, count);
+      });
+    // Asked once, not for every vector.
+    with_activation([&](auto chosen) {
+      each([&](Vec v, std::int64_t r, std::int64_t i, std::int64_t count) {
+        vector<decltype(chosen)::value>(v, r, i, count);
+      });
+    });
+  }
+
+ private:
+  template <class Use>
+  void with_activation(Use use) const noexcept {
+    using enum Activation;
+    switch (activation) {
+      case none: return use(std::integral_constant<Activation, none>());
+      case relu: return use(std::integral_constant<Activation, relu>());
+      case gelu: return use(std::integral_constant<Activation, gelu>());
+      case gelu_tanh: return use(std::integral_constant<Activation, gelu_tanh>());
+      case silu: return use(std::integral_constant<Activation, silu>());
     }
   }
 
-  void vector(Vec v, std::int64_t row, std::int64_t column, std::int64_t count) const noexcept {
+  template <Activation kActivation>
+  HWY_INLINE void vector(Vec v, std::int64_t row, std::int64_t column,
+                         std::int64_t count) const noexcept {
     const D d;
     const std::int64_t at = row * c_stride + column;
     if (bias != nullptr) v = HEDDLE_ISA::hn::Add(v, load(bias + column, count));
-    if (pre_activation != nullptr) store(pre_activation + at, v, count);
-    v = HEDDLE_ISA::activate<C>(d, activation, v);
+    if (derivative != nullptr) {
+      const auto both = HEDDLE_ISA::activate_with_derivative<C>(d, kActivation, v);
+      store(derivative + at, both.derivative, count);
+      v = both.value;
+    } else {
+      v = HEDDLE_ISA::activate<C>(d, kActivation, v);
+    }
     if (residual != nullptr)
       v = HEDDLE_ISA::hn::Add(v, load(residual + row * residual_stride + column, count));
     if (accumulate) v = HEDDLE_ISA::hn::Add(v, load(c + at, count));
     store(c + at, v, count);
   }
 
- private:
   // A vector of which `count` elements exist in memory, all or fewer.
   template <class T>
   static Vec load(const T* p, std::int64_t count) noexcept {

@@ -135,12 +135,32 @@ double apply(Activation activation, double x) {
   return x;
 }
 
+double slope(Activation activation, double x) {
+  switch (activation) {
+    case Activation::none: return 1;
+    case Activation::relu: return x > 0 ? 1 : 0;
+    case Activation::gelu:
+      return 0.5 * std::erfc(-x * std::sqrt(0.5)) +
+             x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+    case Activation::gelu_tanh: {
+      const double factor = 2 * std::sqrt(2 / M_PI);
+      const double s = 1 / (1 + std::exp(-factor * (x + 0.044715 * x * x * x)));
+      return s + x * s * (1 - s) * factor * (1 + 3 * 0.044715 * x * x);
+    }
+    case Activation::silu: {
+      const double s = 1 / (1 + std::exp(-x));
+      return s + x * s * (1 - s);
+    }
+  }
+  return 1;
+}
+
 struct Case {
   std::int64_t m = 1, n = 1, k = 1;
   Order a_order = Order::rows, b_order = Order::rows;
   DType b_dtype = DType::f32, c_dtype = DType::f32;
   std::int64_t batch = 1;
-  bool share_b = false, bias = false, pre_activation = false, residual = false, accumulate = false;
+  bool share_b = false, bias = false, derivative = false, residual = false, accumulate = false;
   Activation activation = Activation::none;
 
   std::string name(Isa isa, DType operand) const {
@@ -173,7 +193,7 @@ class Trial {
         row_stride_(c.n + 3),
         out_(output()),
         before_(output()),
-        pre_(output()),
+        slopes_(output()),
         residual_(output()),
         bias_(static_cast<std::size_t>(c.n) * size_of(sum_type())) {
     std::uniform_real_distribution<double> uniform(-1.0, 1.0);
@@ -183,7 +203,7 @@ class Trial {
       put(residual_->data(), c.c_dtype, i, uniform(random_));
     }
     if (elements() > 0) std::memcpy(out_->data(), before_->data(), out_->bytes());
-    if (elements() > 0) std::memcpy(pre_->data(), before_->data(), pre_->bytes());
+    if (elements() > 0) std::memcpy(slopes_->data(), before_->data(), slopes_->bytes());
     pack();
   }
 
@@ -209,7 +229,7 @@ class Trial {
 
   void compare(const std::string& name) const {
     SCOPED_TRACE(name);
-    EXPECT_TRUE(out_->front_intact() && pre_->front_intact() && packed_->front_intact());
+    EXPECT_TRUE(out_->front_intact() && slopes_->front_intact() && packed_->front_intact());
     int wrong = 0;
     for (std::int64_t b = 0; b < c_.batch; ++b)
       for (std::int64_t r = 0; r < c_.m; ++r)
@@ -253,7 +273,7 @@ class Trial {
     job.epilogue.activation = c_.activation;
     job.epilogue.accumulate = c_.accumulate;
     if (c_.bias) job.epilogue.bias = bias_.data();
-    if (c_.pre_activation) job.epilogue.pre_activation = pre_->data();
+    if (c_.derivative) job.epilogue.derivative = slopes_->data();
     if (c_.residual) job.epilogue.residual = residual_->data();
     job.epilogue.residual_stride = row_stride_;
     return job;
@@ -281,9 +301,12 @@ class Trial {
     const bool right = std::abs(got - value) <= tolerance;  // false for NaN
     EXPECT_TRUE(right) << "C[" << b << "," << r << "," << j << "] is " << got << ", should be "
                        << value << " within " << tolerance;
-    if (!c_.pre_activation) return right;
-    const double pre = get(pre_->data(), c_.c_dtype, at);
-    EXPECT_NEAR(pre, sum, tolerance + 0.51 * epsilon(c_.c_dtype) * std::abs(sum));
+    if (!c_.derivative) return right;
+    if (c_.activation == Activation::relu && std::abs(sum) <= tolerance) return right;  // jumps
+    const double want = slope(c_.activation, sum);
+    EXPECT_NEAR(get(slopes_->data(), c_.c_dtype, at), want,
+                1.2 * tolerance + 0.51 * epsilon(c_.c_dtype) * std::abs(want) +
+                    (c_.c_dtype == DType::bf16 ? 0x1p-12 : 8 * epsilon(sum_type())));
     return right;
   }
 
@@ -294,7 +317,7 @@ class Trial {
       const bool element = in_batch < c_.m * row_stride_ && in_batch % row_stride_ < c_.n;
       if (element) continue;
       ASSERT_EQ(get(out_->data(), c_.c_dtype, i), get(before_->data(), c_.c_dtype, i));
-      ASSERT_EQ(get(pre_->data(), c_.c_dtype, i), get(before_->data(), c_.c_dtype, i));
+      ASSERT_EQ(get(slopes_->data(), c_.c_dtype, i), get(before_->data(), c_.c_dtype, i));
     }
   }
 
@@ -304,7 +327,7 @@ class Trial {
   std::mt19937 random_;
   TestMatrix a_, b_;
   std::int64_t row_stride_;
-  std::unique_ptr<Guarded> out_, before_, pre_, residual_, packed_;
+  std::unique_ptr<Guarded> out_, before_, slopes_, residual_, packed_;
   Guarded bias_;
 };
 
@@ -404,7 +427,7 @@ TEST(Gemm, Epilogues) {
         for (int flags = 0; flags < 16; ++flags) {
           Case c{.m = 14, .n = 37, .k = 9, .b_dtype = operand, .c_dtype = c_dtype};
           c.activation = activation;
-          c.bias = flags & 1, c.pre_activation = flags & 2, c.residual = flags & 4;
+          c.bias = flags & 1, c.derivative = flags & 2, c.residual = flags & 4;
           c.accumulate = (flags & 8) != 0 && c_dtype != DType::bf16;
           if (flags % 3 == 0) c.k = 0;
           expect_right(c, isa, operand);
@@ -418,7 +441,7 @@ TEST(Gemm, Batches) {
     for (const bool share_b : {false, true}) {
       Case c{.m = 5, .n = 19, .k = 7, .b_dtype = operand, .batch = 33, .share_b = share_b};
       c.c_dtype = default_c(operand);
-      c.bias = c.residual = c.pre_activation = true;
+      c.bias = c.residual = c.derivative = true;
       c.activation = Activation::silu;
       expect_right(c, isa, operand);
     }
@@ -510,6 +533,24 @@ TEST(Gemm, ActivationsOfSpecialValues) {
       EXPECT_TRUE(std::isnan(y[2])) << to_string(isa) << " " << static_cast<int>(activation);
       EXPECT_EQ(y[3], activation == Activation::none ? -1e30f : 0) << static_cast<int>(activation);
     }
+}
+
+// A forward pass is the same to the bit, whether or not its tape wants the derivative.
+TEST(Gemm, DerivativesLeaveTheResultAlone) {
+  for_each_path([&](Isa isa, DType operand) {
+    for (const DType c_dtype : {DType::f32, DType::bf16, DType::f64})
+      for (const Activation activation : kActivations) {
+        if ((operand == DType::f64) != (c_dtype == DType::f64)) continue;
+        Case c{.m = 70, .n = 45, .k = 20, .b_dtype = operand, .c_dtype = c_dtype, .bias = true};
+        c.activation = activation;
+        Trial without(c, isa, operand);
+        without.run();
+        c.derivative = true;
+        Trial with(c, isa, operand);
+        with.run();
+        EXPECT_EQ(without.output_bytes(), with.output_bytes()) << c.name(isa, operand);
+      }
+  });
 }
 
 // Ties to even, and f64 that would round twice on its way through f32.

@@ -80,6 +80,16 @@ template <class Type, Activation activation>
   return activate<typename Type::Element>(Floats(), activation, amx::Vec<Floats>{x}).raw;
 }
 
+// Sums become results; returns the derivatives.
+template <class Type, Activation activation>
+[[gnu::always_inline]] inline __m512 differentiated(__m512& x) noexcept {
+  using Floats = Tag<float>;
+  const auto both =
+      activate_with_derivative<typename Type::Element>(Floats(), activation, amx::Vec<Floats>{x});
+  x = both.value.raw;
+  return both.derivative.raw;
+}
+
 // Where the sums of row r of a block begin. Four rows from a multiple of four on follow each other.
 [[gnu::always_inline]] inline const float* sums_of(const EpilogueTask& task, int r) noexcept {
   return task.sums + (r & 16) * 32 + (r & 15) * 16;
@@ -100,11 +110,17 @@ template <class Type, Activation activation, int count>
     rows[i] = {_mm512_load_ps(sums + 16 * i), _mm512_load_ps(sums + 16 * i + 256)};
   if (task.bias != nullptr)
     for (int i = 0; i < count; ++i) rows[i] = add(rows[i], bias);
-  if (task.pre_activation != nullptr)
+  if (task.derivative != nullptr) {
+    for (int i = 0; i < count; ++i) {
+      const Row slopes{differentiated<Type, activation>(rows[i].low),
+                       differentiated<Type, activation>(rows[i].high)};
+      Type::store(task.derivative + (r + i) * task.c_row_bytes, columns, slopes);
+    }
+  } else {
     for (int i = 0; i < count; ++i)
-      Type::store(task.pre_activation + (r + i) * task.c_row_bytes, columns, rows[i]);
-  for (int i = 0; i < count; ++i)
-    rows[i] = {activated<Type, activation>(rows[i].low), activated<Type, activation>(rows[i].high)};
+      rows[i] = {activated<Type, activation>(rows[i].low),
+                 activated<Type, activation>(rows[i].high)};
+  }
   if (task.residual != nullptr)
     for (int i = 0; i < count; ++i)
       rows[i] =

@@ -446,8 +446,7 @@ class ChunkRunner {
 
     pending_.sums = sums;
     pending_.c = static_cast<char*>(job.c) + c;
-    pending_.pre_activation =
-        e.pre_activation != nullptr ? static_cast<char*>(e.pre_activation) + c : nullptr;
+    pending_.derivative = e.derivative != nullptr ? static_cast<char*>(e.derivative) + c : nullptr;
     pending_.residual =
         e.residual != nullptr ? static_cast<const char*>(e.residual) + residual : nullptr;
     pending_.bias = e.bias != nullptr ? static_cast<const float*>(e.bias) + column : nullptr;
@@ -455,7 +454,7 @@ class ChunkRunner {
     pending_.residual_row_bytes = e.residual_stride * element;
     pending_.columns = static_cast<std::uint32_t>((std::uint64_t{1} << columns) - 1);
     pending_.accumulate = e.accumulate;
-    pending_.plain = columns == kBlock && e.bias == nullptr && e.pre_activation == nullptr &&
+    pending_.plain = columns == kBlock && e.bias == nullptr && e.derivative == nullptr &&
                      e.residual == nullptr && !e.accumulate;
     pending_.stream = plan_.stream && columns == kBlock;
     pending_row_ = 0;

@@ -91,11 +91,31 @@ double activate(Activation activation, double x) {
   return x;
 }
 
+double slope(Activation activation, double x) {
+  switch (activation) {
+    case Activation::none: return 1;
+    case Activation::relu: return x > 0 ? 1 : 0;
+    case Activation::gelu:
+      return 0.5 * std::erfc(-x * std::sqrt(0.5)) +
+             x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+    case Activation::gelu_tanh: {
+      const double factor = 2 * std::sqrt(2 / M_PI);
+      const double s = 1 / (1 + std::exp(-factor * (x + 0.044715 * x * x * x)));
+      return s + x * s * (1 - s) * factor * (1 + 3 * 0.044715 * x * x);
+    }
+    case Activation::silu: {
+      const double s = 1 / (1 + std::exp(-x));
+      return s + x * s * (1 - s);
+    }
+  }
+  return 1;
+}
+
 struct Case {
   std::int64_t m, n, k, batch = 1;
   Layout a = Layout::rows, b = Layout::rows;
   DType b_dtype = DType::bf16, c_dtype = DType::f32;
-  bool bias = false, pre_activation = false, residual = false, accumulate = false;
+  bool bias = false, derivative = false, residual = false, accumulate = false;
   Activation activation = Activation::none;
   bool shared_b = false;
   std::int64_t c_pad = 0;
@@ -105,7 +125,7 @@ struct Case {
            std::to_string(k) + ", A layout " + std::to_string(static_cast<int>(a)) + ", B layout " +
            std::to_string(static_cast<int>(b)) + " in " + std::string(to_string(b_dtype)) +
            ", C in " + std::string(to_string(c_dtype)) + ", bias " + std::to_string(bias) +
-           ", pre " + std::to_string(pre_activation) + ", residual " + std::to_string(residual) +
+           ", derivative " + std::to_string(derivative) + ", residual " + std::to_string(residual) +
            ", accumulate " + std::to_string(accumulate) + ", activation " +
            std::to_string(static_cast<int>(activation));
   }
@@ -159,7 +179,7 @@ class Fixture {
     // Batches of the residual advance as C does, whatever its own row stride is.
   }
 
-  // The bytes of C and of the pre-activation, for comparison.
+  // The bytes of C and of the slopes, for comparison.
   std::vector<char> run(const GemmPath& path, bool check, bool give_packed_b = true) {
     const Case& c = case_;
     const std::size_t one_b = path.packed_bytes(c.k, c.n);
@@ -172,10 +192,10 @@ class Fixture {
                static_cast<std::size_t>(i * b_.batch_stride) * size_of(c.b_dtype);
       path.pack_b(c.k, c.n, b, packed.as<char>() + static_cast<std::size_t>(i) * one_b);
     }
-    Output out(c, c.c_pad), pre(c, c.c_pad);
+    Output out(c, c.c_pad), slopes(c, c.c_pad);
     Random fill(7);
     out.fill(fill);
-    pre.fill(fill);
+    slopes.fill(fill);
     const std::vector<char> before(out.memory.as<char>(),
                                    out.memory.as<char>() + out.memory.bytes());
 
@@ -195,22 +215,23 @@ class Fixture {
     job.c_row_stride = out.row_stride;
     job.c_batch_stride = out.batch_stride;
     if (c.bias) job.epilogue.bias = bias_.as<float>();
-    if (c.pre_activation) job.epilogue.pre_activation = pre.memory.as<void>();
+    if (c.derivative) job.epilogue.derivative = slopes.memory.as<void>();
     if (c.residual) job.epilogue.residual = residual_.memory.as<void>();
     job.epilogue.residual_stride = residual_row_stride();
     job.epilogue.activation = c.activation;
     job.epilogue.accumulate = c.accumulate;
     path.run(job);
 
-    EXPECT_TRUE(out.memory.intact() && pre.memory.intact() && packed.intact());
+    EXPECT_TRUE(out.memory.intact() && slopes.memory.intact() && packed.intact());
     EXPECT_TRUE(a_.memory->intact() && b_.memory->intact() && bias_.intact());
     if (check) {
-      check_values(out, pre, before);
+      check_values(out, slopes, before);
       check_padding(out, before);
     }
     std::vector<char> bytes(out.memory.as<char>(), out.memory.as<char>() + out.memory.bytes());
-    if (c.pre_activation)
-      bytes.insert(bytes.end(), pre.memory.as<char>(), pre.memory.as<char>() + pre.memory.bytes());
+    if (c.derivative)
+      bytes.insert(bytes.end(), slopes.memory.as<char>(),
+                   slopes.memory.as<char>() + slopes.memory.bytes());
     return bytes;
   }
 
@@ -220,7 +241,7 @@ class Fixture {
     return case_.batch == 1 ? residual_.row_stride : case_.n;
   }
 
-  void check_values(Output& out, Output& pre, const std::vector<char>& before) {
+  void check_values(Output& out, Output& slopes, const std::vector<char>& before) {
     const Case& c = case_;
     int shown = 0;
     for (std::int64_t b = 0; b < c.batch && shown < 3; ++b)
@@ -239,9 +260,13 @@ class Fixture {
           const std::int64_t at = b * out.batch_stride + i * out.row_stride + j;
           const double slack = 1e-6 * (size + std::abs(sum)) + 1e-7;
           const double half_unit = c.c_dtype == DType::bf16 ? 1.0 / 250 : 0.0;
-          if (c.pre_activation &&
-              !(std::abs(pre.at(at) - sum) <= slack + half_unit * std::abs(sum)))
-            ADD_FAILURE() << c.name() << ": pre " << b << ", " << i << ", " << j, ++shown;
+          // No activation's slope changes faster than 1.2 times its argument, but for relu's at 0.
+          const bool jumps = c.activation == Activation::relu && std::abs(sum) <= slack;
+          const double steepness = slope(c.activation, sum);
+          const double narrow_error = c.c_dtype == DType::bf16 ? 0x1p-12 : 1e-6;
+          const double slope_error = 1.2 * slack + half_unit * std::abs(steepness) + narrow_error;
+          if (c.derivative && !jumps && !(std::abs(slopes.at(at) - steepness) <= slope_error))
+            ADD_FAILURE() << c.name() << ": slope " << b << ", " << i << ", " << j, ++shown;
           double want = activate(c.activation, sum);
           // Activations on their way to bf16 are right to about 2^-13 of themselves.
           const bool narrow = c.c_dtype == DType::bf16 && c.activation != Activation::none;
@@ -366,7 +391,7 @@ TEST_F(AmxGemm, Epilogues) {
         c.activation = activation;
         c.c_dtype = dtype;
         c.bias = (bits & 1) != 0;
-        c.pre_activation = (bits & 2) != 0;
+        c.derivative = (bits & 2) != 0;
         c.residual = (bits & 4) != 0;
         c.accumulate = (bits & 8) != 0 && dtype == DType::f32;
         c.c_pad = bits % 3 == 0 ? 0 : 16;
@@ -383,7 +408,7 @@ TEST_F(AmxGemm, Batches) {
     check(c);
     c.a = Layout::columns;
     c.c_dtype = DType::bf16;
-    c.bias = c.pre_activation = true;
+    c.bias = c.derivative = true;
     check(c);
   }
   check({.m = 3, .n = 5, .k = 9, .batch = 100});
