@@ -1,78 +1,12 @@
 #include "backend/cpu/gemm/amx/epilogue.h"
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
+#include "backend/cpu/gemm/amx/rows.h"
 
 #include "backend/cpu/gemm/activate.h"
 
 namespace heddle::cpu::amx {
 namespace {
-
-// A row of 32 columns.
-struct Row {
-  __m512 low, high;
-};
-
-[[gnu::always_inline]] inline Row add(Row a, Row b) noexcept {
-  return {_mm512_add_ps(a.low, b.low), _mm512_add_ps(a.high, b.high)};
-}
-
-struct Columns {
-  __mmask16 low, high;
-  explicit Columns(std::uint32_t mask) noexcept
-      : low(static_cast<__mmask16>(mask)), high(static_cast<__mmask16>(mask >> 16)) {}
-  __mmask32 all() const noexcept {
-    return static_cast<__mmask32>(low) | static_cast<__mmask32>(high) << 16;
-  }
-};
-
-struct F32 {
-  using Element = float;
-  [[gnu::always_inline]] static Row load(const char* p, Columns columns) noexcept {
-    const float* f = reinterpret_cast<const float*>(p);
-    return {_mm512_maskz_loadu_ps(columns.low, f), _mm512_maskz_loadu_ps(columns.high, f + 16)};
-  }
-  [[gnu::always_inline]] static void store(char* p, Columns columns, Row row) noexcept {
-    float* f = reinterpret_cast<float*>(p);
-    _mm512_mask_storeu_ps(f, columns.low, row.low);
-    _mm512_mask_storeu_ps(f + 16, columns.high, row.high);
-  }
-  [[gnu::always_inline]] static void store(char* p, Row row) noexcept {
-    float* f = reinterpret_cast<float*>(p);
-    _mm512_storeu_ps(f, row.low);
-    _mm512_storeu_ps(f + 16, row.high);
-  }
-  [[gnu::always_inline]] static void stream(char* p, Row row) noexcept {
-    float* f = reinterpret_cast<float*>(p);
-    _mm512_stream_ps(f, row.low);
-    _mm512_stream_ps(f + 16, row.high);
-  }
-};
-
-struct Bf16 {
-  using Element = bf16;
-  [[gnu::always_inline]] static __m512 widen(__m256i half) noexcept {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-  }
-  [[gnu::always_inline]] static __m512i narrow(Row row) noexcept {
-    const __m512bh both = _mm512_cvtne2ps_pbh(row.high, row.low);
-    __m512i bits;
-    __builtin_memcpy(&bits, &both, 64);
-    return bits;
-  }
-  [[gnu::always_inline]] static Row load(const char* p, Columns columns) noexcept {
-    const __m512i bits = _mm512_maskz_loadu_epi16(columns.all(), p);
-    return {widen(_mm512_castsi512_si256(bits)), widen(_mm512_extracti64x4_epi64(bits, 1))};
-  }
-  [[gnu::always_inline]] static void store(char* p, Columns columns, Row row) noexcept {
-    _mm512_mask_storeu_epi16(p, columns.all(), narrow(row));
-  }
-  [[gnu::always_inline]] static void store(char* p, Row row) noexcept {
-    _mm512_storeu_si512(p, narrow(row));
-  }
-  [[gnu::always_inline]] static void stream(char* p, Row row) noexcept {
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(p), narrow(row));
-  }
-};
 
 template <class Type, Activation activation>
 [[gnu::always_inline]] inline __m512 activated(__m512 x) noexcept {
@@ -90,11 +24,6 @@ template <class Type, Activation activation>
   return both.derivative.raw;
 }
 
-// Where the sums of row r of a block begin. Four rows from a multiple of four on follow each other.
-[[gnu::always_inline]] inline const float* sums_of(const EpilogueTask& task, int r) noexcept {
-  return task.sums + (r & 16) * 32 + (r & 15) * 16;
-}
-
 // Rows side by side: activations are long chains of dependent instructions, and only several of
 // them at a time keep the vector units busy; without one, what is asked per group weighs.
 template <Activation activation>
@@ -105,7 +34,7 @@ template <class Type, Activation activation, int count>
 [[gnu::always_inline]] inline void epilogue_at(const EpilogueTask& task, Columns columns, Row bias,
                                                int r) noexcept {
   Row rows[count];
-  const float* sums = sums_of(task, r);
+  const float* sums = sums_of_row(task.sums, r);
   for (int i = 0; i < count; ++i)
     rows[i] = {_mm512_load_ps(sums + 16 * i), _mm512_load_ps(sums + 16 * i + 256)};
   if (task.bias != nullptr)
@@ -145,7 +74,7 @@ template <class Type>
   int r = begin;
   if (!task.stream && begin % 4 == 0) {
     for (; r + 4 <= end; r += 4, c += 4 * row_bytes) {
-      const float* sums = sums_of(task, r);
+      const float* sums = sums_of_row(task.sums, r);
       Type::store(c, {_mm512_load_ps(sums), _mm512_load_ps(sums + 256)});
       Type::store(c + row_bytes, {_mm512_load_ps(sums + 16), _mm512_load_ps(sums + 272)});
       Type::store(c + 2 * row_bytes, {_mm512_load_ps(sums + 32), _mm512_load_ps(sums + 288)});
@@ -153,7 +82,7 @@ template <class Type>
     }
   }
   for (; r < end; ++r, c += row_bytes) {
-    const float* sums = sums_of(task, r);
+    const float* sums = sums_of_row(task.sums, r);
     const Row row{_mm512_load_ps(sums), _mm512_load_ps(sums + 256)};
     task.stream ? Type::stream(c, row) : Type::store(c, row);
   }

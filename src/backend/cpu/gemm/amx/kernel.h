@@ -12,6 +12,7 @@
 #include "backend/cpu/gemm/amx/plan.h"
 #include "backend/cpu/gemm/amx/prefetch.h"
 #include "backend/cpu/gemm/amx/scratch.h"
+#include "backend/cpu/gemm/amx/unit.h"
 
 namespace heddle::cpu::amx {
 
@@ -26,26 +27,6 @@ struct Operands {
 };
 
 inline constexpr std::int64_t kPanelsWorthACopy = 3;  // in one unit; plan.cpp looks at all of them
-
-// While it lives, results too small for a normal number become zero, as in the tiles. Far out an
-// activation would make many of them, at more than a hundred cycles each.
-class FlushDenormals {
- public:
-  FlushDenormals() noexcept : before_(_mm_getcsr()) { _mm_setcsr(before_ | _MM_FLUSH_ZERO_ON); }
-  ~FlushDenormals() { _mm_setcsr(before_); }
-  FlushDenormals(const FlushDenormals&) = delete;
-  FlushDenormals& operator=(const FlushDenormals&) = delete;
-
- private:
-  unsigned before_;
-};
-
-// A rectangle of C, all counts in blocks of 32.
-struct Unit {
-  std::int64_t batch = 0, m_index = 0, n_index = 0;
-  std::int64_t first_row = 0, rows = 0;
-  std::int64_t first_panel = 0, panels = 0;
-};
 
 // A range of K, in steps of 32.
 struct KRange {
@@ -81,18 +62,7 @@ class ChunkRunner {
 
   static std::int64_t smaller(std::int64_t a, std::int64_t b) noexcept { return a < b ? a : b; }
 
-  Unit unit(std::int64_t index) const noexcept {
-    const Plan& p = plan_;
-    Unit u;
-    u.n_index = index % p.n_units;
-    u.m_index = index / p.n_units % p.m_units;
-    u.batch = index / p.n_units / p.m_units;
-    u.first_row = u.m_index * p.m_unit;
-    u.rows = smaller(p.m_unit, p.row_blocks - u.first_row);
-    u.first_panel = u.n_index * p.n_unit;
-    u.panels = smaller(p.n_unit, p.panels - u.first_panel);
-    return u;
-  }
+  Unit unit(std::int64_t index) const noexcept { return unit_of(plan_, index); }
 
   // Threads take neighbouring chunks, so this thread's next unit is the next one, up to here.
   std::int64_t end_of_share(std::int64_t chunk) const noexcept {

@@ -19,6 +19,7 @@ constexpr std::int64_t kSmallB = 256 << 10;
 constexpr std::int64_t kMinimumChunk = 192;   // steps: 12,000 cycles of tile work
 constexpr std::int64_t kGoodChunk = 768;      // steps that dwarf the handing out
 constexpr std::int64_t kSmallProduct = 2048;  // steps: too few to share a packed B
+constexpr std::int64_t kShortSteps = 16;      // 32 rows of A in L1
 constexpr std::int64_t kPanelsForACopy = 8;   // that use a copy of A before it pays
 constexpr std::int64_t kNearB = 1 << 20;      // a B that L2 can hold
 constexpr std::int64_t kRowsForFarB = 12;     // blocks of rows that make up for L3
@@ -111,6 +112,15 @@ void apply_overrides(Plan& p, const Tuning& t) {
   if (p.outer_count > 1) p.n_unit = std::min(p.n_unit, partial / (p.m_unit * kSumBytes));
 }
 
+bool is_short(const Plan& p) {
+  const GemmJob& job = p.job;
+  const Epilogue& e = job.epilogue;
+  const bool whole = job.m % kBlock == 0 && job.n % kBlock == 0 && job.k % kBlock == 0;
+  const bool simple = e.activation == Activation::none && e.derivative == nullptr && !e.accumulate;
+  return whole && simple && p.load_in_place && !p.own_b && p.steps >= 2 && p.steps <= kShortSteps &&
+         p.outer_count == 1 && p.inner == p.steps && !p.stream && p.defer;
+}
+
 bool wants_streaming(const Plan& p, const Tuning& t) {
   const GemmJob& job = p.job;
   if (t.stream == Choice::never || job.epilogue.accumulate) return false;
@@ -178,6 +188,7 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   // Few steps have no room for calls between them; but an activation is too long for one go.
   p.at_once = p.inner == p.steps && job.epilogue.activation == Activation::none;
   p.defer_wait = t.defer_wait;
+  p.is_short = is_short(p);
   return p;
 }
 

@@ -63,6 +63,7 @@ struct Plan {
   bool load_in_place = false;  // tiles may load A from where it lies
   bool copy_a = false;         // but better from a copy
   bool row_by_row = false;     // all of B is in L1: panels inside, rows outside
+  bool is_short = false;       // short_kernel.h computes it
   bool own_b = false;          // chunks pack what they need of B, each in its thread's scratch
   bool stream = false, prefetch_a = false, prefetch_b = false, defer = false;
   bool at_once = false;         // a deferred epilogue runs in one go, not some rows per step

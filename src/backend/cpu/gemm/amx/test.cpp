@@ -420,6 +420,22 @@ TEST_F(AmxGemm, Threads) {
   check({.m = 160, .n = 130, .k = 1100, .a = Layout::columns, .accumulate = true});
 }
 
+// short_kernel.h, which check() compares with the other kernel: that runs the small blocks.
+TEST_F(AmxGemm, ShortK) {
+  for (const std::int64_t k : {64, 96, 128, 512})
+    for (const DType c_dtype : {DType::bf16, DType::f32})
+      for (const bool bias : {false, true})
+        for (const bool residual : {false, true}) {
+          Case c{.m = 160, .n = 96, .k = k};
+          c.c_dtype = c_dtype;
+          c.bias = bias;
+          c.residual = residual;
+          c.c_pad = bias ? 5 : 0;
+          c.batch = residual ? 2 : 1;
+          check(c, {2});
+        }
+}
+
 GemmJob job_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   GemmJob job;
   job.m = m, job.n = n, job.k = k;
