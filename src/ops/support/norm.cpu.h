@@ -17,9 +17,12 @@ inline constexpr std::int64_t kRowBuffer = 4096;
 // next row's knows nothing, and too long for the processor to find that out by itself. What is read
 // and written for every row, such as the sums of a block, is then read and written once for all.
 inline constexpr int kTogether = 4, kTogetherBack = 2;
+inline constexpr std::int64_t kShortBytes = 2048;
+static_assert(kTogether * kShortBytes <= kRowBuffer * static_cast<std::int64_t>(sizeof(bf16)));
 template <class S>
 HWY_INLINE bool short_rows(std::int64_t columns) {
-  return columns * static_cast<std::int64_t>(sizeof(S)) <= 2048 && whole_rows(Tag<S>(), columns);
+  return columns * static_cast<std::int64_t>(sizeof(S)) <= kShortBytes &&
+         whole_rows(Tag<S>(), columns);
 }
 
 // Gain or bias, where a row of S finds them: bf16 rows want them in the order of their pairs, so
