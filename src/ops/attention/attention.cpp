@@ -90,8 +90,9 @@ class Buffers {
       k = packed(heads, cpu::packed_columns(keys, s.width), c.q);
     if (!backward && !cpu::few_queries(s))
       v = packed(heads, cpu::packed_rows(keys, s.value_width), c.q);
-    scratch_bytes_ =
-        cpu::attention_scratch_bytes(s, static_cast<std::int64_t>(size_of(compute_dtype(c.q))));
+    const bool pairs = c.q.dtype() == DType::bf16 && element_bytes(c.q) == 2;
+    scratch_bytes_ = cpu::attention_scratch_bytes(
+        s, static_cast<std::int64_t>(size_of(compute_dtype(c.q))), backward && pairs);
     scratch = workspace({cpu::thread_count(), scratch_bytes_}, DType::u8, c.q.device());
   }
 

@@ -110,10 +110,11 @@ struct AttentionBackwardArgs {
   void* partial_sinks = nullptr;   // [B, H], compute type; or null
 };
 
-// On AMX tiles a thread computes the gradients of a head this short all at once (whole_head.cpu.h).
-inline constexpr std::int64_t kWholeTokens = 128;
+// On AMX tiles a thread computes the gradients of a head this short all at once (whole_head.cpu.h),
+// unless there are too few of them: all of it is in L2.
+inline constexpr std::int64_t kWholeTokens = 256;
 constexpr bool fits_whole(const AttentionShape& s) {
-  return s.queries <= kWholeTokens && s.keys <= kWholeTokens;
+  return s.queries <= kWholeTokens && s.keys <= kWholeTokens && backward_parts(s) == 1;
 }
 
 // Elements of one head's packed operand. As B with the rows along the sum, its columns are padded;
@@ -125,15 +126,15 @@ constexpr std::int64_t packed_columns(std::int64_t rows, std::int64_t width) {
   return rows * padded(width, 2);
 }
 
-// Scratch of a thread; both directions fit.
-constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s,
-                                               std::int64_t compute_bytes) {
+// Scratch of a thread; both directions fit, and whole heads where they are wanted.
+constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s, std::int64_t compute_bytes,
+                                               bool whole_heads) {
   const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
   const std::int64_t forward = 2 * kMostRows * kForwardKeys + kForwardQueries * (width + value + 2);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
   // A whole head: operands, each half as large as its sums, then scores, weights and sums.
   const std::int64_t longest = s.queries > s.keys ? s.queries : s.keys;
-  const std::int64_t tokens = fits_whole(s) ? padded(longest, kPad) : 0;
+  const std::int64_t tokens = whole_heads && fits_whole(s) ? padded(longest, kPad) : 0;
   const std::int64_t whole = tokens * (4 * width + 3 * value + 160 + 2 * tokens);
   const std::int64_t rows =
       few_queries(s) ? s.key_heads * padded(s.heads / s.key_heads * s.queries, 12) : 0;

@@ -55,11 +55,12 @@ struct Given {
   double softcap = 0;
   bool relu = false, bias = false, sinks = false;
   double growth = 0;  // of the keys' size, so that later ones outweigh all before
+  std::int64_t batch = 1;
 };
 
 std::vector<Tensor> run(const Given& g, DType dtype) {
   const auto normal = [&](std::uint32_t stream) {
-    const Shape shape{1, g.tokens, stream == 2 || stream == 3 ? g.key_heads : 2, g.width};
+    const Shape shape{g.batch, g.tokens, stream == 2 || stream == 3 ? g.key_heads : 2, g.width};
     return random_normal(shape, 0, 1, {3, 0, stream}, DType::f64);
   };
   const auto rounded = [&](const Tensor& t) { return cast(cast(t, DType::bf16), dtype); };
@@ -109,7 +110,8 @@ TEST(AttentionOnTiles, IsAttention) {
         // Heads that the backward pass takes as a whole.
         Given{64, 32, true}, Given{64, 32, false}, Given{50, 64, true, 1}, Given{128, 32, true},
         Given{127, 96, false, 1}, Given{120, 32, true, 2, 20}, Given{9, 32, true},
-        Given{.tokens = 64, .width = 32, .causal = true, .growth = 20}}) {
+        Given{.tokens = 64, .width = 32, .causal = true, .growth = 20},
+        Given{.tokens = 250, .width = 32, .causal = true, .batch = 8}}) {
     const std::vector<Tensor> want = run(g, DType::f64);
     taken = 0;
     cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
