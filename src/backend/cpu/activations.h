@@ -149,12 +149,14 @@ HWY_INLINE Vec<D> gelu_tanh(D d, Vec<D> x) {
   return hn::Mul(x, sigmoid(d, gelu_twice_inner(d, x)));
 }
 
-// s + x·s·(1-s)·2u', with s = sigmoid(2u) and u' = √(2/π)·(1 + 3·0.044715·x²)
+// s + x·s·(1-s)·2u', with s = sigmoid(2u) and u' = √(2/π)·(1 + 3·0.044715·x²). Beyond |x| = 32,
+// s·(1-s) is 0 in any type, and x² must not become infinite beside it.
 template <class D>
 HWY_INLINE WithDerivative<D> gelu_tanh_with_derivative(D d, Vec<D> x) {
   const auto s = sigmoid(d, gelu_twice_inner(d, x));
-  const auto slope = hn::MulAdd(hn::Mul(x, x), constant(d, 6 * kGeluCubic * kSqrt2OverPi),
-                                constant(d, 2 * kSqrt2OverPi));
+  const auto square = hn::Min(hn::Mul(x, x), constant(d, 1024));
+  const auto slope =
+      hn::MulAdd(square, constant(d, 6 * kGeluCubic * kSqrt2OverPi), constant(d, 2 * kSqrt2OverPi));
   const auto ds = hn::Mul(s, hn::Sub(constant(d, 1), s));
   return {hn::Mul(x, s), hn::MulAdd(hn::Mul(x, ds), slope, s)};
 }

@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "backend/cpu/isa.h"
+#include "heddle/tape.h"
 #include "ops/unary/unary.h"
 
 namespace heddle {
@@ -78,6 +80,22 @@ TEST(Unary, SpecialValues) {
     for (const Op op : {Op{ops::exp}, Op{ops::log}, Op{ops::relu}, Op{ops::gelu},
                         Op{ops::gelu_tanh}, Op{ops::silu}, Op{ops::tanh}, Op{ops::sigmoid}})
       EXPECT_TRUE(std::isnan(applied(op, {kNaN})[0]));
+  });
+}
+
+// Where an activation is the identity or nothing, so is its derivative: squares and products on the
+// way must not become infinite.
+TEST(Unary, DerivativesFarOut) {
+  for_each_isa([] {
+    for (const Op op : {Op{ops::relu}, Op{ops::gelu}, Op{ops::gelu_tanh}, Op{ops::silu}}) {
+      Tensor x = Tensor::from<float>({4}, std::vector<float>{1e5f, 1e20f, 3e38f, 40});
+      x.set_requires_grad(true);
+      Tape tape;
+      const Tensor y = op(x);
+      const Tensor dy = Tensor::full({4}, 1);
+      tape.backward(std::span(&y, 1), std::span(&dy, 1));
+      for (int i = 0; i < 4; ++i) EXPECT_EQ(x.grad().data<float>()[i], 1) << i;
+    }
   });
 }
 
