@@ -66,7 +66,8 @@ void add_bench_train(CLI::App& bench) {
   command
       ->add_option("--torch-mode", arguments->torch_mode,
                    "PyTorch in one mode only; without it, in the fastest of all")
-      ->check(CLI::IsMember(bench::kTorchModes));
+      ->check(CLI::IsMember(bench::kTorchModes))
+      ->needs("--torch");
   command->callback([arguments] { run_train(*arguments); });
 }
 

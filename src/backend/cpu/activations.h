@@ -126,13 +126,19 @@ HWY_INLINE Vec<D> gelu(D d, Vec<D> x) {
   return hn::NegMulAdd(tail.a, tail.cdf, relu(d, x));
 }
 
-// Φ(x) + x·φ(x), φ(x) = exp(-x²/2) / √(2π)
+// x between -limit and limit; NaN stays.
+template <class D>
+HWY_INLINE Vec<D> bounded(D d, Vec<D> x, double limit) {
+  return at_least(d, at_most(d, x, constant(d, limit)), constant(d, -limit));
+}
+
+// Φ(x) + x·φ(x), φ(x) = exp(-x²/2) / √(2π), which is 0 beyond |x| = 64 in any type
 template <class D>
 HWY_INLINE Vec<D> gelu_derivative(D d, Vec<D> x) {
   const auto tail = normal_tail(d, x);
   const auto upper = hn::Sub(constant(d, 1), tail.cdf);
   const auto cdf = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail.cdf, upper);
-  return hn::MulAdd(x, hn::Mul(tail.shape, constant(d, kInvSqrt2Pi)), cdf);
+  return hn::MulAdd(bounded(d, x, 64), hn::Mul(tail.shape, constant(d, kInvSqrt2Pi)), cdf);
 }
 
 // 2·u(x), u(x) = √(2/π)·(x + 0.044715·x³)
@@ -150,15 +156,15 @@ HWY_INLINE Vec<D> gelu_tanh(D d, Vec<D> x) {
 }
 
 // s + x·s·(1-s)·2u', with s = sigmoid(2u) and u' = √(2/π)·(1 + 3·0.044715·x²). Beyond |x| = 32,
-// s·(1-s) is 0 in any type, and x² must not become infinite beside it.
+// s·(1-s) is 0 in any type, and its factors must not become infinite.
 template <class D>
 HWY_INLINE WithDerivative<D> gelu_tanh_with_derivative(D d, Vec<D> x) {
   const auto s = sigmoid(d, gelu_twice_inner(d, x));
-  const auto square = hn::Min(hn::Mul(x, x), constant(d, 1024));
-  const auto slope =
-      hn::MulAdd(square, constant(d, 6 * kGeluCubic * kSqrt2OverPi), constant(d, 2 * kSqrt2OverPi));
+  const auto near = bounded(d, x, 32);
+  const auto slope = hn::MulAdd(hn::Mul(near, near), constant(d, 6 * kGeluCubic * kSqrt2OverPi),
+                                constant(d, 2 * kSqrt2OverPi));
   const auto ds = hn::Mul(s, hn::Sub(constant(d, 1), s));
-  return {hn::Mul(x, s), hn::MulAdd(hn::Mul(x, ds), slope, s)};
+  return {hn::Mul(x, s), hn::MulAdd(hn::Mul(near, ds), slope, s)};
 }
 
 template <class D>
@@ -171,12 +177,12 @@ HWY_INLINE Vec<D> silu(D d, Vec<D> x) {
   return hn::Mul(x, sigmoid(d, x));
 }
 
-// s·(1 + x·(1-s)), s = sigmoid(x)
+// s·(1 + x·(1-s)), s = sigmoid(x), which is 0 or 1 beyond |x| = 1024 in any type
 template <class D>
 HWY_INLINE WithDerivative<D> silu_with_derivative(D d, Vec<D> x) {
   const auto s = sigmoid(d, x);
   const auto one = constant(d, 1);
-  return {hn::Mul(x, s), hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one))};
+  return {hn::Mul(x, s), hn::Mul(s, hn::MulAdd(bounded(d, x, 1024), hn::Sub(one, s), one))};
 }
 
 template <class D>

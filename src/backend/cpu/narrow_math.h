@@ -73,60 +73,6 @@ HWY_INLINE Vec<D> silu_for(D d, Vec<D> x) {
   return hn::Mul(x, sigmoid_for<S>(d, x));
 }
 
-// sigmoid(z) and sigmoid(-z), z >= 0, given t = -z·log2 e. Both are right to about 2^-13 of
-// themselves, also the small one, which 1 - sigmoid(z) would not be.
-template <class D>
-struct NarrowShares {
-  Vec<D> large, small;
-
-  HWY_INLINE NarrowShares(D d, Vec<D> t) {
-    const auto e = exp2_narrow(d, t);
-    large = reciprocal_narrow(d, hn::Add(constant(d, 1), e));
-    small = hn::Mul(e, large);
-  }
-  // sigmoid(z) where z has the sign of x
-  HWY_INLINE Vec<D> with_sign_of(D d, Vec<D> x) const {
-    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), small, large);
-  }
-};
-
-// x between -limit and limit; NaN stays.
-template <class D>
-HWY_INLINE Vec<D> bounded(D d, Vec<D> x, double limit) {
-  return at_least(d, at_most(d, x, constant(d, limit)), constant(d, -limit));
-}
-
-// s + x·s·(1-s), s = sigmoid(x)
-template <class S, class D>
-HWY_INLINE Vec<D> silu_derivative_for(D d, Vec<D> x) {
-  if constexpr (kNarrow<S>) {
-    const auto near = bounded(d, x, 128);  // beyond, the derivative is 0 or 1
-    const NarrowShares<D> s(d, hn::Mul(hn::Abs(near), constant(d, -kLog2E)));
-    return hn::MulAdd(near, hn::Mul(s.large, s.small), s.with_sign_of(d, near));
-  } else {
-    return silu_derivative(d, x);
-  }
-}
-
-// See gelu_tanh_derivative().
-template <class S, class D>
-HWY_INLINE Vec<D> gelu_tanh_derivative_for(D d, Vec<D> x) {
-  if constexpr (kNarrow<S>) {
-    constexpr double kSlope = 2 * kSqrt2OverPi;
-    const auto near = bounded(d, x, 16);  // beyond, the derivative is 0 or 1
-    const auto square = hn::Mul(near, near);
-    const auto t = hn::MulAdd(square, constant(d, -kLog2E * kSlope * kGeluCubic),
-                              constant(d, -kLog2E * kSlope));
-    const NarrowShares<D> s(d, hn::Mul(hn::Abs(near), t));
-    const auto slope =
-        hn::MulAdd(square, constant(d, 3 * kSlope * kGeluCubic), constant(d, kSlope));
-    const auto ds = hn::Mul(s.large, s.small);
-    return hn::MulAdd(hn::Mul(near, ds), slope, s.with_sign_of(d, near));
-  } else {
-    return gelu_tanh_derivative(d, x);
-  }
-}
-
 template <class S, class D>
 HWY_INLINE Vec<D> gelu_tanh_for(D d, Vec<D> x) {
   if constexpr (kNarrow<S>) {
@@ -139,19 +85,20 @@ HWY_INLINE Vec<D> gelu_tanh_for(D d, Vec<D> x) {
   }
 }
 
-// The values are those of gelu_tanh_for() and silu_for() to the bit.
+// The values are those of gelu_tanh_for() and silu_for() to the bit. Derivatives: see
+// gelu_tanh_with_derivative() and s + x·s·(1-s); far out they are 0 or 1, also at infinity.
 template <class S, class D>
 HWY_INLINE WithDerivative<D> gelu_tanh_with_derivative_for(D d, Vec<D> x) {
   if constexpr (kNarrow<S>) {
     constexpr double kScale = -2 * kLog2E * kSqrt2OverPi, kSlope = 2 * kSqrt2OverPi;
-    const auto square = hn::Mul(x, x);
+    const auto near = bounded(d, x, 16);  // beyond, s is 0 or 1
+    const auto square = hn::Mul(near, near);
     const auto inner = hn::MulAdd(square, constant(d, kScale * kGeluCubic), constant(d, kScale));
-    const NarrowShare<D> s(d, hn::Mul(x, inner));
-    // Beyond 16, s·(1-s) is 0.
-    const auto slope = hn::MulAdd(at_most(d, square, constant(d, 256)),
-                                  constant(d, 3 * kSlope * kGeluCubic), constant(d, kSlope));
-    const auto value = hn::Mul(x, s.share);
-    return {value, hn::MulAdd(hn::Mul(value, s.rest), slope, s.share)};
+    const NarrowShare<D> s(d, hn::Mul(near, inner));
+    const auto slope =
+        hn::MulAdd(square, constant(d, 3 * kSlope * kGeluCubic), constant(d, kSlope));
+    const auto ds = hn::Mul(s.share, s.rest);
+    return {hn::Mul(x, s.share), hn::MulAdd(hn::Mul(near, ds), slope, s.share)};
   } else {
     return gelu_tanh_with_derivative(d, x);
   }
@@ -160,12 +107,21 @@ HWY_INLINE WithDerivative<D> gelu_tanh_with_derivative_for(D d, Vec<D> x) {
 template <class S, class D>
 HWY_INLINE WithDerivative<D> silu_with_derivative_for(D d, Vec<D> x) {
   if constexpr (kNarrow<S>) {
-    const NarrowShare<D> s(d, hn::Mul(x, constant(d, -kLog2E)));
-    const auto value = hn::Mul(x, s.share);
-    return {value, hn::MulAdd(value, s.rest, s.share)};
+    const auto near = bounded(d, x, 128);  // beyond, s is 0 or 1
+    const NarrowShare<D> s(d, hn::Mul(near, constant(d, -kLog2E)));
+    return {hn::Mul(x, s.share), hn::MulAdd(near, hn::Mul(s.share, s.rest), s.share)};
   } else {
     return silu_with_derivative(d, x);
   }
+}
+
+template <class S, class D>
+HWY_INLINE Vec<D> gelu_tanh_derivative_for(D d, Vec<D> x) {
+  return gelu_tanh_with_derivative_for<S>(d, x).derivative;
+}
+template <class S, class D>
+HWY_INLINE Vec<D> silu_derivative_for(D d, Vec<D> x) {
+  return silu_with_derivative_for<S>(d, x).derivative;
 }
 
 // max(x, 0) - a·Φ(-a), a = |x|, with log2 Φ(-a) from a table.

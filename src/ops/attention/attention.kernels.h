@@ -111,9 +111,9 @@ struct AttentionBackwardArgs {
 };
 
 // On AMX tiles a thread computes the gradients of a head this short all at once (whole_head.cpu.h),
-// unless there are too few of them: all of it is in L2.
+// unless its keys are worth sharing out: with heads of usual widths all of it is in L2.
 inline constexpr std::int64_t kWholeTokens = 256;
-constexpr bool fits_whole(const AttentionShape& s) {
+[[gnu::always_inline]] constexpr bool fits_whole(const AttentionShape& s) {
   return s.queries <= kWholeTokens && s.keys <= kWholeTokens && backward_parts(s) == 1;
 }
 

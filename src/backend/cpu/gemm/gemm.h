@@ -3,8 +3,8 @@
 //
 // A path is one way to compute them: an instruction set and an operand type. f32 and bf16 operands
 // accumulate in f32, f64 operands in f64. The order in which an element of C is summed depends on
-// the shape alone and on whether B is packed, so results are the same bits for any number of
-// threads.
+// the shape, on the epilogue and on whether B is packed, so results are the same bits for any
+// number of threads.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,8 @@ struct MatrixRef {
 //   sum -> + bias[n] -> activation -> + residual -> C or C +=
 // The derivative of the activation there can be kept beside it: it shares the exponential with the
 // activation, and is all that a backward pass needs. Where C is bf16, gelu, gelu_tanh, silu and
-// the derivatives of the latter two may be off by 2^-13 of themselves (narrow_math.h).
+// the derivatives of the latter two may be off by 2^-13 of themselves, derivatives near their zeros
+// by 2^-13 of their parts (narrow_math.h).
 struct Epilogue {
   const void* bias = nullptr;  // [N] in f32 (f64 when C is f64), or null
   Activation activation = Activation::none;

@@ -26,14 +26,14 @@ void run_together(const std::int64_t* chunks, std::int64_t count, Run run) {
 }
 
 // Have both the same B, as it lies in memory?
-inline bool same_b(const GemmJob& before, const GemmJob& job) {
+[[gnu::always_inline]] inline bool same_b(const GemmJob& before, const GemmJob& job) {
   return before.b.data == job.b.data && before.k == job.k && before.n == job.n &&
          before.b.dtype == job.b.dtype && before.b.row_stride == job.b.row_stride &&
          before.b.col_stride == job.b.col_stride;
 }
 
 // Does the room that `job` has for its B hold it already, packed for the one before?
-inline bool packed_before(const GemmJob& before, const GemmJob& job) {
+[[gnu::always_inline]] inline bool packed_before(const GemmJob& before, const GemmJob& job) {
   return before.packed_b == job.room_for_b && same_b(before, job);
 }
 

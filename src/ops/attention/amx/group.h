@@ -11,7 +11,7 @@ namespace heddle::cpu {
 inline constexpr std::int64_t kTurnedQueries = 32;  // of a group
 inline constexpr std::int64_t kTurnedKeys = 64;     // at a time
 // Numbers in a block's scores, and words in the weights of two blocks. What is written to one while
-// another is read is not a multiple of 4 KiB away from it.
+// another is read is not a multiple of 4 KiB away from it, but for the first scores and weights.
 inline constexpr std::int64_t kTurnedScores = kTurnedKeys * kTurnedQueries + 512;
 inline constexpr std::int64_t kTurnedWords = kTurnedKeys * kTurnedQueries + 256;
 

@@ -4,7 +4,7 @@
 // of the thread that wrote them. So their K is summed in two halves, each by the thread that wrote
 // those tokens as a rule (threads cut the rows of other ops in halves, too), and then the sums,
 // which are fewer bytes than the operands, are added. Whether, and where K is cut, depends on the
-// shape alone, and so do the bits of the result.
+// shape and on the epilogue (only sums are), and so do the bits of the result.
 #pragma once
 
 #include <cstddef>
