@@ -323,7 +323,9 @@ class AmxGemm : public testing::Test {
       if (count % 3 == 0) amx::tuning().pack_a = amx::Choice::always;
       EXPECT_EQ(want, fixture.run(amx_bf16_path_emulated(), false)) << c.name() << ", " << count;
       amx::tuning() = amx::Tuning{};
-      EXPECT_EQ(want, fixture.run(amx_bf16_path_emulated(), false)) << c.name() << ", " << count;
+      if (threads.size() > 1) {
+        EXPECT_EQ(want, fixture.run(amx_bf16_path_emulated(), false)) << c.name() << ", " << count;
+      }
       if (one_b) {
         const auto as_it_lies = fixture.run(amx_bf16_path_emulated(), false, false);
         EXPECT_EQ(unpacked, as_it_lies) << c.name() << ", B as it lies, " << count;
