@@ -211,6 +211,7 @@ Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
     // Read only in this direction; the struct serves both.
     args.forward.y = const_cast<void*>(r.y.raw());
     args.forward.row_sum = const_cast<void*>(r.row_sums.raw());
+    if (cpu::current_isa() == cpu::Isa::amx) args.backward_group = cpu::amx_backward_group;
     args.dy = dy.raw();
     args.packed_vt = pointer(more.vt);
     args.packed_k_rows = pointer(more.k_rows);

@@ -5,6 +5,7 @@
 #include "backend/cpu/gemm/amx/small.h"
 #include "heddle/dtype.h"
 #include "heddle/random.h"
+#include "ops/attention/amx/backward.h"
 #include "ops/attention/amx/group.h"
 
 namespace heddle::cpu {
@@ -92,10 +93,11 @@ struct AttentionArgs {
 };
 
 struct AttentionBackwardArgs {
-  AttentionArgs forward;           // y and row_sum are inputs here
-  const void* dy = nullptr;        // [B, Tq, H, E]
-  void* packed_vt = nullptr;       // Vᵀ per key head
-  void* packed_k_rows = nullptr;   // K per key head; dot only
+  AttentionArgs forward;                           // y and row_sum are inputs here
+  BackwardGroupFunction backward_group = nullptr;  // of bf16, where the CPU has tiles for it
+  const void* dy = nullptr;                        // [B, Tq, H, E]
+  void* packed_vt = nullptr;                       // Vᵀ per key head
+  void* packed_k_rows = nullptr;                   // K per key head; dot only
   void* packed_q = nullptr;        // Q, as A of the scores, per query head; dot only
   void* packed_q_rows = nullptr;   // Q, as B of dK; dot only
   void* packed_dy = nullptr;       // dY, as A of dP
@@ -117,6 +119,15 @@ inline constexpr std::int64_t kWholeTokens = 256;
   return s.queries <= kWholeTokens && s.keys <= kWholeTokens && backward_parts(s) == 1;
 }
 
+// Of longer heads a block of queries meets a block of keys (long_head.cpu.h): weights and dS, and
+// at a width of 128 the operands and sums of the keys, are in L2.
+inline constexpr std::int64_t kLongQueries = 256;
+inline constexpr std::int64_t kLongKeys = 256;
+[[gnu::always_inline]] constexpr std::int64_t long_keys(const AttentionShape& s) {
+  const std::int64_t keys = padded(s.keys, kPad);
+  return keys < kLongKeys ? keys : kLongKeys;
+}
+
 // Elements of one head's packed operand. As B with the rows along the sum, its columns are padded;
 // with the width along the sum (Kᵀ, and A), there may be half a pair.
 constexpr std::int64_t packed_rows(std::int64_t rows, std::int64_t width) {
@@ -126,22 +137,26 @@ constexpr std::int64_t packed_columns(std::int64_t rows, std::int64_t width) {
   return rows * padded(width, 2);
 }
 
-// Scratch of a thread; both directions fit, and whole heads where they are wanted.
+// Scratch of a thread; both directions fit, and what AMX tiles do backward where they are wanted.
 constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s, std::int64_t compute_bytes,
-                                               bool whole_heads) {
+                                               bool tiles_backward) {
   const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
   const std::int64_t forward = 2 * kMostRows * kForwardKeys + kForwardQueries * (width + value + 2);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
   // A whole head: operands, each half as large as its sums, then scores, weights and sums.
   const std::int64_t longest = s.queries > s.keys ? s.queries : s.keys;
-  const std::int64_t tokens = whole_heads && fits_whole(s) ? padded(longest, kPad) : 0;
+  const std::int64_t tokens = padded(longest, kPad);
   const std::int64_t whole = tokens * (4 * width + 3 * value + 160 + 2 * tokens);
+  // A block of keys: operands, weights, dS and sums.
+  const std::int64_t blocks =
+      long_keys(s) * (2 * width + 3 * value / 2 + kLongQueries + 80) + 2 * kBackwardScores;
+  const std::int64_t tiles = !tiles_backward ? 0 : fits_whole(s) ? whole : blocks;
   const std::int64_t rows =
       few_queries(s) ? s.key_heads * padded(s.heads / s.key_heads * s.queries, 12) : 0;
   const std::int64_t decode =
       rows * (2 * kDecodeKeys + width + value + 2) + kPad * (width + value) + 64;
   const std::int64_t passes = forward > backward ? forward : backward;
-  const std::int64_t most = passes > whole ? passes : whole;
+  const std::int64_t most = passes > tiles ? passes : tiles;
   return padded(compute_bytes * (most > decode ? most : decode) + 1024, 64);
 }
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "backend/cpu/own_storage.h"
-#include "ops/attention/whole_head.cpu.h"
+#include "ops/attention/long_head.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -471,6 +471,7 @@ inline void backward(const AttentionBackwardArgs& args) noexcept {
       });
       return;
     }
+    if (long_heads(g)) return backward_long(g);
     prepare_backward(g);
     parallel_chunks(g.parts * heads, [&](std::int64_t chunk) {
       const std::int64_t unit = chunk % heads;

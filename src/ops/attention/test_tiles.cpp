@@ -1,11 +1,13 @@
 // Attention on emulated AMX tiles: what a machine with tiles runs, as far as this one can tell.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <optional>
 
 #include "backend/cpu/gemm/amx/small.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/threads.h"
 #include "heddle/ops.h"
 #include "heddle/tape.h"
 #include "ops/attention/attention.kernels.h"
@@ -20,7 +22,8 @@ bool multiplies_bf16() {
 }
 
 // How often the tiles took a product over.
-int taken = 0;
+std::atomic<int> taken = 0;
+std::atomic<int> taken_backward = 0;  // by the kernel of long heads
 
 void counted(const cpu::SmallProduct& p) noexcept {
   EXPECT_TRUE(cpu::fits_tiles(p));
@@ -31,6 +34,11 @@ void counted(const cpu::SmallProduct& p) noexcept {
 void counted_group(const cpu::TurnedGroup& g) noexcept {
   ++taken;
   cpu::amx_turned_group_emulated(g);
+}
+
+void counted_backward(const cpu::BackwardGroup& g) noexcept {
+  ++taken_backward;
+  cpu::amx_backward_group_emulated(g);
 }
 
 // The kernels of the machine, given tiles.
@@ -44,6 +52,7 @@ const cpu::AttentionKernels with_tiles{
     [](const cpu::AttentionBackwardArgs& a) noexcept {
       cpu::AttentionBackwardArgs b = a;
       b.forward.small_product = counted;
+      b.backward_group = counted_backward;
       cpu::native_kernels<cpu::AttentionKernels>(cpu::Isa::avx512_bf16).backward(b);
     }};
 
@@ -86,6 +95,13 @@ std::vector<Tensor> run(const Given& g, DType dtype) {
   return {y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
 }
 
+// Whether the kernel of long heads takes it: short ones have another, and so have scores that are
+// more than a product times a scale.
+bool long_head(const Given& g) {
+  const cpu::AttentionShape s{g.batch, g.tokens, g.tokens, 2, g.key_heads, g.width, g.width};
+  return !cpu::fits_whole(s) && g.width % 32 == 0 && g.softcap == 0 && !g.relu && !g.bias;
+}
+
 double relative_error(const Tensor& a, const Tensor& b) {
   const auto x = cast(a, DType::f64).to_vector<double>(),
              y = cast(b, DType::f64).to_vector<double>();
@@ -106,7 +122,9 @@ TEST(AttentionOnTiles, IsAttention) {
         Given{.tokens = 200, .width = 128, .causal = false, .bias = true},
         Given{.tokens = 200, .width = 64, .causal = true, .relu = true, .bias = true},
         Given{.tokens = 300, .width = 32, .causal = true, .look_back = 100, .sinks = true},
-        Given{.tokens = 1300, .width = 64, .causal = false, .growth = 20},
+        Given{.tokens = 1300, .width = 64, .causal = false, .growth = 20}, Given{700, 128, true, 1},
+        Given{600, 96, true, 2, 300}, Given{520, 32, false, 1},
+        Given{.tokens = 270, .width = 64, .causal = true, .sinks = true, .batch = 8},
         // Heads that the backward pass takes as a whole.
         Given{64, 32, true}, Given{64, 32, false}, Given{50, 64, true, 1}, Given{128, 32, true},
         Given{127, 96, false, 1}, Given{120, 32, true, 2, 20}, Given{9, 32, true},
@@ -114,49 +132,74 @@ TEST(AttentionOnTiles, IsAttention) {
         Given{.tokens = 250, .width = 32, .causal = true, .batch = 8}}) {
     const std::vector<Tensor> want = run(g, DType::f64);
     taken = 0;
+    taken_backward = 0;
     cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
     const std::vector<Tensor> got = run(g, DType::bf16);
     cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
     EXPECT_EQ(taken > 0, g.width % 32 == 0);  // other widths do not fill tiles
+    EXPECT_EQ(taken_backward > 0, long_head(g)) << g.tokens;
     for (std::size_t i = 0; i < want.size(); ++i)
       EXPECT_LT(relative_error(got[i], want[i]), 0.01) << g.tokens << ", tensor " << i;
   }
 }
 
-// Queries of a document without keys, between two whose keys share a block: what the last call left
-// in the room for their weights must not count.
-TEST(AttentionOnTiles, QueriesThatSeeNothingLieBetweenOthers) {
+TEST(AttentionOnTiles, ThreadsDoNotChangeABit) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
-  const auto random = [](std::int64_t tokens, std::uint32_t stream, DType dtype) {
+  const Given g{.tokens = 600, .width = 64, .causal = true, .key_heads = 1};
+  const int before = cpu::thread_count();
+  cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+  cpu::set_threads(1);
+  const std::vector<Tensor> want = run(g, DType::bf16);
+  cpu::set_threads(3);
+  const std::vector<Tensor> got = run(g, DType::bf16);
+  cpu::set_threads(before);
+  cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_EQ(relative_error(got[i], want[i]), 0) << "tensor " << i;
+}
+
+// Gradients where queries of a document without keys lie between two whose keys share a block; a
+// last document has `rest` tokens. Without documents everything sees everything.
+std::vector<Tensor> document_gradients(std::int64_t rest, DType dtype, bool documents) {
+  const std::int64_t query_count = 96 + rest, key_count = 32 + rest;
+  const auto random = [&](std::int64_t tokens, std::uint32_t stream) {
     const Tensor t = random_normal({1, tokens, 1, 32}, 0, 1, {4, 0, stream}, DType::f64);
     return cast(cast(t, DType::bf16), dtype);
   };
-  std::vector<std::int64_t> queries(96), keys(32);
-  for (std::size_t i = 0; i < queries.size(); ++i) queries[i] = static_cast<std::int64_t>(i / 32);
-  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i < 16 ? 0 : 2;
-  const auto gradients = [&](DType dtype, bool documents) {
-    std::vector<Tensor> x = {random(96, 1, dtype), random(32, 2, dtype), random(32, 3, dtype)};
-    const Tensor dy = random(96, 4, dtype);
-    for (Tensor& t : x) t.set_requires_grad(true);
-    AttentionOptions options;
-    if (documents) {
-      options.mask.query_documents =
-          Tensor::from<std::int64_t>({1, 96}, std::span<const std::int64_t>(queries));
-      options.mask.key_documents =
-          Tensor::from<std::int64_t>({1, 32}, std::span<const std::int64_t>(keys));
-    }
-    Tape tape;
-    const Tensor y = attention(x[0], x[1], x[2], options);
-    tape.backward(std::span(&y, 1), std::span(&dy, 1));
-    return std::vector<Tensor>{x[0].grad(), x[1].grad(), x[2].grad()};
-  };
-  const std::vector<Tensor> want = gradients(DType::f64, true);
-  cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
-  gradients(DType::bf16, false);
-  const std::vector<Tensor> got = gradients(DType::bf16, true);
-  cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
-  for (std::size_t i = 0; i < want.size(); ++i)
-    EXPECT_LT(relative_error(got[i], want[i]), 0.01) << "tensor " << i;
+  std::vector<std::int64_t> queries(static_cast<std::size_t>(query_count), 3);
+  std::vector<std::int64_t> keys(static_cast<std::size_t>(key_count), 3);
+  for (std::size_t i = 0; i < 96; ++i) queries[i] = static_cast<std::int64_t>(i / 32);
+  for (std::size_t i = 0; i < 32; ++i) keys[i] = i < 16 ? 0 : 2;
+  std::vector<Tensor> x = {random(query_count, 1), random(key_count, 2), random(key_count, 3)};
+  const Tensor dy = random(query_count, 4);
+  for (Tensor& t : x) t.set_requires_grad(true);
+  AttentionOptions options;
+  if (documents) {
+    options.mask.query_documents =
+        Tensor::from<std::int64_t>({1, query_count}, std::span<const std::int64_t>(queries));
+    options.mask.key_documents =
+        Tensor::from<std::int64_t>({1, key_count}, std::span<const std::int64_t>(keys));
+  }
+  Tape tape;
+  const Tensor y = attention(x[0], x[1], x[2], options);
+  tape.backward(std::span(&y, 1), std::span(&dy, 1));
+  return {x[0].grad(), x[1].grad(), x[2].grad()};
+}
+
+// What the last call left in the room for the weights of queries that see nothing must not count.
+TEST(AttentionOnTiles, QueriesThatSeeNothingLieBetweenOthers) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
+  for (const std::int64_t rest : {0, 200}) {  // a short head and a long one
+    const std::vector<Tensor> want = document_gradients(rest, DType::f64, true);
+    taken_backward = 0;
+    cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+    document_gradients(rest, DType::bf16, false);
+    const std::vector<Tensor> got = document_gradients(rest, DType::bf16, true);
+    cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+    EXPECT_EQ(taken_backward > 0, rest > 0);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      EXPECT_LT(relative_error(got[i], want[i]), 0.01) << rest << ", tensor " << i;
+  }
 }
 
 // Small whole numbers: sums are exact.

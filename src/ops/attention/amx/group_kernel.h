@@ -7,14 +7,10 @@
 // of one block; half of the columns go with each of the next two blocks.
 #pragma once
 
+#include "ops/attention/amx/products.h"
 #include "ops/attention/amx/weights.h"
 
 namespace heddle::cpu::amx {
-
-inline constexpr std::int64_t kTurnedBlock = 32;  // keys of 2 × 2 tiles
-inline constexpr std::int64_t kBlockScores = kTurnedBlock * kTurnedQueries;
-inline constexpr std::int64_t kBlockWords = kTurnedBlock / 2 * kTurnedQueries;
-inline constexpr std::int64_t kTileWords = 256;
 
 template <class T>
 class TurnedRunner {
@@ -163,46 +159,8 @@ class TurnedRunner {
   // Sᵀ of block j.
   template <class Between>
   [[gnu::always_inline]] void make_scores(std::int64_t j, Between& between) const noexcept {
-    const std::int64_t count = keys(j);
-    const std::uint32_t* k = g_.k + j * kTurnedKeys * g_.depth;
-    float* out = scores(j);
-    compiler_barrier();
-    if (g_.depth == 32)
-      strips_of_scores(k, count, out, between);
-    else
-      for (std::int64_t key = 0; key < count; key += kTurnedBlock)
-        block_of_scores(k + key * g_.depth, out + key * kTurnedQueries, between);
-    compiler_barrier();
-  }
-
-  // Heads of 64: all of Qᵀ stays in four tiles.
-  template <class Between>
-  [[gnu::always_inline]] void strips_of_scores(const std::uint32_t* k, std::int64_t count,
-                                               float* out, Between& between) const noexcept {
-    const std::uint32_t *q0 = g_.q, *q1 = g_.q + g_.depth * 16;
-    T::load_kept(q0, q1, q0 + kTileWords, q1 + kTileWords);
-    for (std::int64_t key = 0; key < count; key += 16)
-      T::strip(k + key * 32, 128, out + key * kTurnedQueries, between);
-  }
-
-  struct Operands {
-    const std::uint32_t *a, *b0, *b1;
-    std::int64_t a_row;  // words; B is whole tiles
-  };
-
-  // 32 keys by all queries.
-  template <class Between>
-  [[gnu::always_inline]] void block_of_scores(const std::uint32_t* k, float* out,
-                                              Between& between) const noexcept {
-    const std::uint32_t* q = g_.q;
-    const std::int64_t depth = g_.depth;
-    const auto at = [=](std::int64_t step) {
-      return Operands{k + step * 16, q + step * kTileWords, q + depth * 16 + step * kTileWords,
-                      depth};
-    };
-    T::zero_c();
-    multiply(depth / 16, at, between);
-    T::store_c(out);
+    TurnedProducts<T>::scores({g_.k + j * kTurnedKeys * g_.depth, g_.q, g_.depth}, keys(j),
+                              scores(j), between);
   }
 
   // Oᵀ += Vᵀ · Pᵀ of the blocks [added_, end), up to column block `columns`.
@@ -217,14 +175,8 @@ class TurnedRunner {
     const std::int64_t width = g_.value_width;
     for (; added_columns_ < columns; ++added_columns_) {
       const std::uint32_t* v = g_.v + first / 2 * width + added_columns_ * kTurnedBlock * 16;
-      const auto at = [=](std::int64_t step) {
-        return Operands{v + step * width * 16, p + step * kBlockWords,
-                        p + step * kBlockWords + kTileWords, 16};
-      };
-      float* o = g_.o + added_columns_ * kTurnedBlock * kTurnedQueries;
-      T::load_c(o);
-      multiply((last - first) / kTurnedBlock, at, between);
-      T::store_c(o);
+      TurnedProducts<T>::add({v, width * 16, p, (last - first) / kTurnedBlock},
+                             g_.o + added_columns_ * kTurnedBlock * kTurnedQueries, between);
     }
     compiler_barrier();
     if (columns < width / kTurnedBlock) return;
@@ -237,41 +189,6 @@ class TurnedRunner {
     NothingBetween nothing;
     if (added_ < adding_) add_values(adding_, g_.value_width / kTurnedBlock, nothing);
     add_values(end, g_.value_width / kTurnedBlock, nothing);
-  }
-
-  // Steps of 2 × 2 tiles; every tile is loaded again right after its last use.
-  template <class At, class Between>
-  [[gnu::always_inline]] static void multiply(std::int64_t steps, At at,
-                                              Between& between) noexcept {
-    Operands o = at(0);
-    const auto a_row = static_cast<std::size_t>(o.a_row) * 4;
-    T::load_a0(o.a, a_row);
-    T::load_b0(o.b0);
-    T::load_b1(o.b1);
-    T::load_a1(o.a + 16 * o.a_row, a_row);
-    for (std::int64_t step = 1; step < steps; ++step) {
-      o = at(step);
-      T::dot_00();
-      between.one();
-      T::dot_01();
-      T::load_a0(o.a, a_row);
-      between.two();
-      T::dot_10();
-      T::load_b0(o.b0);
-      between.one();
-      T::dot_11();
-      T::load_b1(o.b1);
-      T::load_a1(o.a + 16 * o.a_row, a_row);
-      between.two();
-    }
-    T::dot_00();
-    between.one();
-    T::dot_01();
-    between.two();
-    T::dot_10();
-    between.one();
-    T::dot_11();
-    between.two();
   }
 
   const TurnedGroup& g_;

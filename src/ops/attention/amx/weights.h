@@ -188,10 +188,4 @@ class WeighBetween {
   std::size_t keys_, at_ = 0;
 };
 
-// Between products that nothing goes between.
-struct NothingBetween {
-  void one() const noexcept {}
-  void two() const noexcept {}
-};
-
 }  // namespace heddle::cpu::amx
