@@ -15,6 +15,7 @@
 #include "report/training.h"
 #include "signals.h"
 #include "train/job.h"
+#include "train/pace.h"
 #include "train/plan_run.h"
 
 namespace heddle::cli::train_command {
@@ -64,19 +65,16 @@ class Display {
   }
 
   void show(const train::StepReport& r) {
-    const double weight = smooth_seconds_ == 0 ? 1 : 0.1;
-    smooth_seconds_ += weight * (r.seconds - smooth_seconds_);
-    smooth_loss_ += weight * (r.loss - smooth_loss_);
-    std::string text =
-        fmt::format("step {}/{}  loss {:.4f}  {} tokens/s", r.step, steps_, smooth_loss_,
-                    count(static_cast<double>(r.tokens) / smooth_seconds_));
-    if (peak_) text += fmt::format("  {:.0f}% of peak", 100 * r.flops / smooth_seconds_ / *peak_);
+    pace_.add(r);
+    std::string text = fmt::format("step {}/{}  loss {:.4f}  {} tokens/s", r.step, steps_,
+                                   pace_.loss(), count(pace_.tokens_per_second()));
+    if (peak_) text += fmt::format("  {:.0f}% of peak", 100 * pace_.share_of_peak(*peak_));
     text += "  " + megabytes(static_cast<double>(r.peak_bytes));
     if (r.step == steps_) {
       line_.show_last(text);
       return;
     }
-    const double left = smooth_seconds_ * static_cast<double>(steps_ - r.step);
+    const double left = pace_.seconds() * static_cast<double>(steps_ - r.step);
     line_.show(text + "  " + duration(left) + " left");
   }
 
@@ -93,7 +91,7 @@ class Display {
   ProgressLine line_;
   std::int64_t steps_;
   std::optional<double> peak_;
-  double smooth_seconds_ = 0, smooth_loss_ = 0;
+  train::Pace pace_;
 };
 
 const char* name_of(Ending ending) {
