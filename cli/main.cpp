@@ -1,6 +1,7 @@
 // heddle: parses the command line and turns errors into messages and exit codes.
 //   0 done; 1 it ran and failed; 2 the input or usage is at fault
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -24,9 +25,7 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
          (nearest.empty() ? "; heddle --help lists them" : "; did you mean " + nearest + "?");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   CLI::App app(
       "Heddle: a Transformer engine. A recipe says what a model is; the commands train it and use "
       "it.",
@@ -69,3 +68,16 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+// A result that went nowhere (a full disk) must not look like one that is there. What is still in
+// the buffers is written now, while the exit status can tell.
+int after_output(int status) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  if (written) return status;
+  std::cerr << "heddle: standard output: could not be written to the end\n";
+  return status == 0 ? 1 : status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return after_output(run_command(argc, argv)); }
