@@ -66,6 +66,7 @@ class LanguageModel {
 
  private:
   struct Parts;
+  const Parts& parts() const;  // Error for a model that was moved away
   std::unique_ptr<const Parts> parts_;
 };
 

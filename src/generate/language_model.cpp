@@ -45,6 +45,13 @@ LanguageModel::LanguageModel(const std::string& directory, DType precision) {
   parts_ = std::move(parts);
 }
 
+const LanguageModel::Parts& LanguageModel::parts() const {
+  if (!parts_)
+    fail(ErrorCode::invalid_argument, kWhere, "was moved to another object",
+         "a model that is here");
+  return *parts_;
+}
+
 LanguageModel::~LanguageModel() = default;
 LanguageModel::LanguageModel(LanguageModel&& other) noexcept = default;
 LanguageModel& LanguageModel::operator=(LanguageModel&& other) noexcept = default;
@@ -52,20 +59,20 @@ LanguageModel& LanguageModel::operator=(LanguageModel&& other) noexcept = defaul
 Writing LanguageModel::write(std::string_view prompt, const WritingOptions& options,
                              const WritingSink& sink) const {
   generate::GenerateOptions o = options_of(options);
-  o.precision = parts_->precision;
-  o.end = parts_->tokenizer().end();
+  o.precision = parts().precision;
+  o.end = parts().tokenizer().end();
   generate::TextSink pieces;
   if (sink) pieces = [&sink](std::int64_t, std::string_view piece) { sink(piece); };
   generate::Generation g = generate::generate(
-      *parts_->run.model, generate::prompt_tokens(*parts_->run.codec, prompt, "prompt"), o,
-      &parts_->tokenizer(), pieces);
+      *parts().run.model, generate::prompt_tokens(*parts().run.codec, prompt, "prompt"), o,
+      &parts().tokenizer(), pieces);
   generate::Sample& sample = g.samples.front();
   return {std::move(sample.text), std::move(sample.tokens),
           sample.finish != generate::Finish::length};
 }
 
 Tensor LanguageModel::logits(std::span<const std::int32_t> tokens) const {
-  const model::Model& model = *parts_->run.model;
+  const model::Model& model = *parts().run.model;
   generate::check_prompt(model, tokens);
   const auto count = static_cast<std::int64_t>(tokens.size());
   const auto limit = generate::position_limit(model.config());
@@ -75,7 +82,7 @@ Tensor LanguageModel::logits(std::span<const std::int32_t> tokens) const {
          std::to_string(count));
   const NoGrad no_grad;
   nn::Pass pass;
-  pass.precision = parts_->precision;
+  pass.precision = parts().precision;
   model::Batch batch;
   batch.tokens = Tensor::from<std::int32_t>({1, count}, tokens);
   const Tensor all = ops::contiguous(ops::cast(model.logits(batch, pass), DType::f32));
@@ -83,17 +90,17 @@ Tensor LanguageModel::logits(std::span<const std::int32_t> tokens) const {
 }
 
 std::vector<std::int32_t> LanguageModel::encode(std::string_view text) const {
-  return parts_->run.codec->encode_source(text);
+  return parts().run.codec->encode_source(text);
 }
 
 std::string LanguageModel::decode(std::span<const std::int32_t> tokens) const {
-  return parts_->tokenizer().decode(tokens);
+  return parts().tokenizer().decode(tokens);
 }
 
 std::int64_t LanguageModel::vocabulary() const {
-  return parts_->run.model->config().sizes.vocabulary;
+  return parts().run.model->config().sizes.vocabulary;
 }
-std::int64_t LanguageModel::context() const { return parts_->run.model->config().sizes.context; }
-std::int64_t LanguageModel::parameters() const { return parts_->run.model->parameters().count(); }
+std::int64_t LanguageModel::context() const { return parts().run.model->config().sizes.context; }
+std::int64_t LanguageModel::parameters() const { return parts().run.model->parameters().count(); }
 
 }  // namespace heddle

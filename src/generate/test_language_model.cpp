@@ -96,5 +96,20 @@ TEST_F(LanguageModelTest, RefusesWhatItCannotDo) {
   expect_says([&] { LanguageModel{tagger}; }, {"tagger", "language", "tag"});
 }
 
+TEST_F(LanguageModelTest, OneThatWasMovedAwayIsAnError) {
+  LanguageModel first(decoder());
+  const std::vector<std::int32_t> tokens = {1, 2};
+  const std::string text = first.decode(tokens);
+  const LanguageModel second = std::move(first);
+  EXPECT_EQ(second.decode(tokens), text);
+  // NOLINTBEGIN(bugprone-use-after-move): a program may make this mistake.
+  EXPECT_THROW(first.write(text), Error);
+  EXPECT_THROW(first.logits(tokens), Error);
+  EXPECT_THROW(first.encode(text), Error);
+  EXPECT_THROW(first.decode(tokens), Error);
+  EXPECT_THROW(first.vocabulary(), Error);
+  // NOLINTEND(bugprone-use-after-move)
+}
+
 }  // namespace
 }  // namespace heddle
