@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/number_text.h"
 #include "heddle/dtype.h"
 #include "heddle/error.h"
 #include "heddle/random.h"
@@ -78,6 +79,17 @@ TEST(Shape, CountsAndRefuses) {
   EXPECT_EQ(normalize_dim(-1, 3, "t"), 2);
   EXPECT_THROW(normalize_dim(3, 3, "t"), Error);
   EXPECT_THROW(normalize_dim(0, 0, "t"), Error);
+}
+
+TEST(NumberText, IsShortAndExact) {
+  EXPECT_EQ(number_text(-1), "-1");
+  EXPECT_EQ(number_text(0.1), "0.1");
+  EXPECT_EQ(number_text(1e-9), "1e-09");
+  EXPECT_EQ(number_text(1e30), "1e+30");
+  EXPECT_EQ(number_text(1.0 / 3), "0.3333333333333333");
+  EXPECT_EQ(number_text(-std::numeric_limits<double>::denorm_min()), "-5e-324");
+  EXPECT_EQ(number_text(std::numeric_limits<double>::infinity()), "inf");
+  EXPECT_EQ(number_text(std::nan("")), "nan");
 }
 
 // Known answers of Random123's philox4x32-10 (counter, key) -> block.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/number_text.h"
 #include "generate/best_tokens.h"
 #include "generate/context.h"
 #include "generate/generate.h"
@@ -249,7 +250,7 @@ void validate(const BeamOptions& o) {
   require(o.best >= 1 && o.best <= o.beam, "best",
           "1 to the beam's size, " + std::to_string(o.beam), std::to_string(o.best));
   require(o.length_penalty >= 0 && std::isfinite(o.length_penalty), "length_penalty", "0 or more",
-          std::to_string(o.length_penalty));
+          number_text(o.length_penalty));
 }
 
 std::vector<std::vector<Hypothesis>> beam_search(const model::Model& model, BeamStart start,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "base/number_text.h"
 #include "heddle/error.h"
 #include "heddle/random.h"
 
@@ -18,7 +19,7 @@ constexpr std::uint32_t kSamplingOp = 0x53414D50;  // keeps these numbers apart 
 void require(bool ok, std::string_view option, std::string_view expected, double got) {
   if (!ok)
     fail(ErrorCode::invalid_argument, kSampler, "option " + std::string(option), expected,
-         std::to_string(got));
+         number_text(got));
 }
 
 // 53 random bits in [0, 1).
@@ -31,7 +32,7 @@ double unit_double(const RandomKey& key, std::uint64_t index) {
 
 [[noreturn]] void refuse_score(std::size_t token, float score) {
   fail(ErrorCode::invalid_argument, kSampler, "score of token " + std::to_string(token),
-       "a finite number or -inf", std::to_string(score));
+       "a finite number or -inf", number_text(score));
 }
 
 // Drops what `stays` does not keep, from both lists. The order stays.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/number_text.h"
 #include "generate/buckets.h"
 #include "generate/context.h"
 #include "generate/text_stream.h"
@@ -25,7 +26,7 @@ void check(const model::Model& model, const TranslateOptions& o) {
   const auto require = [](bool ok, std::string_view option, std::string_view expected, double got) {
     if (!ok)
       fail(ErrorCode::invalid_argument, kTranslate, "option " + std::string(option), expected,
-           std::to_string(got));
+           number_text(got));
   };
   require(o.batch >= 1 && o.batch <= 65536, "batch", "1 to 65536", static_cast<double>(o.batch));
   require(o.longest_ratio >= 0 && o.longest_ratio <= 1000, "longest_ratio", "0 to 1000",

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/number_text.h"
 #include "heddle/error.h"
 
 namespace heddle::nn {
@@ -15,10 +16,7 @@ inline void require(bool ok, std::string_view where, std::string_view key,
 
 inline void require(bool ok, std::string_view where, std::string_view key,
                     std::string_view expected, double got) {
-  // Whole numbers without ".000000".
-  const auto whole = static_cast<long long>(got > -1e15 && got < 1e15 ? got : 0);
-  const bool is_whole = static_cast<double>(whole) == got;
-  require(ok, where, key, expected, is_whole ? std::to_string(whole) : std::to_string(got));
+  if (!ok) require(false, where, key, expected, number_text(got));
 }
 
 }  // namespace heddle::nn

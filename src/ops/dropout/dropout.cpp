@@ -31,7 +31,7 @@ Tensor masked(const Tensor& input, double p, const RandomKey& key) {
 // dx = dy · mask / (1 - q), the mask from the same key
 Tensor dropout(const Tensor& x, double p, const RandomKey& key) {
   check_compute({"dropout", "x", x});
-  check_condition(p >= 0 && p <= 1, "dropout", "p", "a probability in [0, 1]", std::to_string(p));
+  check_number("dropout", "p", p >= 0 && p <= 1, "a probability in [0, 1]", p);
   if (p == 0) return x;
   Tensor y = masked(x, p, key);
   if (tracked({&x}))

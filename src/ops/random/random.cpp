@@ -1,8 +1,5 @@
 #include "ops/random/random.h"
 
-#include <cmath>
-#include <string>
-
 #include "ops/random/random.kernels.h"
 #include "ops/support/op.h"
 
@@ -17,7 +14,7 @@ Tensor drawn(const char* op, const Shape& shape, DType dtype, Device device) {
 }
 
 void check_finite(const char* op, const char* name, double value) {
-  check_condition(std::isfinite(value), op, name, "a finite number", std::to_string(value));
+  check_number(op, name, true, "a finite number", value);
 }
 
 }  // namespace
@@ -38,8 +35,7 @@ Tensor random_uniform(const Shape& shape, double low, double high, const RandomK
 Tensor random_normal(const Shape& shape, double mean, double stddev, const RandomKey& key,
                      DType dtype, Device device) {
   check_finite("random_normal", "mean", mean);
-  check_condition(std::isfinite(stddev) && stddev >= 0, "random_normal", "stddev",
-                  "a finite number, 0 or more", std::to_string(stddev));
+  check_number("random_normal", "stddev", stddev >= 0, "a finite number, 0 or more", stddev);
   Tensor y = drawn("random_normal", shape, dtype, device);
   if (launch(y, {count_of(y), bytes_of(y)}))
     kernels<cpu::RandomKernels>().normal({dtype, y.elements(), mean, stddev, key, y.mutable_raw()});

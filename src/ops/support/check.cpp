@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include "base/number_text.h"
+
 namespace heddle::ops {
 
 namespace {
@@ -70,7 +72,7 @@ void check_condition(bool ok, const char* op, const char* name, std::string_view
 void check_number(const char* op, const char* name, bool ok, std::string_view expected,
                   double got) {
   if (ok && std::isfinite(got)) return;  // before a string is made of it
-  check_condition(false, op, name, expected, std::to_string(got));
+  check_condition(false, op, name, expected, number_text(got));
 }
 
 DType parameter_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }

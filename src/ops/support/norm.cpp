@@ -1,6 +1,5 @@
 #include "ops/support/norm.h"
 
-#include <cmath>
 #include <string>
 
 #include "ops/support/op.h"
@@ -19,8 +18,7 @@ void check(const NormOp& op, const NormInputs& in, bool with_residual) {
   // Strings are made for errors alone: they take longer than the norm of a few rows.
   if (columns <= 0)
     check_condition(false, op.name, "x", "rows of one element or more", in.x.describe());
-  if (!(in.eps >= 0 && std::isfinite(in.eps)))
-    check_condition(false, op.name, "eps", "a number of 0 or more", std::to_string(in.eps));
+  check_number(op.name, "eps", in.eps >= 0, "a number of 0 or more", in.eps);
   if (with_residual) check_like({op.name, "residual", in.residual}, in.x);
   if (in.gain.defined()) check_parameter({op.name, "gain", in.gain}, in.x, {columns});
   if (in.bias.defined()) check_parameter({op.name, "bias", in.bias}, in.x, {columns});
