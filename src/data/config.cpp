@@ -131,7 +131,8 @@ void check_lengths(const DataConfig& config, const Use& use, const DataNeeds& ne
             context);
   else if (config.context != 0 || needs.codec)
     require(config.context >= 1 && config.context <= kLongestSequence, kWhere, "context",
-            "1 to " + std::to_string(kLongestSequence) + " tokens of a window", context);
+            "1 to " + std::to_string(kLongestSequence) + " tokens of a window",
+            config.context == 0 ? "none" : std::to_string(config.context));
   if (config.max_length) {
     const auto length = static_cast<double>(*config.max_length);
     require(!windows && !use.images, kWhere, "max_length",

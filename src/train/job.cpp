@@ -29,8 +29,7 @@ Job Job::begin(Recipe recipe, const std::string& directory,
 }
 
 Job Job::resume(Recipe recipe, const std::string& directory) {
-  if (!io::directory_exists(directory))
-    fail(ErrorCode::invalid_argument, directory, "is not there", "the directory of a run");
+  check_is_directory(directory);
   Job job(std::move(recipe));
   job.directory_ = std::make_unique<RunDirectory>(directory);
   // Without a recipe it was killed before it was a run.

@@ -9,8 +9,7 @@ namespace heddle::train {
 
 LoadedRun load_run(const std::string& directory) {
   const RunPaths paths{directory};
-  if (!io::directory_exists(directory))
-    fail(ErrorCode::io, directory, "is not there", "the directory of a run");
+  check_is_directory(directory);
   if (!is_run(directory))
     fail(ErrorCode::io, directory, "is not the directory of a run", "a file recipe.toml in it");
   LoadedRun run;

@@ -124,6 +124,12 @@ std::string RunDirectory::set_aside(std::int64_t step) const {
   return aside;
 }
 
+void check_is_directory(const std::string& path) {
+  if (io::directory_exists(path)) return;
+  fail(ErrorCode::io, path, io::file_exists(path) ? "is a file" : "is not there",
+       "the directory of a run");
+}
+
 bool is_run(const std::string& directory) { return io::file_exists(RunPaths{directory}.recipe()); }
 
 // The recipe goes first: without it, it is no run any more, whatever happens to the rest. What is

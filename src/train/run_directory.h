@@ -4,8 +4,8 @@
 //   codec.json, tokenizer.json, ...   written by data::Codec
 //   model.safetensors    the weights for use: of the best evaluation, or the latest ones
 //   log.jsonl            what happened
-//   checkpoints/step-N.safetensors    where it can go on; a damaged one is renamed to end in
-//   .damaged lock                 held by the process that trains
+//   checkpoints/step-N.safetensors    where it can go on; .damaged is added to a damaged one's name
+//   lock                 held by the process that trains
 //
 // Files are replaced whole (temporary file, fsync, rename), so that a kill at any instant leaves a
 // run that can be loaded and resumed.
@@ -61,6 +61,8 @@ class RunDirectory {
   io::Descriptor lock_;
 };
 
+// Error where there is no directory; it may be the path of something else.
+void check_is_directory(const std::string& path);
 // Whether there is a run: its recipe is the last file that is written when one begins.
 bool is_run(const std::string& directory);
 // Whether there is anything at all at this path, apart from an empty directory and from what a

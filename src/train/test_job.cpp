@@ -103,6 +103,7 @@ TEST_F(JobTest, RefusesAndLeavesNothingBehind) {
   EXPECT_FALSE(std::filesystem::exists(out("a")));
   expect_says([&] { Job::resume(load_recipe(recipe), out("a")); }, {out("a"), "is not there"});
   expect_says([&] { load_run(out("a")); }, {out("a"), "is not there"});
+  expect_says([&] { load_run(recipe); }, {recipe, "is a file"});
   train(recipe, "a");
   expect_says([&] { train(recipe, "a"); }, {out("a"), "--resume"});
   damage_last_byte(out("a") + "/model.safetensors");
