@@ -40,7 +40,9 @@ void ProgressLine::draw(const std::string& text) {
 void ProgressLine::show(const std::string& text) {
   const auto now = Clock::now();
   if (now < next_) return;
-  next_ = now + std::chrono::milliseconds(live_ ? 100 : 1000);
+  const Clock::duration plain =
+      std::max<Clock::duration>(std::chrono::seconds(1), (now - began_) / 20);
+  next_ = now + (live_ ? std::chrono::milliseconds(100) : plain);
   if (live_)
     draw(text);
   else
@@ -75,6 +77,7 @@ std::string ProgressLine::styled(const std::string& text, const char* style) con
 
 std::string duration(double seconds) {
   const auto whole = static_cast<long long>(std::llround(std::clamp(seconds, 0.0, 1e15)));
+  if (whole >= 48 * 3600) return fmt::format("{} days {} h", whole / 86400, whole / 3600 % 24);
   if (whole >= 3600) return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
   if (whole >= 60) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} s", whole);

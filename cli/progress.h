@@ -11,7 +11,7 @@ class ProgressLine {
   ProgressLine();  // on standard error
 
   // Shows the text in place of the last one. Not on a terminal: as a line of its own, at most one
-  // a second.
+  // a second, and fewer the longer it takes: a log of an hour has a hundred and not thousands.
   void show(const std::string& text);
   void show_last(const std::string& text);  // at once, and it stays
   // A line that stays, above the live one.
@@ -29,10 +29,10 @@ class ProgressLine {
 
   bool live_, colour_;
   std::string shown_;  // the live line, to draw it again below what say() says
-  Clock::time_point next_ = Clock::now();
+  Clock::time_point began_ = Clock::now(), next_ = began_;
 };
 
-// "1 h 03 min", "12 min 30 s", "42 s".
+// "3 days 4 h", "1 h 03 min", "12 min 30 s", "42 s".
 std::string duration(double seconds);
 std::string megabytes(double bytes);  // "512 MB"
 std::string count(double number);     // "950", "12.3k", "124M"
