@@ -28,6 +28,7 @@ struct Arguments {
   std::int64_t batch = 16;
   generate::BeamOptions beam;
   bool no_bleu = false;
+  std::string translation_option;  // one that was given
 };
 
 // The file takes the place of the split's own.
@@ -93,6 +94,8 @@ void print_json(const train::Evaluation& e, const std::optional<text::Bleu>& ble
 
 void run(const Arguments& a) {
   const train::LoadedRun run = open_model(a.model);
+  const model::Task task = run.model->config().task;
+  require_translation(a.translation_option, task);
   const auto data = open_data(a, run);
   ProgressLine progress;
   train::EvaluateOptions options;
@@ -104,7 +107,7 @@ void run(const Arguments& a) {
   };
   const train::Evaluation result = train::evaluate(*run.model, *data, options);
   std::optional<text::Bleu> bleu;
-  if (run.model->config().task == model::Task::translate && !a.no_bleu) {
+  if (task == model::Task::translate && !a.no_bleu) {
     generate::TranslateOptions translate;
     translate.beam = a.beam;
     translate.precision = options.precision;
@@ -149,8 +152,13 @@ void add(CLI::App& app) {
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   declare_beam(*command, a->beam);
-  command->add_flag("--no-bleu", a->no_bleu, "loss only, without translating");
-  command->callback([a] { run(*a); });
+  CLI::Option* no_bleu =
+      command->add_flag("--no-bleu", a->no_bleu, "loss only, without translating");
+  for (const char* name : kBeamOptions) no_bleu->excludes(command->get_option(name));
+  command->callback([a, command] {
+    a->translation_option = a->no_bleu ? "--no-bleu" : given_beam_option(*command);
+    run(*a);
+  });
 }
 
 }  // namespace heddle::cli::eval_command

@@ -4,8 +4,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -146,6 +149,16 @@ void run(const Arguments& a) {
     run_sampling(a, run, prompt);
 }
 
+// The parser of the command line takes -1 and 1e30 for the largest number there is.
+std::string whole_seed(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [next, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && next == end) return {};
+  return "expected a whole number from 0 to " +
+         std::to_string(std::numeric_limits<std::uint64_t>::max()) + "; got " + text;
+}
+
 void declare_sampling(CLI::App& command, generate::GenerateOptions& o) {
   generate::SamplerOptions& s = o.sampler;
   command.add_option("--temperature", s.temperature, "below 1 surer, above 1 wilder; 0: greedy")
@@ -161,7 +174,9 @@ void declare_sampling(CLI::App& command, generate::GenerateOptions& o) {
       .add_option("--repetition-penalty", s.repetition_penalty,
                   "above 1: tokens that were there become less probable")
       ->capture_default_str();
-  command.add_option("--seed", s.seed, "the same seed gives the same text")->capture_default_str();
+  command.add_option("--seed", s.seed, "the same seed gives the same text")
+      ->check(whole_seed, "0 to 2^64 - 1")
+      ->capture_default_str();
   command.add_option("--samples", o.samples, "so many texts")->capture_default_str();
   command.add_option("--stop", o.stop, "end before this text; may be given several times")
       ->allow_extra_args(false);

@@ -28,8 +28,6 @@ using nlohmann::json;
 // Weights that --json writes at most: some hundred megabytes of text.
 constexpr std::int64_t kMostJsonWeights = std::int64_t{1} << 24;
 
-constexpr std::array kBeamOptions = {"--beam", "--length-penalty", "--norm"};
-
 struct Arguments {
   ModelArguments model;
   std::optional<std::string> prompt, target;
@@ -37,7 +35,7 @@ struct Arguments {
   std::int64_t index = 0;
   report::MapRequest request;
   generate::BeamOptions beam;
-  bool beam_given = false;
+  std::string beam_option;  // one that was given
 };
 
 generate::InspectInput input_of(const Arguments& a) {
@@ -161,9 +159,7 @@ void run(const Arguments& a) {
          "--out FILE.html, --json, or both", "neither");
   const train::LoadedRun run = open_model(a.model);
   const model::Task task = run.model->config().task;
-  if (a.beam_given && task != model::Task::translate)
-    fail(ErrorCode::invalid_argument, "--beam", "model", "one that translates",
-         model::to_string(task));
+  require_translation(a.beam_option, task);
   generate::InspectOptions options;
   options.precision = precision_of(a.model);
   options.beam = a.beam;
@@ -220,7 +216,7 @@ void add(CLI::App& app) {
   command->add_option("--out", a->out, "write one HTML page that needs nothing else");
   declare_beam(*command, a->beam);
   command->callback([a, command] {
-    for (const char* name : kBeamOptions) a->beam_given = a->beam_given || command->count(name) > 0;
+    a->beam_option = given_beam_option(*command);
     run(*a);
   });
   // A translation that is given need not be searched for.

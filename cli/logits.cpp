@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "command.h"
 #include "generate/context.h"
@@ -23,7 +24,8 @@ using nlohmann::json;
 
 struct Arguments {
   ModelArguments model;
-  std::string tokens, prompt, target, npy;
+  std::optional<std::string> tokens;  // absent: the prompt's
+  std::string prompt, target, npy;
 };
 
 void check_tokens(const std::vector<std::int32_t>& tokens, std::int64_t vocabulary,
@@ -45,11 +47,11 @@ Tensor row(const std::vector<std::int32_t>& tokens) {
 model::Batch batch_of(const Arguments& a, const train::LoadedRun& run) {
   const model::ModelConfig& config = run.model->config();
   const auto limit = generate::position_limit(config);
+  const std::string_view option = a.tokens ? "--tokens" : "--prompt";
   const auto tokens =
-      a.tokens.empty() ? run.codec->encode_source(a.prompt) : parse_tokens(a.tokens, "--tokens");
-  if (tokens.empty())
-    fail(ErrorCode::invalid_argument, "--prompt", "tokens", "one or more", "none");
-  check_tokens(tokens, config.sizes.vocabulary, limit, "--tokens");
+      a.tokens ? parse_tokens(*a.tokens, option) : run.codec->encode_source(a.prompt);
+  if (tokens.empty()) fail(ErrorCode::invalid_argument, option, "tokens", "one or more", "none");
+  check_tokens(tokens, config.sizes.vocabulary, limit, option);
   model::Batch batch;
   batch.tokens = row(tokens);
   if (config.task != model::Task::translate) {

@@ -81,6 +81,18 @@ void declare_beam(CLI::App& command, generate::BeamOptions& options) {
       ->default_str("mean");
 }
 
+std::string given_beam_option(const CLI::App& command) {
+  for (const char* name : kBeamOptions)
+    if (command.count(name) > 0) return name;
+  return {};
+}
+
+void require_translation(const std::string& option, model::Task task) {
+  if (!option.empty() && task != model::Task::translate)
+    fail(ErrorCode::invalid_argument, option, "model", "one that translates",
+         model::to_string(task));
+}
+
 void declare_best(CLI::App& command, generate::BeamOptions& options) {
   command
       .add_option("--best", options.best,

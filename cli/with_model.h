@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -33,6 +34,11 @@ train::LoadedRun open_model(const ModelArguments& arguments);  // of any task
 // --beam, --length-penalty, --norm; --best says what is done with several.
 void declare_beam(CLI::App& command, generate::BeamOptions& options);
 void declare_best(CLI::App& command, generate::BeamOptions& options);
+inline constexpr std::array kBeamOptions = {"--beam", "--length-penalty", "--norm"};
+std::string given_beam_option(const CLI::App& command);  // one of them; empty where none was given
+
+// An option that only translating has a use for; empty where none was given.
+void require_translation(const std::string& option, model::Task task);
 
 // All of standard input: as text, or as lines, which must be UTF-8.
 std::string read_standard_input();

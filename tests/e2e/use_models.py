@@ -118,6 +118,9 @@ def use_language_model():
     refused(*ask, "--tokens", 100, saying=["32 positions", "--slide"])
     refused(*ask, "--temperature", -1, saying=["temperature"])
     refused(*ask, "--beam", 3, "--top-k", 5, saying=["--beam", "--top-k"])
+    for seed in ["-1", "1e3", "18446744073709551616", "99999999999999999999999"]:
+        refused(*ask, "--seed", seed, saying=["--seed", seed])
+    heddle(*ask, "--seed", "18446744073709551615", "--tokens", 3)
     refused("generate", "language", "--prompt", "", saying=["prompt is empty"])
     refused("generate", "language", "--prompt", "the €", saying=["--prompt", "€"])
     refused("generate", "nowhere", "--prompt", "a", saying=["nowhere"])
@@ -131,6 +134,8 @@ def use_language_model():
     check(other["tokens"] > scores["tokens"], "eval of another file", other)
     refused("eval", "language", "--split", "test", saying=["test"])
     refused("eval", "language", "--set", "model.layers=2", saying=["[data]"])
+    for option in [["--beam", 3], ["--length-penalty", 1], ["--norm", "gnmt"], ["--no-bleu"]]:
+        refused("eval", "language", *option, saying=[option[0], "translates"])
 
     logits = json.loads(heddle("logits", "language", "--tokens", "1,2,3", "--json"))
     check(logits["shape"][0] == 3 and len(logits["logits"]) == 3
@@ -145,6 +150,9 @@ def use_language_model():
     refused("logits", "language", "--tokens", "1,x", saying=["--tokens"])
     refused("logits", "language", "--tokens", "9999", saying=["9999"])
     refused("logits", "language", saying=["--tokens"])
+    refused("logits", "language", "--tokens", "", saying=["--tokens"])
+    refused("logits", "language", "--prompt", "", saying=["--prompt"])
+    refused("logits", "language", "--prompt", "the " * 20, saying=["--prompt", "at most 32"])
 
 
 def options_before_the_positional():
@@ -228,6 +236,7 @@ def use_translation_model():
     logits = json.loads(heddle("logits", "reverse", "--prompt", "ant bee", "--json"))
     check(logits["shape"][0] == 1, "logits behind the begin token", logits["shape"])
     refused("generate", "reverse", "--prompt", "ant", saying=["use heddle translate"])
+    refused("eval", "reverse", "--no-bleu", "--beam", 2, saying=["--no-bleu", "--beam"])
     refused("translate", "reverse", "--beam", 2, "--best", 3, text="ant\n", saying=["best"])
 
 
@@ -363,6 +372,18 @@ def use_text_classifier():
     check(json.loads(heddle("eval", "mood", "--json"))["accuracy"] > 0.9, "eval of a classifier")
 
 
+def full_disk():
+    """What could not be written was not done, however little it was."""
+    for ask in [("info",), ("info", "--json"), ("logits", "language", "--tokens", "1", "--json"),
+                ("generate", "language", "--prompt", "the", "--tokens", 3), ("lab", "list"),
+                ("--help",)]:
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([str(HEDDLE), *map(str, ask)], stdout=full, cwd=WORK,
+                                  stderr=subprocess.PIPE, timeout=60)
+        check(done.returncode == 1 and b"standard output" in done.stderr,
+              f"{ask} with standard output on a full disk", done.returncode, done.stderr)
+
+
 def helps():
     """Every command has help with an example, and the example's options exist."""
     for command in ["generate", "translate", "classify", "tag", "eval", "logits"]:
@@ -376,7 +397,8 @@ def main():
     WORK.mkdir(parents=True)
     for step in [language_model, use_language_model, translation_model, use_translation_model,
                  tagger, use_tagger, image_model, use_image_model, text_classifier,
-                 use_text_classifier, options_before_the_positional, plans, lab_outputs, helps]:
+                 use_text_classifier, options_before_the_positional, plans, lab_outputs, full_disk,
+                 helps]:
         before = len(FAILURES)
         step()
         print(f"{step.__name__}: {'fine' if len(FAILURES) == before else 'WRONG'}", flush=True)
