@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "heddle/error.h"
 #include "io/errors.h"
 #include "io/file.h"
 
