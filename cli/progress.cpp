@@ -25,6 +25,8 @@ ProgressLine::ProgressLine() : live_(isatty(STDERR_FILENO) != 0) {
   const char* no_colour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal != nullptr && std::string(terminal) == "dumb";
+  // What is over within a second needs no line about being under way in a log.
+  if (!live_) next_ += std::chrono::seconds(1);
   colour_ = live_ && !dumb && (no_colour == nullptr || *no_colour == '\0');
 }
 

@@ -10,8 +10,9 @@ class ProgressLine {
  public:
   ProgressLine();  // on standard error
 
-  // Shows the text in place of the last one. Not on a terminal: as a line of its own, at most one
-  // a second, and fewer the longer it takes: a log of an hour has a hundred and not thousands.
+  // Shows the text in place of the last one. Not on a terminal: as a line of its own, the first
+  // after a second, then at most one a second, and fewer the longer it takes: a log of an hour has
+  // a hundred and not thousands.
   void show(const std::string& text);
   void show_last(const std::string& text);  // at once, and it stays
   // A line that stays, above the live one.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "backend/cpu/probe/probe.h"
 #include "command.h"
@@ -42,8 +43,18 @@ std::string run_directory(const Arguments& a) {
   return (std::filesystem::path("runs") / std::filesystem::path(a.recipe).stem()).string();
 }
 
+// A path as a shell has to be given it: the line is there to be copied.
+std::string shell_word(const std::string& path) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=,:@%";
+  if (!path.empty() && path.find_first_not_of(kPlain) == std::string::npos) return path;
+  std::string word = "'";
+  for (const char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 std::string how_to_resume(const Job& job) {
-  return fmt::format("heddle train {} --resume", job.paths().directory);
+  return fmt::format("heddle train {} --resume", shell_word(job.paths().directory));
 }
 
 class Display {
