@@ -32,6 +32,9 @@ int run_command(int argc, char** argv) {
       "heddle");
   app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App* parsed, const CLI::Error& e) {
+    return "heddle: " + CLI::FailureMessage::simple(parsed, e);
+  });
   heddle::cli::bench_command::add(app);
   heddle::cli::check_command::add(app);
   heddle::cli::classify_command::add(app);

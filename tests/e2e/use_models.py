@@ -389,7 +389,7 @@ def helps():
     for command in ["generate", "translate", "classify", "tag", "eval", "logits"]:
         text = heddle(command, "--help")
         check("Example" in text and f"heddle {command}" in text, f"help of {command}")
-    refused("generate", saying=["MODEL"])
+    refused("generate", saying=["heddle: ", "MODEL"])
 
 
 def main():
