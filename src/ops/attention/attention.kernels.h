@@ -148,8 +148,9 @@ constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s, std::int
   const std::int64_t tokens = padded(longest, kPad);
   const std::int64_t whole = tokens * (4 * width + 3 * value + 160 + 2 * tokens);
   // A block of keys: operands, weights, dS and sums.
-  const std::int64_t blocks =
-      long_keys(s) * (2 * width + 3 * value / 2 + kLongQueries + 80) + 2 * kBackwardScores;
+  const std::int64_t blocks = long_keys(s) * (2 * width + 3 * value / 2 + kLongQueries + 80) +
+                              2 * kBackwardScores +
+                              s.heads / s.key_heads * blocks_of(s.queries, kPad);
   const std::int64_t tiles = !tiles_backward ? 0 : fits_whole(s) ? whole : blocks;
   const std::int64_t rows =
       few_queries(s) ? s.key_heads * padded(s.heads / s.key_heads * s.queries, 12) : 0;

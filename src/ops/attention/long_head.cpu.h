@@ -37,15 +37,19 @@ struct LongHead {
     scores = scratch.take<float>(2 * kBackwardScores);
     dk = scratch.take<float>(most * (width + kSumsGap));
     dv = scratch.take<float>(most * (value + kSumsGap));
+    dq_begun = scratch.take<bool>(p.group() * blocks_of(p.s.queries, kAmxRows));
+    zero(dq_begun, p.group() * blocks_of(p.s.queries, kAmxRows));
   }
 
   std::int64_t width, value;
-  Words *k, *v, *k_turned;               // [keys][D / 2], [keys][E / 2], [keys / 32][D][16]
-  Words *weights, *ds;                   // Pᵀ and dSᵀ, [keys][kRow]
-  Words* ds_words;                       // of a group
-  float* scores;                         // of a group
-  float *dk, *dv;                        // sums
-  Range spans[kLongQueries / kAmxRows];  // keys of the block that each group sees, in blocks of 32
+  Words *k, *v, *k_turned;                // [keys][D / 2], [keys][E / 2], [keys / 32][D][16]
+  Words *weights, *ds;                    // Pᵀ and dSᵀ, [keys][kRow]
+  Words* ds_words;                        // of a group
+  float* scores;                          // of a group
+  float *dk, *dv;                         // sums
+  bool keys_begun[kLongKeys / kAmxRows];  // whether there is anything in the sums of 32 keys
+  bool* dq_begun;                         // likewise of each group of queries
+  Range spans[kLongQueries / kAmxRows];   // keys of the block that each group sees, in blocks of 32
 };
 
 // A block of keys of a key head.
@@ -128,6 +132,10 @@ void long_group(const BackwardProblem<S>& g, const Rows& r, std::int64_t part, c
   a.ds = w.ds + span.begin * w.kRow + number * kAmxRows / 2;
   a.row = w.kRow;
   a.dq = g.dq_sum(part, r);
+  bool& begun =
+      w.dq_begun[(r.head % p.group()) * blocks_of(p.s.queries, kAmxRows) + r.first / kAmxRows];
+  a.add = begun;
+  begun = true;
   a.scores = w.scores;
   a.ds_words = w.ds_words;
   g.b.backward_group(a);
@@ -152,7 +160,7 @@ Range groups_of_keys(const LongHead<S>& w, std::int64_t groups, std::int64_t key
 // dV += Pᵀ · dY, dK += dSᵀ · Q
 template <class S>
 void long_key_gradients(const BackwardProblem<S>& g, const Rows& r, const LongKeys& b,
-                        const LongHead<S>& w) {
+                        LongHead<S>& w) {
   const std::int64_t groups = blocks_of(r.count, kAmxRows), panel = groups * kAmxRows / 2;
   for (std::int64_t key = 0; key < b.count; key += kAmxRows) {
     const Range seeing = groups_of_keys(w, groups, key);
@@ -161,12 +169,14 @@ void long_key_gradients(const BackwardProblem<S>& g, const Rows& r, const LongKe
     const std::int64_t steps = (seeing.end - seeing.begin) * kAmxRows / 2;
     const auto add = [&](const std::uint32_t* left, void* right, std::int64_t width, float* sums) {
       const std::int64_t stride = width + kSumsGap;
-      g.p.a.small_product(
-          {left + key * w.kRow + first, w.kRow, long_pairs(g, right, width, r) + first * kAmxRows,
-           kAmxRows, panel * kAmxRows, kAmxRows, steps, width, sums + key * stride, stride, true});
+      g.p.a.small_product({left + key * w.kRow + first, w.kRow,
+                           long_pairs(g, right, width, r) + first * kAmxRows, kAmxRows,
+                           panel * kAmxRows, kAmxRows, steps, width, sums + key * stride, stride,
+                           w.keys_begun[key / kAmxRows]});
     };
     add(w.weights, g.b.packed_dy_rows, w.value, w.dv);
     add(w.ds, g.b.packed_q_rows, w.width, w.dk);
+    w.keys_begun[key / kAmxRows] = true;
   }
 }
 
@@ -193,11 +203,15 @@ void long_key_block(const BackwardProblem<S>& g, std::int64_t part, const LongKe
                     LongHead<S>& w) {
   const Problem<S>& p = g.p;
   pack_long_keys(p, b, w);
-  zero(w.dk, b.count * (w.width + kSumsGap));
-  zero(w.dv, b.count * (w.value + kSumsGap));
+  zero(w.keys_begun, kLongKeys / kAmxRows);
   for (std::int64_t h = b.head * p.group(); h < (b.head + 1) * p.group(); ++h)
     for (std::int64_t i = 0; i * kLongQueries < p.s.queries; ++i)
       long_block(g, p.rows(b.batch, h, i, kLongQueries), part, b, w);
+  for (std::int64_t key = 0; key < b.count; key += kAmxRows) {
+    if (w.keys_begun[key / kAmxRows]) continue;
+    zero(w.dk + key * (w.width + kSumsGap), kAmxRows * (w.width + kSumsGap));
+    zero(w.dv + key * (w.value + kSumsGap), kAmxRows * (w.value + kSumsGap));
+  }
   const auto row_in = [&](void* base, std::int64_t width, std::int64_t j) {
     const std::int64_t key = b.batch * p.s.keys + p.row_of(b.first + j);
     return static_cast<S*>(base) + (key * p.s.key_heads + b.head) * width;
@@ -214,13 +228,16 @@ template <class S>
 void long_unit(const BackwardProblem<S>& g, std::int64_t part, std::int64_t batch,
                std::int64_t head) {
   const Problem<S>& p = g.p;
-  for (std::int64_t h = head * p.group(); h < (head + 1) * p.group(); ++h)
-    zero(g.dq_sum(part, {batch, h, 0, p.s.queries}), g.rows * g.width);
   LongHead<S> w(p);
   const std::int64_t pieces = p.keys / kAmxRows;
   const std::int64_t end = pieces * (part + 1) / g.parts * kAmxRows;
   for (std::int64_t key = pieces * part / g.parts * kAmxRows; key < end; key += long_keys(p.s))
     long_key_block(g, part, {batch, head, key, smaller(long_keys(p.s), end - key)}, w);
+  const std::int64_t groups = blocks_of(p.s.queries, kAmxRows);
+  for (std::int64_t i = 0; i < p.group() * groups; ++i)
+    if (!w.dq_begun[i])
+      zero(g.dq_sum(part, {batch, head * p.group() + i / groups, i % groups * kAmxRows, 0}),
+           kAmxRows * g.width);
 }
 
 // dq = scale · the parts' sums, in their order, of a block of queries. Words of two columns are

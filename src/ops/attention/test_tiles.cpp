@@ -159,7 +159,8 @@ TEST(AttentionOnTiles, ThreadsDoNotChangeABit) {
 }
 
 // Gradients where queries of a document without keys lie between two whose keys share a block; a
-// last document has `rest` tokens. Without documents everything sees everything.
+// last document has `rest` tokens, and nobody sees the last of their keys. Without documents
+// everything sees everything.
 std::vector<Tensor> document_gradients(std::int64_t rest, DType dtype, bool documents) {
   const std::int64_t query_count = 96 + rest, key_count = 32 + rest;
   const auto random = [&](std::int64_t tokens, std::uint32_t stream) {
@@ -170,6 +171,8 @@ std::vector<Tensor> document_gradients(std::int64_t rest, DType dtype, bool docu
   std::vector<std::int64_t> keys(static_cast<std::size_t>(key_count), 3);
   for (std::size_t i = 0; i < 96; ++i) queries[i] = static_cast<std::int64_t>(i / 32);
   for (std::size_t i = 0; i < 32; ++i) keys[i] = i < 16 ? 0 : 2;
+  for (std::size_t i = 32; i < keys.size(); ++i)
+    if (i + 64 >= keys.size()) keys[i] = 4;
   std::vector<Tensor> x = {random(query_count, 1), random(key_count, 2), random(key_count, 3)};
   const Tensor dy = random(query_count, 4);
   for (Tensor& t : x) t.set_requires_grad(true);

@@ -23,6 +23,23 @@ struct BackwardScores {
   int key;                      // number of the first
 };
 
+// Between the products of one block of dQ: brings the next one, which lies behind it, into L1. The
+// first of a group was brought in by the group before.
+class BringInSums {
+ public:
+  explicit BringInSums(const float* next) noexcept : next_(next) {}
+  [[gnu::always_inline]] void one() noexcept { two_lines(); }
+  [[gnu::always_inline]] void two() noexcept { two_lines(); }
+
+ private:
+  [[gnu::always_inline]] void two_lines() noexcept {
+    _mm_prefetch(reinterpret_cast<const char*>(next_), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(next_ + 16), _MM_HINT_T0);
+    next_ += 32;
+  }
+  const float* next_;
+};
+
 // Weights and dS of two keys at a time, for all 32 queries. `kRate` is how many keys go behind two
 // products. Everything is inlined, so that it stays in registers.
 template <bool Masked, int kRate>
@@ -164,15 +181,17 @@ class BackwardRunner {
     between.finish();
   }
 
-  // dQᵀ += Kᵀ · dSᵀ
+  // dQᵀ (+)= Kᵀ · dSᵀ
   void add_to_dq() const noexcept {
-    NothingBetween nothing;
     const std::int64_t width = 2 * g_.depth;
     compiler_barrier();
-    for (std::int64_t x = 0; x < width; x += kTurnedBlock)
+    for (std::int64_t x = 0; x < width; x += kTurnedBlock) {
+      float* sums = g_.dq + x * kTurnedQueries;
+      BringInSums next(sums + kTurnedBlock * kTurnedQueries);
       TurnedProducts<T>::add(
-          {g_.k_turned + x * 16, width * 16, g_.ds_words, g_.keys / kTurnedBlock},
-          g_.dq + x * kTurnedQueries, nothing);
+          {g_.k_turned + x * 16, width * 16, g_.ds_words, g_.keys / kTurnedBlock, g_.add}, sums,
+          next);
+    }
     compiler_barrier();
   }
 

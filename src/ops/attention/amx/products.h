@@ -31,6 +31,7 @@ struct SumOperands {
   std::int64_t left_block;
   const std::uint32_t* right;  // [blocks][2][16][16]
   std::int64_t blocks;
+  bool add = true;  // to what is in the sums
 };
 
 template <class T>
@@ -49,7 +50,7 @@ class TurnedProducts {
     compiler_barrier();
   }
 
-  // Adds to the sums of 32 columns by all queries, [2][2][16][16].
+  // The sums of 32 columns by all queries, [2][2][16][16].
   template <class Between>
   [[gnu::always_inline]] static void add(const SumOperands& o, float* sums,
                                          Between& between) noexcept {
@@ -57,7 +58,10 @@ class TurnedProducts {
       return Operands{o.left + step * o.left_block, o.right + step * kBlockWords,
                       o.right + step * kBlockWords + kTileWords, 16};
     };
-    T::load_c(sums);
+    if (o.add)
+      T::load_c(sums);
+    else
+      T::zero_c();
     multiply(o.blocks, at, between);
     T::store_c(sums);
   }

@@ -35,7 +35,8 @@ class SmallRunner {
   explicit SmallRunner(const SmallProduct& p)
       : p_(p),
         a_bytes_(static_cast<std::size_t>(p.a_row) * 4),
-        b_bytes_(static_cast<std::size_t>(p.b_step) * 4) {}
+        b_bytes_(static_cast<std::size_t>(p.b_step) * 4),
+        share_(16 * kSmallBlock / p.steps + 1) {}
 
   static bool advance(const SmallProduct& p, Block& at) noexcept {
     at.row += kSmallBlock;
@@ -71,12 +72,13 @@ class SmallRunner {
     for (bool more = true; more;) {
       const Block now = at;
       begin_sums(p_, now);
+      more = advance(p_, at);
       for (std::int64_t step = 16; step < p_.steps; step += 16) {
         a_ += 16;
         b_ += 16 * p_.b_step;
         multiply_and_load();
+        if (p_.add && more) bring_in_sums(at, step);
       }
-      more = advance(p_, at);
       if (more) {
         begin_operands(at);
         multiply_and_load();
@@ -106,6 +108,17 @@ class SmallRunner {
     b_ = p_.b + at.column / kSmallBlock * p_.b_panel;
   }
 
+  // Behind the products of the step before `step`: a share of the rows of the next block's sums.
+  [[gnu::always_inline]] void bring_in_sums(const Block& next, std::int64_t step) const noexcept {
+    const std::int64_t first = (step / 16 - 1) * share_;
+    const std::int64_t end = first + share_ < kSmallBlock ? first + share_ : kSmallBlock;
+    for (std::int64_t row = first; row < end; ++row) {
+      const float* line = sums(p_, next) + row * p_.c_row;
+      _mm_prefetch(reinterpret_cast<const char*>(line), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(line + 16), _MM_HINT_T0);
+    }
+  }
+
   // The products of the tiles at hand; then they hold what a_ and b_ point to.
   [[gnu::always_inline]] void multiply_and_load() const noexcept {
     T::dot_00();
@@ -120,6 +133,7 @@ class SmallRunner {
 
   const SmallProduct& p_;
   const std::size_t a_bytes_, b_bytes_;
+  const std::int64_t share_;  // rows of sums brought in at a time
   const std::uint32_t *a_ = nullptr, *b_ = nullptr;
 };
 
