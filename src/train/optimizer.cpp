@@ -35,16 +35,16 @@ double Optimizer::gradient_norm() const {
 
 void Optimizer::step(std::int64_t step, double rate, double norm) {
   const double scale = config_.clip > 0 ? ops::clip_scale(norm, config_.clip) : 1;
-  if (config_.optimizer == OptimizerKind::adamw)
-    adamw(step, rate, scale);
-  else
-    sgd(rate, scale);
   std::vector<Tensor> weights;
-  for (nn::Parameter& p : parameters_.all()) {
-    p.tensor.clear_grad();
-    weights.push_back(p.tensor);
+  for (const nn::Parameter& p : parameters_.all()) weights.push_back(p.tensor);
+  ops::PackedRefresh packed(weights);
+  if (config_.optimizer == OptimizerKind::adamw) {
+    adamw(step, rate, scale, packed);
+  } else {
+    sgd(rate, scale);
+    packed.pack_all();
   }
-  ops::refresh_packed(weights);
+  for (nn::Parameter& p : parameters_.all()) p.tensor.clear_grad();
 }
 
 Tensor Optimizer::gradient_of(const Tensor& weight) {
@@ -58,7 +58,7 @@ double Optimizer::decay_of(const Tensor& weight) const {
   return weight.rank() >= 2 ? config_.weight_decay : 0;
 }
 
-void Optimizer::adamw(std::int64_t step, double rate, double scale) {
+void Optimizer::adamw(std::int64_t step, double rate, double scale, ops::PackedRefresh& packed) {
   ops::AdamWOptions options;
   options.lr = rate;
   options.beta1 = config_.beta1;
@@ -74,7 +74,7 @@ void Optimizer::adamw(std::int64_t step, double rate, double scale) {
     updates.push_back(
         {weight, gradient_of(weight), slots_[i].first, slots_[i].second, decay_of(weight)});
   }
-  ops::adamw(updates, options);
+  ops::adamw(updates, options, [&](std::size_t i) { packed.pack(i); });
 }
 
 void Optimizer::sgd(double rate, double scale) {

@@ -8,6 +8,10 @@
 #include "nn/parameters.h"
 #include "train/config.h"
 
+namespace heddle::ops {
+class PackedRefresh;
+}
+
 namespace heddle::train {
 
 class Optimizer {
@@ -36,7 +40,7 @@ class Optimizer {
 
   static Tensor gradient_of(const Tensor& weight);
   double decay_of(const Tensor& weight) const;
-  void adamw(std::int64_t step, double rate, double scale);
+  void adamw(std::int64_t step, double rate, double scale, ops::PackedRefresh& packed);
   void sgd(double rate, double scale);
 
   TrainConfig config_;

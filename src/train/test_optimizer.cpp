@@ -1,6 +1,8 @@
 #include <cmath>
 
+#include "ops/copy/copy.h"
 #include "ops/random/random.h"
+#include "ops/support/product.h"
 #include "train/optimizer.h"
 #include "train/test_support.h"
 
@@ -105,6 +107,23 @@ TEST(Optimizer, SgdFollowsTheBook) {
   c.nesterov = true;
   c.clip = 0;
   follow_the_book(c);
+}
+
+TEST(Optimizer, PacksWeightsWithTheirUpdate) {
+  for (const auto kind : {OptimizerKind::adamw, OptimizerKind::sgd}) {
+    Params p;
+    Optimizer optimizer(config(kind), p.store);
+    const Tensor packed = ops::packed_weight(p.matrix, DType::f32);
+    const std::uint64_t before = packed.version();
+    p.matrix.set_grad(gradient(p.matrix, 1, 1));
+    optimizer.step(1, 0.1, optimizer.gradient_norm());
+    const std::uint64_t after = packed.version();
+    EXPECT_GT(after, before);
+    const Tensor fresh = ops::packed_weight(ops::clone(p.matrix), DType::f32);
+    EXPECT_EQ(packed.to_vector<std::uint8_t>(), fresh.to_vector<std::uint8_t>());
+    ops::packed_weight(p.matrix, DType::f32);
+    EXPECT_EQ(packed.version(), after);  // not packed again
+  }
 }
 
 TEST(Optimizer, AMissingGradientIsZero) {

@@ -1,5 +1,6 @@
 #include "ops/adamw/adamw.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -77,25 +78,35 @@ cpu::AdamWArgs part_of(const cpu::AdamWArgs& whole, const Piece& piece) {
 
 }  // namespace
 
-void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options) {
+void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options, Behind behind) {
   constexpr std::int64_t kElements = 8192;  // of a piece of work: 128 KiB of four arrays
   check_options(options);
   for (const AdamWParameter& p : parameters) check_tensors(p);
-  std::vector<cpu::AdamWArgs> args;
-  std::vector<std::int64_t> counts;
+  std::vector<cpu::AdamWArgs> args(parameters.size());
+  std::vector<std::int64_t> counts(parameters.size());
+  std::vector<std::atomic<std::int64_t>> left(parameters.size());  // elements to be updated
   std::vector<Tensor> grads;  // dense ones, kept until they are read
   const cpu::AdamWArgs common = common_args(options);
-  for (AdamWParameter& p : parameters) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    AdamWParameter& p = parameters[i];
     grads.push_back(dense(p.grad));
     if (!launch(p.weight, {12 * count_of(p.weight), 7 * bytes_of(p.weight)})) continue;
-    args.push_back(args_of(p, grads.back(), options, common));
-    counts.push_back(args.back().count);
+    args[i] = args_of(p, grads.back(), options, common);
+    left[i] = counts[i] = args[i].count;
   }
   const Pieces pieces(counts, kElements);
   const auto& kernel = kernels<cpu::AdamwKernels>();
   cpu::parallel_chunks(pieces.chunks(), [&](std::int64_t chunk) {
-    for (const Piece& piece : pieces.of(chunk)) kernel.step(part_of(args[piece.array], piece));
+    for (const Piece& piece : pieces.of(chunk)) {
+      kernel.step(part_of(args[piece.array], piece));
+      const std::int64_t done = piece.end - piece.begin;
+      if (left[piece.array].fetch_sub(done, std::memory_order_acq_rel) == done) behind(piece.array);
+    }
   });
+}
+
+void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options) {
+  adamw(parameters, options, [](std::size_t) {});
 }
 
 void adamw(Tensor& weight, const Tensor& grad, Tensor& m, Tensor& v, const AdamWOptions& options) {

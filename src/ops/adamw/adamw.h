@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/cpu/threads.h"
 #include "heddle/tensor.h"
 
 namespace heddle::ops {
@@ -35,5 +36,10 @@ struct AdamWParameter {
 
 // The same for all of them, to the bit, as one piece of work for all threads.
 void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options);
+
+// And behind(i), once parameter i has its new values, on the thread that wrote the last of them: it
+// finds them in its cache. Not for empty parameters nor on the meta device; must not throw.
+using Behind = cpu::FunctionRef<void(std::size_t)>;
+void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options, Behind behind);
 
 }  // namespace heddle::ops

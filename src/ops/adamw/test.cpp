@@ -6,6 +6,7 @@
 #include "harness/values.h"
 #include "ops/adamw/adamw.h"
 #include "ops/adamw/adamw.kernels.h"
+#include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
 
 namespace heddle::harness::adamw_cases {
@@ -65,10 +66,14 @@ void add_many(const AdamWOptions& options) {
     for (std::size_t i = 0; i < in.size(); i += 4)
       all.push_back(
           {ops::clone(in[i]), in[i + 1], ops::clone(in[i + 2]), ops::clone(in[i + 3]), decay(i)});
-    ops::adamw(all, options);
-    Tensors out;
+    // The weights are those that behind() sees: each once, complete.
+    std::vector<Tensor> seen;
     for (const auto& p : all)
-      for (const Tensor& t : {p.weight, p.m, p.v}) out.push_back(t);
+      seen.push_back(Tensor::zeros(p.weight.shape(), p.weight.dtype(), p.weight.device()));
+    ops::adamw(all, options, [&](std::size_t i) { ops::add_into(seen[i], all[i].weight); });
+    Tensors out;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (const Tensor& t : {seen[i], all[i].m, all[i].v}) out.push_back(t);
     return out;
   };
   c.reference = [=](std::span<const Tensor> in) {

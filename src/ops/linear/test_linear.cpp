@@ -63,17 +63,19 @@ TEST(PackedWeight, ManyAreRefreshedAtOnce) {
     for (const Tensor& p : packed) v.push_back(p.version());
     return v;
   };
-  change();
+  const auto change_and_pack = [&] {
+    ops::PackedRefresh refresh(weights);
+    change();
+    refresh.pack_all();
+  };
   const auto stale = versions();
-  ops::refresh_packed(weights);
+  change_and_pack();
   const auto fresh = versions();
   for (std::size_t i = 0; i < fresh.size(); ++i) EXPECT_GT(fresh[i], stale[i]);
-  change();  // what nobody used since is left alone
-  ops::refresh_packed(weights);
+  change_and_pack();  // what nobody used since is left alone
   EXPECT_EQ(versions(), fresh);
   for (const Tensor& w : weights) ops::linear(x, w);
-  change();
-  ops::refresh_packed(weights);
+  change_and_pack();
   const auto last = versions();
   for (const Tensor& w : weights)
     EXPECT_EQ(ops::linear(x, w).to_vector<float>(),

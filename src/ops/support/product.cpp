@@ -40,8 +40,6 @@ const ProductKernels& native_kernels<ProductKernels>(Isa) {
 
 namespace heddle::ops {
 
-namespace {
-
 struct PackedKey {
   std::int64_t offset = 0;
   Shape shape;
@@ -60,6 +58,8 @@ struct PackedEntry {
   bool used = false;  // since it was filled
   Tensor packed;
 };
+
+namespace {
 
 // What Storage::derived() of a weight holds.
 using PackedEntries = std::vector<PackedEntry>;
@@ -86,41 +86,9 @@ std::mutex& entries_mutex() {
   return mutex;
 }
 
-// A stale entry, and the matrix it is to be filled from.
-struct Repacking {
-  PackedEntry* entry = nullptr;
-  cpu::MatrixRef matrix;
-
-  std::int64_t elements() const { return entry->key.shape[0] * entry->key.shape[1]; }
-  double bytes() const {
-    return static_cast<double>(static_cast<std::size_t>(elements()) * size_of(entry->key.dtype) +
-                               entry->packed.bytes());
-  }
-  void operator()() const {
-    const PackedKey& key = entry->key;
-    cpu::kernels<cpu::ProductKernels>().pack_b(key.operand, key.shape[0], key.shape[1], matrix,
-                                               entry->packed.mutable_raw());
-  }
-};
-
 // Up to this size a matrix is packed before threads have met, and a cache holds many until their
 // use.
 constexpr std::int64_t kSmallElements = 1 << 16;
-
-void find_stale(const Tensor& weight, std::vector<Repacking>& found) {
-  Storage& storage = *weight.impl()->storage;
-  if (storage.derived() == nullptr || weight.device() == Device::meta) return;
-  for (PackedEntry& e : entries_of(storage)) {
-    if (!e.filled || !e.used || e.version == storage.version()) continue;
-    if (e.key.isa != cpu::current_isa()) continue;
-    if (e.key.shape[0] * e.key.shape[1] > kSmallElements) continue;
-    const auto offset = static_cast<std::size_t>(e.key.offset) * size_of(e.key.dtype);
-    found.push_back(
-        {&e, {storage.data() + offset, e.key.dtype, e.key.strides[0], e.key.strides[1]}});
-    e.version = storage.version();
-    e.used = false;
-  }
-}
 
 }  // namespace
 
@@ -179,14 +147,44 @@ Tensor packed_weight(const Tensor& b, DType operand) {
   return entry.packed;
 }
 
-void refresh_packed(std::span<const Tensor> weights) {
-  const std::lock_guard lock(entries_mutex());
-  std::vector<Repacking> stale;
-  for (const Tensor& weight : weights) find_stale(weight, stale);
-  for (const Repacking& r : stale) meta::charge(Device::cpu, {0, r.bytes()});
-  // Inside of a section pack_b() runs serially.
-  cpu::parallel_chunks(static_cast<std::int64_t>(stale.size()),
-                       [&](std::int64_t i) { stale[static_cast<std::size_t>(i)](); });
+PackedRefresh::PackedRefresh(std::span<const Tensor> weights) : lock_(entries_mutex()) {
+  for (const Tensor& weight : weights) {
+    first_.push_back(stale_.size());
+    find(weight);
+  }
+  first_.push_back(stale_.size());
+}
+
+void PackedRefresh::find(const Tensor& weight) {
+  Storage& storage = *weight.impl()->storage;
+  if (storage.derived() == nullptr || weight.device() == Device::meta) return;
+  for (PackedEntry& e : entries_of(storage)) {
+    const PackedKey& key = e.key;
+    const std::int64_t elements = key.shape[0] * key.shape[1];
+    if (!e.filled || !e.used || key.isa != cpu::current_isa() || elements > kSmallElements)
+      continue;
+    const std::size_t element = size_of(key.dtype);
+    const cpu::MatrixRef matrix{storage.data() + static_cast<std::size_t>(key.offset) * element,
+                                key.dtype, key.strides[0], key.strides[1]};
+    stale_.push_back({&e, matrix, &storage});
+    e.used = false;
+    meta::charge(Device::cpu, {0, static_cast<double>(static_cast<std::size_t>(elements) * element +
+                                                      e.packed.bytes())});
+  }
+}
+
+void PackedRefresh::pack(std::size_t i) noexcept {
+  for (std::size_t s = first_[i]; s < first_[i + 1]; ++s) {
+    PackedEntry& e = *stale_[s].entry;
+    cpu::kernels<cpu::ProductKernels>().pack_b(e.key.operand, e.key.shape[0], e.key.shape[1],
+                                               stale_[s].matrix, e.packed.mutable_raw());
+    e.version = stale_[s].storage->version();
+  }
+}
+
+void PackedRefresh::pack_all() noexcept {
+  cpu::parallel_chunks(static_cast<std::int64_t>(first_.size()) - 1,
+                       [&](std::int64_t i) { pack(static_cast<std::size_t>(i)); });
 }
 
 }  // namespace heddle::ops

@@ -1,7 +1,10 @@
 // Matrix products for ops: the GEMM of the CPU backend, and weights kept in its packed form.
 #pragma once
 
+#include <cstddef>
+#include <mutex>
 #include <span>
+#include <vector>
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/kernels.h"
@@ -23,7 +26,13 @@ const ProductKernels& native_kernels<ProductKernels>(Isa isa);
 
 }  // namespace heddle::cpu
 
+namespace heddle {
+class Storage;
+}
+
 namespace heddle::ops {
+
+struct PackedEntry;
 
 // The last two dimensions of x, as they lie in memory.
 cpu::MatrixRef matrix_of(const Tensor& x);
@@ -50,14 +59,38 @@ cpu::GemmJob transposed_job(const Tensor& a, const Tensor& b, Tensor& packed, Te
 // bytes of the parameters stay what a reader computes from their number. On the meta device the
 // same bytes are booked.
 //
-// refresh_packed() packs small weights anew that have changed and were used since they were packed:
-// all in one piece of work for all threads, instead of one after the other at their next use. A
-// large one is better packed then, when a product reads it while it is still in the caches. On the
-// meta device nothing is done, and the cost is booked at the next use.
-//
 // A weight must not be changed while another thread uses it; lookups themselves may run on several
 // threads.
 Tensor packed_weight(const Tensor& b, DType operand);
-void refresh_packed(std::span<const Tensor> weights);
+
+// Small weights that are about to change, such as those of an optimiser's step: what was used of
+// their packed forms is packed again as soon as the new values are there, by the thread that has
+// them in its cache, instead of one after the other at their next use. A large one is better packed
+// then, when a product reads it while it is still in the caches. On the meta device nothing is
+// done, and the cost is booked at the next use.
+//
+// No weight is looked up by packed_weight() while one of these lives.
+class PackedRefresh {
+ public:
+  explicit PackedRefresh(std::span<const Tensor> weights);
+
+  // Weight i has its new values. Once for each, on any thread; those of one thread run serially
+  // inside of a parallel section.
+  void pack(std::size_t i) noexcept;
+  // All of them have: one piece of work.
+  void pack_all() noexcept;
+
+ private:
+  struct Stale {
+    PackedEntry* entry = nullptr;
+    cpu::MatrixRef matrix;  // what it is to be filled from
+    Storage* storage = nullptr;
+  };
+  void find(const Tensor& weight);
+
+  std::unique_lock<std::mutex> lock_;
+  std::vector<Stale> stale_;
+  std::vector<std::size_t> first_;  // of each weight among the stale, and the end
+};
 
 }  // namespace heddle::ops
