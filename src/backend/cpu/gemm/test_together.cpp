@@ -117,6 +117,28 @@ TEST(GemmTogether, TheSameBitsAsOneByOne) {
   set_threads(threads);
 }
 
+// y += dy · W four times, beside other products that are cut into other numbers of chunks.
+TEST(GemmTogether, OneMayAddToAnother) {
+  const int threads = thread_count();
+  const auto chain = [](Backward& b) {
+    const GemmJob add = b.jobs.back();
+    b.jobs.insert(b.jobs.end(), 3, add);
+  };
+  for (const GemmPath* path : bf16_paths()) {
+    Backward alone(*path);
+    chain(alone);
+    for (const GemmJob& job : alone.jobs) path->run(job);
+    for (const int count : {1, 2, 3, 8}) {
+      set_threads(count);
+      Backward together(*path);
+      chain(together);
+      path->run_all(together.jobs);
+      EXPECT_EQ(together.results(), alone.results()) << count << " threads";
+    }
+  }
+  set_threads(threads);
+}
+
 TEST(GemmTogether, NothingToDo) {
   for (const GemmPath* path : bf16_paths()) {
     path->run_all({});

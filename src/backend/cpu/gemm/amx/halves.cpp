@@ -1,7 +1,7 @@
 #include "backend/cpu/gemm/amx/halves.h"
 
 #include "backend/cpu/gemm/amx/pack.h"
-#include "backend/cpu/gemm/amx/plan.h"
+#include "backend/cpu/gemm/amx/unit.h"
 
 namespace heddle::cpu::amx {
 namespace {
@@ -29,28 +29,70 @@ bool sums_in_halves(const GemmJob& job) noexcept {
          job.m * job.n * 4 <= static_cast<std::int64_t>(kHalfSumBytes);
 }
 
-Halves halves_of(const GemmJob& job, float* sums) noexcept {
+HalvedProduct::HalvedProduct(const GemmJob& job, float* sums, int threads) noexcept
+    : job_(job), sums_(sums) {
+  constexpr int kPieces = 2;  // at least, so that neither thread waits for the other
   const std::int64_t cut = blocks_of(job.k) / 2 * kBlock;
-  Halves h{job, job};
-  h.first.k = cut;
-  h.second.k = job.k - cut;
-  h.second.a.data = advanced(job.a, cut * job.a.col_stride);
-  h.second.b.data = advanced(job.b, cut * job.b.row_stride);
-  h.second.c = sums;
-  h.second.c_row_stride = job.n;
-  h.second.epilogue.accumulate = false;
-  return h;
+  GemmJob first = job, second = job;
+  first.k = cut;
+  second.k = job.k - cut;
+  second.a.data = advanced(job.a, cut * job.a.col_stride);
+  second.b.data = advanced(job.b, cut * job.b.row_stride);
+  second.c = sums;
+  second.c_row_stride = job.n;
+  second.epilogue.accumulate = false;
+  // A half of K is for a half of the threads.
+  first_ = make_plan(first, (threads + 1) / 2, kPieces);
+  second_ = make_plan(second, (threads + 1) / 2, kPieces);
+  cut_like(first_, second_);
 }
 
-std::int64_t pieces_to_add(const GemmJob& job) noexcept { return blocks_of(job.m); }
+void HalvedProduct::share_own_b(const HalvedProduct& before) noexcept {
+  if (shares_own_b(before.first_, first_)) first_.b_id = before.first_.b_id;
+  if (shares_own_b(before.second_, second_)) second_.b_id = before.second_.b_id;
+}
 
-void add_second_half(const GemmJob& job, const float* sums, std::int64_t piece) noexcept {
-  const std::int64_t begin = piece * kBlock;
-  const std::int64_t end = begin + kBlock < job.m ? begin + kBlock : job.m;
-  for (std::int64_t row = begin; row < end; ++row) {
-    float* c = static_cast<float*>(job.c) + row * job.c_row_stride;
-    const float* more = sums + row * job.n;
-    for (std::int64_t i = 0; i < job.n; ++i) c[i] += more[i];
+// The plan of a half that adds the other one on its way to C.
+Plan HalvedProduct::added(Half half) const noexcept {
+  Plan plan = half == Half::first ? first_ : second_;
+  plan.job.c = job_.c;
+  plan.job.c_row_stride = job_.c_row_stride;
+  plan.job.epilogue = job_.epilogue;
+  if (half == Half::first) {
+    plan.job.epilogue.residual = sums_;
+    plan.job.epilogue.residual_stride = job_.n;
+  } else {
+    plan.job.epilogue.accumulate = true;
+  }
+  return plan;
+}
+
+void HalvedProduct::run(std::int64_t chunk, RunChunk run_chunk) noexcept {
+  const Half half = chunk < first_.chunks ? Half::first : Half::second;
+  const std::int64_t piece = half == Half::first ? chunk : chunks() - 1 - chunk;
+  // (C + s1) + s2 cannot begin with s1 + s2.
+  const bool may_add = half == Half::second || !job_.epilogue.accumulate;
+  if (may_add && meeting_.other_is_there(half, piece)) {
+    run_chunk(added(half), piece);
+    return;
+  }
+  run_chunk(half == Half::first ? first_ : second_, piece);
+  if (meeting_.arrive(half, piece)) add_sums(piece);
+}
+
+// C += sums for a piece.
+void HalvedProduct::add_sums(std::int64_t piece) const noexcept {
+  const Unit u = unit_of(first_, piece);
+  const auto end = [](std::int64_t blocks, std::int64_t most) noexcept {
+    return blocks * kBlock < most ? blocks * kBlock : most;
+  };
+  const std::int64_t last_row = end(u.first_row + u.rows, job_.m);
+  const std::int64_t column = u.first_panel * kBlock;
+  const std::int64_t columns = end(u.first_panel + u.panels, job_.n) - column;
+  for (std::int64_t row = u.first_row * kBlock; row < last_row; ++row) {
+    float* c = static_cast<float*>(job_.c) + row * job_.c_row_stride + column;
+    const float* more = sums_ + row * job_.n + column;
+    for (std::int64_t i = 0; i < columns; ++i) c[i] += more[i];
   }
 }
 

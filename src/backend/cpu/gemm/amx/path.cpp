@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/amx/halves.h"
@@ -39,58 +40,40 @@ GemmJob prepared(GemmJob job, const GemmJob* before) {
   return job;
 }
 
-// A product among those that run together. If K is summed in halves it has a plan for each, and the
-// chunks of the second follow those of the first.
+// A product among those that run together.
 struct Turn {
-  amx::Plan first, second;
-  float* sums = nullptr;  // of the second half
-  std::int64_t chunks() const { return first.chunks + second.chunks; }
+  amx::Plan plan;
+  std::optional<amx::HalvedProduct> halved;  // instead
+  std::int64_t chunks() const { return halved ? halved->chunks() : plan.chunks; }
 };
 
-Turn make_turn(const GemmJob& job, float* room) {
-  const int threads = thread_count();
-  Turn turn;
-  if (amx::sums_in_halves(job)) {
-    const amx::Halves halves = amx::halves_of(job, room);
-    // A half of K is for a half of the threads.
-    turn.first = amx::make_plan(halves.first, (threads + 1) / 2);
-    turn.second = amx::make_plan(halves.second, (threads + 1) / 2);
-    turn.sums = room;
-  } else {
-    turn.first = amx::make_plan(job, threads);
-  }
-  return turn;
-}
-
 void share_own_b(const Turn& before, Turn& turn) {
-  if (amx::shares_own_b(before.first, turn.first)) turn.first.b_id = before.first.b_id;
-  if (amx::shares_own_b(before.second, turn.second)) turn.second.b_id = before.second.b_id;
+  if (before.halved && turn.halved)
+    turn.halved->share_own_b(*before.halved);
+  else if (!before.halved && !turn.halved && amx::shares_own_b(before.plan, turn.plan))
+    turn.plan.b_id = before.plan.b_id;
 }
 
 template <RunChunk run_chunk>
 void run_group(std::span<const GemmJob> jobs) {
   Turn turns[kTogether];
-  std::int64_t chunks[kTogether], pieces[kTogether];
+  GemmJob ready[kTogether];
+  std::int64_t chunks[kTogether];
+  const int threads = thread_count();
   const auto count = static_cast<std::int64_t>(jobs.size());
-  bool halves = false;
   for (std::int64_t i = 0; i < count; ++i) {
-    const Turn* const before = i > 0 ? &turns[i - 1] : nullptr;
-    const GemmJob job = prepared(jobs[static_cast<std::size_t>(i)],
-                                 before != nullptr ? &before->first.job : nullptr);
-    turns[i] = make_turn(job, amx::room_for_half_sums(i));
-    if (before != nullptr) share_own_b(*before, turns[i]);
-    chunks[i] = turns[i].chunks();
-    pieces[i] = turns[i].sums != nullptr ? amx::pieces_to_add(job) : 0;
-    halves = halves || pieces[i] > 0;
+    Turn& turn = turns[i];
+    ready[i] = prepared(jobs[static_cast<std::size_t>(i)], i > 0 ? &ready[i - 1] : nullptr);
+    if (amx::sums_in_halves(ready[i]))
+      turn.halved.emplace(ready[i], amx::room_for_half_sums(i), threads);
+    else
+      turn.plan = amx::make_plan(ready[i], threads);
+    if (i > 0) share_own_b(turns[i - 1], turn);
+    chunks[i] = turn.chunks();
   }
   run_together(chunks, count, [&](std::int64_t i, std::int64_t chunk) {
-    const Turn& turn = turns[i];
-    chunk < turn.first.chunks ? run_chunk(turn.first, chunk)
-                              : run_chunk(turn.second, chunk - turn.first.chunks);
-  });
-  if (!halves) return;
-  run_together(pieces, count, [&](std::int64_t i, std::int64_t piece) {
-    amx::add_second_half(turns[i].first.job, turns[i].sums, piece);
+    Turn& turn = turns[i];
+    turn.halved ? turn.halved->run(chunk, run_chunk) : run_chunk(turn.plan, chunk);
   });
 }
 

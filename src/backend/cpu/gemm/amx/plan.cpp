@@ -92,9 +92,11 @@ void cut_m_and_n(Plan& p, const Tuning& t, std::int64_t threads) {
 
 // Two chunks a thread, which share out the operand whose packing costs more: each thread packs the
 // other one once.
-void cut_for_own_b(Plan& p, std::int64_t threads) {
+void cut_for_own_b(Plan& p, std::int64_t threads, std::int64_t least) {
+  static_assert(2 * (kSmallProduct / kMinimumChunk) <= kMostOwnUnits);
   const std::int64_t total = p.row_blocks * p.panels * p.steps;
-  const std::int64_t chunks = std::clamp<std::int64_t>(total / kMinimumChunk, 1, 2 * threads);
+  const std::int64_t chunks =
+      std::clamp<std::int64_t>(total / kMinimumChunk, least, std::max(least, 2 * threads));
   const bool by_rows = 3 * p.row_blocks >= 2 * p.panels;  // a block of A costs 1.5 of B
   const std::int64_t m_units = std::min(by_rows ? chunks : 1, p.row_blocks);
   const std::int64_t n_units = std::min(ceil_div(chunks, m_units), p.panels);
@@ -146,7 +148,7 @@ bool packs_own_b(const GemmJob& job) noexcept {
          rows * panels * steps <= kSmallProduct;
 }
 
-Plan make_plan(const GemmJob& job, int threads) noexcept {
+Plan make_plan(const GemmJob& job, int threads, std::int64_t least) noexcept {
   static std::atomic<std::uint64_t> calls{0};
   const Tuning& t = tuning();
   Plan p;
@@ -165,7 +167,7 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   p.own_b = job.packed_b == nullptr;
   if (p.own_b) {
     p.inner = p.outer;
-    cut_for_own_b(p, std::max(threads, 1));
+    cut_for_own_b(p, std::max(threads, 1), least);
   } else {
     cut_m_and_n(p, t, std::max(threads, 1));
     apply_overrides(p, t);
@@ -190,6 +192,16 @@ Plan make_plan(const GemmJob& job, int threads) noexcept {
   p.defer_wait = t.defer_wait;
   p.is_short = is_short(p);
   return p;
+}
+
+void cut_like(const Plan& other, Plan& plan) noexcept {
+  plan.m_unit = other.m_unit;
+  plan.n_unit = other.n_unit;
+  plan.m_units = other.m_units;
+  plan.n_units = other.n_units;
+  plan.units = other.units;
+  plan.units_per_chunk = other.units_per_chunk;
+  plan.chunks = other.chunks;
 }
 
 bool shares_own_b(const Plan& before, const Plan& plan) noexcept {

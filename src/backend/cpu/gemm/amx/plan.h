@@ -78,7 +78,14 @@ inline constexpr std::int64_t kFeedAhead = 3;
 // meeting of the threads, and half of what a core loads was written by another one.
 bool packs_own_b(const GemmJob& job) noexcept;
 
-Plan make_plan(const GemmJob& job, int threads) noexcept;
+// Units of a product that packs its own B, at most.
+inline constexpr std::int64_t kMostOwnUnits = 24;
+
+// `least`: chunks to cut a product into that packs its own B, if it has so many blocks.
+Plan make_plan(const GemmJob& job, int threads, std::int64_t least = 1) noexcept;
+
+// Cuts the C of `plan` as that of `other`, of the same shape.
+void cut_like(const Plan& other, Plan& plan) noexcept;
 
 // Can chunks of `plan` use the B that the same thread has packed for `before`?
 bool shares_own_b(const Plan& before, const Plan& plan) noexcept;

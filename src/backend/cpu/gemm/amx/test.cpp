@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/gemm/amx/amx.h"
@@ -447,6 +448,63 @@ TEST_F(AmxGemm, Halves) {
   job.c_dtype = DType::bf16;
   EXPECT_FALSE(amx::sums_in_halves(job));
   EXPECT_FALSE(amx::sums_in_halves(job_of(160, 160, 256)));  // more to add than is saved
+}
+
+// Whoever comes second adds; if neither knew of the other, the one that ends last.
+TEST(AmxMeeting, OneOfTwoAdds) {
+  using amx::Half;
+  for (const Half early : {Half::first, Half::second}) {
+    const Half late = early == Half::first ? Half::second : Half::first;
+    amx::Meeting m;
+    EXPECT_FALSE(m.other_is_there(early, 3));
+    EXPECT_FALSE(m.other_is_there(late, 3));  // both compute
+    EXPECT_FALSE(m.arrive(early, 3));
+    EXPECT_FALSE(m.other_is_there(late, 2));  // pieces are on their own
+    EXPECT_TRUE(m.other_is_there(late, 3));
+    EXPECT_TRUE(m.arrive(late, 3));
+  }
+}
+
+// Runs another chunk between the question whether the other half is there and the computation.
+amx::HalvedProduct* interrupted = nullptr;
+std::int64_t interrupting = 0;
+void run_interrupted(const amx::Plan& plan, std::int64_t chunk) noexcept {
+  if (amx::HalvedProduct* const product = std::exchange(interrupted, nullptr))
+    product->run(interrupting, amx::run_chunk_emulated);
+  amx::run_chunk_emulated(plan, chunk);
+}
+
+// Chunks in every order, and with the two halves of a piece at the same time, give the same bits.
+TEST_F(AmxGemm, HalvesInAnyOrder) {
+  constexpr std::int64_t m = 70, n = 50, k = 800;
+  std::vector<bf16> a(m * k), b(k * n);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = bf16::from_float(float(i * 37 % 101) / 64 - 1);
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = bf16::from_float(float(i * 53 % 97) / 64 - 1);
+  GemmJob job = job_of(m, n, k);
+  job.a = {a.data(), DType::bf16, 1, m};
+  job.b = {b.data(), DType::bf16, n, 1};
+  job.c_row_stride = n;
+  std::vector<float> sums(m * n);
+  for (const bool accumulate : {false, true}) {
+    job.epilogue.accumulate = accumulate;
+    const auto result = [&](const std::vector<std::int64_t>& chunks, bool at_once) {
+      std::vector<float> c(m * n, 0.3f);
+      job.c = c.data();
+      amx::HalvedProduct product(job, sums.data(), 2);
+      EXPECT_EQ(product.chunks(), 4);
+      if (at_once) interrupting = 3 - chunks[0], interrupted = &product;
+      parallel_chunks(1, [&](std::int64_t) {
+        for (const std::int64_t chunk : chunks) product.run(chunk, run_interrupted);
+      });
+      return c;
+    };
+    std::vector<std::int64_t> chunks{0, 1, 2, 3};
+    const std::vector<float> want = result(chunks, false);
+    while (std::next_permutation(chunks.begin(), chunks.end()))
+      EXPECT_EQ(result(chunks, false), want) << chunks[0] << chunks[1] << chunks[2];
+    EXPECT_EQ(result({0, 1, 2}, true), want);
+    EXPECT_EQ(result({3, 1, 2}, true), want);
+  }
 }
 
 // The activations on their own: one column of A times one row of B gives any sum exactly.
