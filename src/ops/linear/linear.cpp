@@ -1,12 +1,16 @@
 #include "ops/linear/linear.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/gemm/turns.h"
+#include "backend/cpu/threads.h"
 #include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
 #include "ops/linear/linear.kernels.h"
@@ -84,24 +88,117 @@ struct Forward {
   cpu::Activation activation = cpu::Activation::none;
 };
 
-// Products that GemmPath::run_all() can run together, and the tensors they need until then.
-class Products {
+// What the activation was, as its output goes backward.
+struct Slope {
+  Tensor tensor;      // the derivative; undefined without activation
+  bool relu = false;  // the output of a relu instead, of which only the sign is asked
+};
+
+struct SumGradient {
+  Tensor dsum;   // [rows, N]
+  Tensor dbias;  // [N], where wanted
+};
+
+// Elementwise gradients that do not depend on each other, run together.
+class SumGradients {
  public:
-  explicit Products(DType operand) : operand_(operand) {}
-  void add(const cpu::GemmJob& job, std::initializer_list<Tensor> needed) {
-    jobs_.push_back(job);
-    needed_.insert(needed_.end(), needed);
+  // dsum = dy · slope, dbias = Σ_rows dsum; both are there after run().
+  SumGradient add(const Tensor& cotangent, const Slope& slope, bool wants_bias) {
+    const std::int64_t n = cotangent.shape().back();
+    const std::int64_t rows = rows_before_last(cotangent.shape());
+    const bool active = slope.tensor.defined();
+    if (!active && !wants_bias) return {as_matrix(cotangent, rows, n), Tensor()};
+    const Tensor dy = views::reshape(dense(cotangent), {rows, n});
+    SumGradient g{active ? empty_like(dy) : dy, Tensor()};
+    Tensor partial;
+    if (wants_bias) {
+      g.dbias = Tensor::empty({n}, parameter_dtype(dy), dy.device());
+      const PurposeScope scope(Purpose::workspace);
+      partial = Tensor::empty({cpu::linear_blocks(rows, n), n}, parameter_dtype(dy), dy.device());
+    }
+    needed_.insert(needed_.end(), {dy, slope.tensor, partial});
+    if (!launch(dy, {(active ? 2 : 1) * count_of(dy), (active ? 3 : 1) * bytes_of(dy)})) return g;
+    cpu::LinearGradientArgs args;
+    args.dtype = dy.dtype();
+    args.relu = slope.relu;
+    args.rows = rows;
+    args.columns = n;
+    args.dy = dy.raw();
+    args.slope = raw_or_null(slope.tensor);
+    if (active) args.dsum = g.dsum.mutable_raw();
+    args.partial = raw_or_null(partial);
+    args.dbias = raw_or_null(g.dbias);
+    all_.push_back(args);
+    return g;
   }
   void run() {
-    if (jobs_.size() == 1) kernels<cpu::ProductKernels>().run(operand_, jobs_[0]);
-    if (jobs_.size() > 1) kernels<cpu::ProductKernels>().run_all(operand_, jobs_);
-    jobs_.clear();
+    cpu::parallel_chunks(blocks(), [&](std::int64_t block) { run_block(block); });
+    finish();
+  }
+
+  // The same in parts, to run beside something else: all blocks, on any thread, then finish().
+  std::int64_t blocks() const {
+    std::int64_t all = 0;
+    for (const cpu::LinearGradientArgs& a : all_) all += cpu::linear_blocks(a.rows, a.columns);
+    return all;
+  }
+  void run_block(std::int64_t block) const noexcept {
+    for (const cpu::LinearGradientArgs& a : all_) {
+      const std::int64_t own = cpu::linear_blocks(a.rows, a.columns);
+      if (block < own) return kernels<cpu::LinearKernels>().block(a, block);
+      block -= own;
+    }
+  }
+  void finish() {
+    for (const cpu::LinearGradientArgs& a : all_) kernels<cpu::LinearKernels>().finish(a);
+    all_.clear();
     needed_.clear();
   }
 
  private:
+  std::vector<cpu::LinearGradientArgs> all_;
+  std::vector<Tensor> needed_;
+};
+
+// Products that GemmPath::run_all() can run together, and the tensors they need until then.
+class Products {
+ public:
+  explicit Products(DType operand) : operand_(operand) { needed_.reserve(3 * jobs_.size()); }
+  void add(const cpu::GemmJob& job, std::initializer_list<Tensor> needed) {
+    if (count_ == jobs_.size()) run();
+    jobs_[count_++] = job;
+    needed_.insert(needed_.end(), needed);
+  }
+  void run() {
+    if (count_ == 1) kernels<cpu::ProductKernels>().run(operand_, jobs_[0]);
+    if (count_ > 1) run_with(nullptr);
+    clear();
+  }
+  // And sums that they do not read beside them.
+  void run(SumGradients& sums) {
+    const auto block = [&](std::int64_t i) { sums.run_block(i); };
+    const cpu::Beside beside{sums.blocks(), block};
+    if (beside.chunks > 0) {
+      run_with(&beside);
+      clear();
+    } else {
+      run();
+    }
+    sums.finish();
+  }
+
+ private:
+  void run_with(const cpu::Beside* beside) {
+    kernels<cpu::ProductKernels>().run_all(operand_, std::span(jobs_).first(count_), beside);
+  }
+  void clear() {
+    count_ = 0;
+    needed_.clear();
+  }
+
   DType operand_;
-  std::vector<cpu::GemmJob> jobs_;
+  std::array<cpu::GemmJob, cpu::kTogether> jobs_;
+  std::size_t count_ = 0;
   std::vector<Tensor> needed_;
 };
 
@@ -177,60 +274,6 @@ Tensor add_weight_gradient(Products& products, const Tensor& dsum, const Tensor&
   return dw;
 }
 
-// What the activation was, as its output goes backward.
-struct Slope {
-  Tensor tensor;      // the derivative; undefined without activation
-  bool relu = false;  // the output of a relu instead, of which only the sign is asked
-};
-
-struct SumGradient {
-  Tensor dsum;   // [rows, N]
-  Tensor dbias;  // [N], where wanted
-};
-
-// Elementwise gradients that do not depend on each other, run together.
-class SumGradients {
- public:
-  // dsum = dy · slope, dbias = Σ_rows dsum; both are there after run().
-  SumGradient add(const Tensor& cotangent, const Slope& slope, bool wants_bias) {
-    const std::int64_t n = cotangent.shape().back();
-    const std::int64_t rows = rows_before_last(cotangent.shape());
-    const bool active = slope.tensor.defined();
-    if (!active && !wants_bias) return {as_matrix(cotangent, rows, n), Tensor()};
-    const Tensor dy = views::reshape(dense(cotangent), {rows, n});
-    SumGradient g{active ? empty_like(dy) : dy, Tensor()};
-    Tensor partial;
-    if (wants_bias) {
-      g.dbias = Tensor::empty({n}, parameter_dtype(dy), dy.device());
-      const PurposeScope scope(Purpose::workspace);
-      partial = Tensor::empty({cpu::linear_blocks(rows, n), n}, parameter_dtype(dy), dy.device());
-    }
-    needed_.insert(needed_.end(), {dy, slope.tensor, partial});
-    if (!launch(dy, {(active ? 2 : 1) * count_of(dy), (active ? 3 : 1) * bytes_of(dy)})) return g;
-    cpu::LinearGradientArgs args;
-    args.dtype = dy.dtype();
-    args.relu = slope.relu;
-    args.rows = rows;
-    args.columns = n;
-    args.dy = dy.raw();
-    args.slope = raw_or_null(slope.tensor);
-    if (active) args.dsum = g.dsum.mutable_raw();
-    args.partial = raw_or_null(partial);
-    args.dbias = raw_or_null(g.dbias);
-    all_.push_back(args);
-    return g;
-  }
-  void run() {
-    if (!all_.empty()) kernels<cpu::LinearKernels>().gradients(all_);
-    all_.clear();
-    needed_.clear();
-  }
-
- private:
-  std::vector<cpu::LinearGradientArgs> all_;
-  std::vector<Tensor> needed_;
-};
-
 struct Kept {
   Saved x, weight, slope;
   bool relu;
@@ -241,9 +284,9 @@ void backward(VjpContext& c, const Kept& kept) {
   if (c.needs(3)) c.add(3, dy);
   if (!c.needs(0) && !c.needs(1) && !c.needs(2)) return;
   SumGradients sums;
-  const SumGradient g = sums.add(dy, {kept.slope.get(), kept.relu}, c.needs(2));
-  sums.run();
-  if (c.needs(2)) c.add(2, g.dbias);
+  const Slope slope{kept.slope.get(), kept.relu};
+  const SumGradient g = sums.add(dy, slope, c.needs(2));
+  if (slope.tensor.defined()) sums.run();  // products read its result
   const Tensor& x = kept.x.get();
   const Tensor& weight = kept.weight.get();
   Products products(dy.dtype());
@@ -256,7 +299,8 @@ void backward(VjpContext& c, const Kept& kept) {
     Tensor packed = room_for_rows(x, g.dsum.size(0), weight.dtype());
     dw = add_weight_gradient(products, g.dsum, x, weight.dtype(), packed);
   }
-  products.run();
+  products.run(sums);
+  if (c.needs(2)) c.add(2, g.dbias);
   if (dx.defined()) c.add(0, dx);
   if (dw.defined()) c.add(1, dw);
 }
@@ -279,7 +323,6 @@ void backward_many(VjpContext& c, const KeptMany& kept) {
   for (int i = 0; i < count; ++i)
     if (c.cotangent(i).defined())
       gradients[static_cast<std::size_t>(i)] = sums.add(c.cotangent(i), {}, c.needs(2 + 2 * i));
-  sums.run();
   const auto dy = [&](int i) { return gradients[static_cast<std::size_t>(i)].dsum; };
   Products products(x.dtype());
   Tensor dx;
@@ -304,7 +347,7 @@ void backward_many(VjpContext& c, const KeptMany& kept) {
     packed_for = dtype;
     weight_gradients.emplace_back(1 + 2 * i, add_weight_gradient(products, dsum, x, dtype, packed));
   }
-  products.run();
+  products.run(sums);
   if (dx.defined()) c.add(0, dx);
   for (const auto& [input, dw] : weight_gradients) c.add(input, dw);
   for (int i = 0; i < count; ++i)

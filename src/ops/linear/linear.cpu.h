@@ -69,36 +69,25 @@ void gradient_block(const LinearGradientArgs& a, std::int64_t first, std::int64_
   }
 }
 
-template <class S>
-void run_chunk(const LinearGradientArgs& a, std::int64_t chunk) {
-  const std::int64_t block = linear_block(a.rows, a.columns);
-  const std::int64_t first = chunk * block;
-  const std::int64_t last = first + block < a.rows ? first + block : a.rows;
-  auto* partial = static_cast<Compute<S>*>(a.partial);
-  gradient_block<S>(a, first, last, a.dbias == nullptr ? nullptr : partial + chunk * a.columns);
-}
-
-template <class S>
-void gradients_typed(std::span<const LinearGradientArgs> all) {
-  std::int64_t chunks = 0;
-  for (const LinearGradientArgs& a : all) chunks += linear_blocks(a.rows, a.columns);
-  parallel_chunks(chunks, [&](std::int64_t chunk) {
-    const LinearGradientArgs* a = all.data();
-    for (; chunk >= linear_blocks(a->rows, a->columns); ++a)
-      chunk -= linear_blocks(a->rows, a->columns);
-    run_chunk<S>(*a, chunk);
+inline void block(const LinearGradientArgs& a, std::int64_t block) noexcept {
+  const std::int64_t rows = linear_block(a.rows, a.columns);
+  const std::int64_t first = block * rows;
+  const std::int64_t last = first + rows < a.rows ? first + rows : a.rows;
+  for_storage(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    auto* partial = static_cast<Compute<S>*>(a.partial);
+    gradient_block<S>(a, first, last, a.dbias == nullptr ? nullptr : partial + block * a.columns);
   });
-  for (const LinearGradientArgs& a : all)
-    add_blocks<S>(a.partial, linear_blocks(a.rows, a.columns), a.columns, a.dbias);
 }
 
-inline void gradients(std::span<const LinearGradientArgs> all) noexcept {
-  if (all.empty()) return;
-  for_storage(all[0].dtype, [&](auto s) { gradients_typed<decltype(s)>(all); });
+inline void finish(const LinearGradientArgs& a) noexcept {
+  for_storage(a.dtype, [&](auto s) {
+    add_blocks<decltype(s)>(a.partial, linear_blocks(a.rows, a.columns), a.columns, a.dbias);
+  });
 }
 
 }  // namespace linear_detail
 
-const LinearKernels linear_kernels{linear_detail::gradients};
+const LinearKernels linear_kernels{linear_detail::block, linear_detail::finish};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "heddle/dtype.h"
 
@@ -23,8 +22,9 @@ struct LinearGradientArgs {
 };
 
 struct LinearKernels {
-  // All in one piece of work; they have one dtype.
-  void (*gradients)(std::span<const LinearGradientArgs> all) noexcept;
+  // One of linear_blocks() blocks of rows; then, when all are there, what is left to do.
+  void (*block)(const LinearGradientArgs& args, std::int64_t block) noexcept;
+  void (*finish)(const LinearGradientArgs& args) noexcept;
 };
 
 // Rows whose sum is one partial sum: by the shape alone, at most 64 of them, none too small to be

@@ -107,35 +107,43 @@ const bool registered = [] {
 
   using K = cpu::LinearKernels;
   add_kernel_mutant<K>("linear", "the activation is not differentiated", [](K& k) {
-    k.gradients = [](std::span<const cpu::LinearGradientArgs> all) noexcept {
-      cpu::LinearGradientArgs a = all[0];
+    k.block = [](const cpu::LinearGradientArgs& args, std::int64_t block) noexcept {
+      cpu::LinearGradientArgs a = args;
       if (a.slope != nullptr) a.slope = a.dy;
-      sound<K>().gradients(std::span(&a, 1));
+      sound<K>().block(a, block);
     };
   });
-  add_kernel_mutant<K>("linear", "the last row is missing in the bias gradient", [](K& k) {
-    k.gradients = [](std::span<const cpu::LinearGradientArgs> all) noexcept {
-      cpu::LinearGradientArgs a = all[0];
-      if (a.slope == nullptr && a.rows > 1) a.rows -= 1;
-      sound<K>().gradients(std::span(&a, 1));
+  add_kernel_mutant<K>("linear", "the first row counts twice in the bias gradient", [](K& k) {
+    k.block = [](const cpu::LinearGradientArgs& args, std::int64_t block) noexcept {
+      cpu::LinearGradientArgs a = args;
+      const auto row = static_cast<std::size_t>(a.columns) * size_of(a.dtype);
+      if (a.slope == nullptr && block > 0) a.dy = static_cast<const char*>(a.dy) - row;
+      sound<K>().block(a, block);
     };
   });
-  add_kernel_mutant<K>("linear", "the last of several bias gradients is forgotten", [](K& k) {
-    k.gradients = [](std::span<const cpu::LinearGradientArgs> all) noexcept {
-      sound<K>().gradients(all.size() > 1 ? all.first(all.size() - 1) : all);
+  add_kernel_mutant<K>("linear", "a second block of bias sums is forgotten", [](K& k) {
+    k.finish = [](const cpu::LinearGradientArgs& args) noexcept {
+      cpu::LinearGradientArgs a = args;
+      a.rows = std::min(a.rows, cpu::linear_block(a.rows, a.columns));
+      sound<K>().finish(a);
     };
   });
   using P = cpu::ProductKernels;
+  add_kernel_mutant<P>("linear", "bias sums beside products are forgotten", [](P& p) {
+    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside*) {
+      sound<P>().run_all(t, jobs, nullptr);
+    };
+  });
   add_kernel_mutant<P>("linear", "the last of several products is forgotten", [](P& p) {
-    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs) {
-      sound<P>().run_all(t, jobs.first(jobs.size() - 1));
+    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
+      sound<P>().run_all(t, jobs.first(jobs.size() - 1), beside);
     };
   });
   add_kernel_mutant<P>("linear", "the input's gradient is that of the last layer", [](P& p) {
-    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs) {
+    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
       std::vector<cpu::GemmJob> b(jobs.begin(), jobs.end());
       for (cpu::GemmJob& job : b) job.epilogue.residual = nullptr;
-      sound<P>().run_all(t, b);
+      sound<P>().run_all(t, b, beside);
     };
   });
   add_kernel_mutant<P>("linear", "the residual is forgotten", [](P& p) {

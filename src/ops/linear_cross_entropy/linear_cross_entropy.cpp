@@ -165,7 +165,8 @@ void run_gradients(Fused& f, std::int64_t begin, std::int64_t end) {
   std::size_t count = 0;
   if (f.dx.defined()) jobs[count++] = input_gradient(f, begin, end);
   if (f.dw.defined()) jobs[count++] = weight_gradient(f, begin, end);
-  if (count > 0) kernels<cpu::ProductKernels>().run_all(f.x.dtype(), std::span(jobs, count));
+  if (count > 0)
+    kernels<cpu::ProductKernels>().run_all(f.x.dtype(), std::span(jobs, count), nullptr);
 }
 
 void run_chunk(Fused& f, std::int64_t begin, std::int64_t end) {

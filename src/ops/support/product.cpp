@@ -24,8 +24,8 @@ void pack_b(DType operand, std::int64_t k, std::int64_t n, const MatrixRef& b, v
 
 void run(DType operand, const GemmJob& job) { gemm_path(current_isa(), operand).run(job); }
 
-void run_all(DType operand, std::span<const GemmJob> jobs) {
-  gemm_path(current_isa(), operand).run_all(jobs);
+void run_all(DType operand, std::span<const GemmJob> jobs, const Beside* beside) {
+  gemm_path(current_isa(), operand).run_all(jobs, beside);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct ProductKernels {
   std::size_t (*packed_bytes)(DType operand, std::int64_t k, std::int64_t n);
   void (*pack_b)(DType operand, std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst);
   void (*run)(DType operand, const GemmJob& job);
-  void (*run_all)(DType operand, std::span<const GemmJob> jobs);
+  void (*run_all)(DType operand, std::span<const GemmJob> jobs, const Beside* beside);
 };
 
 template <>

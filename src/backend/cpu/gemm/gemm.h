@@ -12,6 +12,7 @@
 #include <span>
 
 #include "backend/cpu/isa.h"
+#include "backend/cpu/threads.h"
 #include "heddle/dtype.h"
 
 namespace heddle::cpu {
@@ -57,6 +58,12 @@ struct GemmJob {
   Epilogue epilogue;  // pointers are for batch 0 and advance as C does; bias does not
 };
 
+// Other work that runs beside products in the same section, such as sums of what they read.
+struct Beside {
+  std::int64_t chunks;
+  FunctionRef<void(std::int64_t)> run;  // one chunk
+};
+
 struct GemmPath {
   // Bytes of a packed [K, N] matrix; a multiple of 64.
   std::size_t (*packed_bytes)(std::int64_t k, std::int64_t n);
@@ -69,8 +76,9 @@ struct GemmPath {
   // threads meet once at the end. A B that is not packed is packed first, once where neighbouring
   // jobs have the same one and the same room for it. A job with a packed B may add to the C of an
   // earlier one (its residual) if both have the same m, n, k and types: they are cut alike, and a
-  // thread that has computed a part of one goes on with that part of the other.
-  void (*run_all)(std::span<const GemmJob> jobs);
+  // thread that has computed a part of one goes on with that part of the other. `beside` may be
+  // null.
+  void (*run_all)(std::span<const GemmJob> jobs, const Beside* beside);
 };
 
 // operand: f32, bf16 or f64. Every Isa has a path for each of them: a level without special

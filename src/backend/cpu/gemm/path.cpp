@@ -171,13 +171,13 @@ struct Path {
                     [&](std::int64_t chunk) { run_blocks(job, plan, chunk); });
   }
 
-  static void run_all(std::span<const GemmJob> given) {
+  static void run_all(std::span<const GemmJob> given, const Beside* beside) {
     for (; given.size() > kTogether; given = given.subspan(kTogether))
-      run_group(given.first(kTogether));
-    run_group(given);
+      run_group(given.first(kTogether), nullptr);
+    run_group(given, beside);
   }
 
-  static void run_group(std::span<const GemmJob> given) {
+  static void run_group(std::span<const GemmJob> given, const Beside* beside) {
     GemmJob jobs[kTogether];
     Cut plans[kTogether];
     std::int64_t chunks[kTogether], count = 0;
@@ -189,7 +189,7 @@ struct Path {
       chunks[count] = ceil_div(plans[count].blocks, plans[count].grain);
       ++count;
     }
-    run_together(chunks, count,
+    run_together(chunks, count, beside,
                  [&](std::int64_t i, std::int64_t chunk) { run_blocks(jobs[i], plans[i], chunk); });
   }
 

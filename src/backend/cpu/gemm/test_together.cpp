@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -110,7 +111,7 @@ TEST(GemmTogether, TheSameBitsAsOneByOne) {
     for (const int count : {1, 2, 3}) {
       set_threads(count);
       Backward together(*path);
-      path->run_all(together.jobs);
+      path->run_all(together.jobs, nullptr);
       EXPECT_EQ(together.results(), alone.results()) << count << " threads";
     }
   }
@@ -132,20 +133,39 @@ TEST(GemmTogether, OneMayAddToAnother) {
       set_threads(count);
       Backward together(*path);
       chain(together);
-      path->run_all(together.jobs);
+      path->run_all(together.jobs, nullptr);
       EXPECT_EQ(together.results(), alone.results()) << count << " threads";
     }
   }
   set_threads(threads);
 }
 
+TEST(GemmTogether, OtherWorkBeside) {
+  const int threads = thread_count();
+  for (const GemmPath* path : bf16_paths())
+    for (const int count : {1, 2, 3}) {
+      set_threads(count);
+      for (const std::int64_t chunks : {0, 1, 5, 100}) {
+        Backward alone(*path), together(*path);
+        path->run_all(alone.jobs, nullptr);
+        std::vector<std::atomic<int>> calls(static_cast<std::size_t>(chunks));
+        const auto work = [&](std::int64_t c) { ++calls[static_cast<std::size_t>(c)]; };
+        const Beside beside{chunks, work};
+        path->run_all(together.jobs, &beside);
+        EXPECT_EQ(together.results(), alone.results());
+        for (const auto& n : calls) EXPECT_EQ(n, 1);
+      }
+    }
+  set_threads(threads);
+}
+
 TEST(GemmTogether, NothingToDo) {
   for (const GemmPath* path : bf16_paths()) {
-    path->run_all({});
+    path->run_all({}, nullptr);
     Backward b(*path);
     b.jobs.resize(2);
     b.jobs[0].m = 0;
-    path->run_all(b.jobs);
+    path->run_all(b.jobs, nullptr);
     const float* dw = b.dw.as<float>();
     EXPECT_TRUE(std::any_of(dw, dw + kOut * kIn, [](float v) { return v != 0; }));
   }
@@ -157,7 +177,7 @@ TEST(GemmTogether, MoreThanShareAPieceOfWork) {
     std::vector<GemmJob> jobs(kTogether - 2, together.jobs[0]);
     jobs.insert(jobs.end(), together.jobs.begin(), together.jobs.end());
     for (const GemmJob& job : alone.jobs) path->run(job);
-    path->run_all(jobs);
+    path->run_all(jobs, nullptr);
     EXPECT_EQ(together.results(), alone.results());
   }
 }
@@ -167,7 +187,8 @@ TEST(GemmTogether, EveryPieceHasTheSamePartOfEachProduct) {
   set_threads(1);  // pieces in their order
   const std::int64_t chunks[] = {2, 8, 0, 4};
   std::vector<std::pair<std::int64_t, std::int64_t>> seen;
-  run_together(chunks, 4, [&](std::int64_t i, std::int64_t c) { seen.emplace_back(i, c); });
+  run_together(chunks, 4, nullptr,
+               [&](std::int64_t i, std::int64_t c) { seen.emplace_back(i, c); });
   set_threads(threads);
   ASSERT_EQ(seen.size(), 14u);
   for (std::size_t i = 0; i < seen.size(); ++i) {

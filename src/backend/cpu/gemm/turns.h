@@ -11,17 +11,20 @@ namespace heddle::cpu {
 // How many products share a piece of work at most; more are run in several.
 inline constexpr std::int64_t kTogether = 8;
 
-// Calls run(product, chunk) for chunks[product] chunks of each of `count` products. The pieces that
-// are handed out have the same part of every product: then a thread, whose share is a run of
-// pieces, computes of each what it would have alone.
+// Calls run(product, chunk) for chunks[product] chunks of each of `count` products, and what runs
+// beside them, if anything. The pieces that are handed out have the same part of every product:
+// then a thread, whose share is a run of pieces, computes of each what it would have alone.
 template <class Run>
-void run_together(const std::int64_t* chunks, std::int64_t count, Run run) {
-  std::int64_t parts = 0;
+void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* beside, Run run) {
+  const std::int64_t others = beside != nullptr ? beside->chunks : 0;
+  std::int64_t parts = others;
   for (std::int64_t i = 0; i < count; ++i) parts = chunks[i] > parts ? chunks[i] : parts;
   parallel_chunks(parts, [&](std::int64_t part) {
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t c = part * chunks[i] / parts; c < (part + 1) * chunks[i] / parts; ++c)
         run(i, c);
+    for (std::int64_t c = part * others / parts; c < (part + 1) * others / parts; ++c)
+      beside->run(c);
   });
 }
 

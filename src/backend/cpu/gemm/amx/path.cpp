@@ -55,7 +55,7 @@ void share_own_b(const Turn& before, Turn& turn) {
 }
 
 template <RunChunk run_chunk>
-void run_group(std::span<const GemmJob> jobs) {
+void run_group(std::span<const GemmJob> jobs, const Beside* beside) {
   Turn turns[kTogether];
   GemmJob ready[kTogether];
   std::int64_t chunks[kTogether];
@@ -71,7 +71,7 @@ void run_group(std::span<const GemmJob> jobs) {
     if (i > 0) share_own_b(turns[i - 1], turn);
     chunks[i] = turn.chunks();
   }
-  run_together(chunks, count, [&](std::int64_t i, std::int64_t chunk) {
+  run_together(chunks, count, beside, [&](std::int64_t i, std::int64_t chunk) {
     Turn& turn = turns[i];
     turn.halved ? turn.halved->run(chunk, run_chunk) : run_chunk(turn.plan, chunk);
   });
@@ -79,14 +79,14 @@ void run_group(std::span<const GemmJob> jobs) {
 
 template <RunChunk run_chunk>
 void run(const GemmJob& job) {
-  run_group<run_chunk>({&job, 1});
+  run_group<run_chunk>({&job, 1}, nullptr);
 }
 
 template <RunChunk run_chunk>
-void run_all(std::span<const GemmJob> jobs) {
+void run_all(std::span<const GemmJob> jobs, const Beside* beside) {
   for (; jobs.size() > kTogether; jobs = jobs.subspan(kTogether))
-    run_group<run_chunk>(jobs.first(kTogether));
-  run_group<run_chunk>(jobs);
+    run_group<run_chunk>(jobs.first(kTogether), nullptr);
+  run_group<run_chunk>(jobs, beside);
 }
 
 }  // namespace
