@@ -78,7 +78,8 @@ cpu::AdamWArgs part_of(const cpu::AdamWArgs& whole, const Piece& piece) {
 
 }  // namespace
 
-void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options, Behind behind) {
+void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options,
+           const std::function<void(std::size_t)>& behind) {
   constexpr std::int64_t kElements = 8192;  // of a piece of work: 128 KiB of four arrays
   check_options(options);
   for (const AdamWParameter& p : parameters) check_tensors(p);

@@ -1,10 +1,11 @@
 // Adam with decoupled weight decay (Loshchilov and Hutter 2019), in one pass over the parameters.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
-#include "backend/cpu/threads.h"
 #include "heddle/tensor.h"
 
 namespace heddle::ops {
@@ -39,7 +40,7 @@ void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options);
 
 // And behind(i), once parameter i has its new values, on the thread that wrote the last of them: it
 // finds them in its cache. Not for empty parameters nor on the meta device; must not throw.
-using Behind = cpu::FunctionRef<void(std::size_t)>;
-void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options, Behind behind);
+void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options,
+           const std::function<void(std::size_t)>& behind);
 
 }  // namespace heddle::ops
