@@ -48,6 +48,9 @@ FeedForward::FeedForward(const FfnConfig& config, const ParamScope& scope) : con
 }
 
 Tensor FeedForward::forward(const Tensor& x) const {
+  // Of relu's derivative its output says enough, which linear() makes use of.
+  if (config_.kind == FfnKind::gelu || config_.kind == FfnKind::gelu_tanh)
+    return ops::linear_pair(x, {in_, in_bias_}, activation_of(config_.kind), {out_, out_bias_});
   ops::LinearOptions options;
   options.activation = activation_of(config_.kind);
   Tensor h = ops::linear(x, in_, in_bias_, options);  // [..., F], or [..., 2F]

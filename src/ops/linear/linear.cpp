@@ -227,12 +227,18 @@ void add_forward(Products& products, const Tensor& x, const Tensor& weight, Forw
   products.add(job, {input, packed, f.bias, f.residual});
 }
 
-// dx = dsum · W, or dx += dsum · W
+// What becomes of dsum · W on its way to dx.
+struct InputGradient {
+  bool more = false;  // dx += it
+  Tensor factor;      // dx = it · factor, elementwise; undefined: none
+};
+
+// dx = dsum · W
 void add_input_gradient(Products& products, const Tensor& dsum, const Tensor& weight, Tensor& dx,
-                        bool more = false) {
+                        const InputGradient& way = {}) {
   const Sizes s{dsum.size(0), weight.size(0), weight.size(1)};
   const Tensor packed = packed_weight(weight, dsum.dtype());  // [N, K]
-  const double passes = more ? 2 : 1;
+  const double passes = 1 + (way.more ? 1 : 0) + (way.factor.defined() ? 1 : 0);
   if (!launch(dx, {s.flops(), bytes_of(dsum) + bytes_of(packed) + passes * bytes_of(dx)})) return;
   cpu::GemmJob job;
   job.m = s.rows;
@@ -243,9 +249,10 @@ void add_input_gradient(Products& products, const Tensor& dsum, const Tensor& we
   job.c = dx.mutable_raw();
   job.c_dtype = dx.dtype();
   job.c_row_stride = s.k;
-  if (more) job.epilogue.residual = job.c;  // every element is read before it is written
+  job.epilogue.factor = raw_or_null(way.factor);
+  if (way.more) job.epilogue.residual = job.c;  // every element is read before it is written
   job.epilogue.residual_stride = s.k;
-  products.add(job, {dsum, packed});
+  products.add(job, {dsum, packed, way.factor});
 }
 
 // Room for the rows of x that a weight's gradient takes at a time, packed.
@@ -334,7 +341,7 @@ void backward_many(VjpContext& c, const KeptMany& kept) {
     if (!more) dx = empty_like(x);
     if (more && dsum.size(1) != width) products.run();
     width = dsum.size(1);
-    add_input_gradient(products, dsum, weight(i), dx, more);
+    add_input_gradient(products, dsum, weight(i), dx, {more, {}});
   }
   std::vector<std::pair<int, Tensor>> weight_gradients;
   Tensor packed;
@@ -353,6 +360,66 @@ void backward_many(VjpContext& c, const KeptMany& kept) {
   for (int i = 0; i < count; ++i)
     if (const Tensor& dbias = gradients[static_cast<std::size_t>(i)].dbias; dbias.defined())
       c.add(2 + 2 * i, dbias);
+}
+
+struct KeptPair {
+  Saved x, first, slope, hidden, second;
+};
+
+// Inputs: x, first weight and bias, second weight and bias. With h = activation(sum) between them:
+//   dsum = (dy·W2) · activation'(sum), dW2 = dyᵀ·h, dbias2 = Σ_rows dy
+//   dx = dsum·W1, dW1 = dsumᵀ·x, dbias1 = Σ_rows dsum
+void backward_pair(VjpContext& c, const KeptPair& kept) {
+  const Tensor& x = kept.x.get();
+  const Tensor& hidden = kept.hidden.get();
+  const Tensor cotangent = c.cotangent();
+  const std::int64_t rows = rows_before_last(cotangent.shape());
+  const Tensor dy = as_matrix(cotangent, rows, cotangent.shape().back());
+  const bool below = c.needs(0) || c.needs(1) || c.needs(2);
+  Products products(dy.dtype());
+  SumGradients sums;
+  const auto weight_gradient = [&](const Tensor& dsum, const Tensor& input, const Tensor& weight) {
+    Tensor packed = room_for_rows(input, rows, weight.dtype());
+    return add_weight_gradient(products, dsum, input, weight.dtype(), packed);
+  };
+
+  const SumGradient second = sums.add(dy, {}, c.needs(4));
+  Tensor dsum, dw;
+  if (below) {
+    dsum = Tensor::empty({rows, hidden.shape().back()}, hidden.dtype(), hidden.device());
+    add_input_gradient(products, dy, kept.second.get(), dsum, {false, kept.slope.get()});
+  }
+  if (c.needs(3)) dw = weight_gradient(dy, hidden, kept.second.get());
+  products.run(sums);
+  if (c.needs(3)) c.add(3, dw);
+  if (c.needs(4)) c.add(4, second.dbias);
+  if (!below) return;
+
+  const SumGradient first = sums.add(dsum, {}, c.needs(2));
+  Tensor dx;
+  if (c.needs(0)) {
+    dx = empty_like(x);
+    add_input_gradient(products, dsum, kept.first.get(), dx);
+  }
+  if (c.needs(1)) dw = weight_gradient(dsum, x, kept.first.get());
+  products.run(sums);
+  if (c.needs(0)) c.add(0, dx);
+  if (c.needs(1)) c.add(1, dw);
+  if (c.needs(2)) c.add(2, first.dbias);
+}
+
+// One layer without a tape of its own; `slope`: keep the activation's derivative.
+Forward forward_one(const Tensor& x, const LinearWeights& layer, Activation activation,
+                    bool slope) {
+  Forward f;
+  f.activation = kernel_activation(activation);
+  if (layer.bias.defined()) f.bias = dense(layer.bias);
+  f.y = Tensor::empty(with_last(x.shape(), layer.weight.size(0)), x.dtype(), x.device());
+  if (slope && activation != Activation::none) f.slope = empty_like(f.y);
+  Products products(x.dtype());
+  add_forward(products, x, layer.weight, f);
+  products.run();
+  return f;
 }
 
 }  // namespace
@@ -412,6 +479,22 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> 
   autograd::record_vjp("linear_many", inputs, results,
                        std::make_unique<autograd::LambdaVjp<decltype(vjp)>>(std::move(vjp)));
   return outputs;
+}
+
+Tensor linear_pair(const Tensor& x, const LinearWeights& first, Activation activation,
+                   const LinearWeights& second) {
+  check_arguments(x, first.weight, first.bias, {});
+  const bool on_tape = tracked({&x, &first.weight, &first.bias, &second.weight, &second.bias});
+  const Forward f = forward_one(x, first, activation, on_tape);
+  check_arguments(f.y, second.weight, second.bias, {});
+  Tensor y = forward_one(f.y, second, Activation::none, false).y;
+  if (on_tape) {
+    const KeptPair kept{Saved(x), Saved(first.weight), Saved(f.slope), Saved(f.y),
+                        Saved(second.weight)};
+    record("linear_pair", {&x, &first.weight, &first.bias, &second.weight, &second.bias}, {&y},
+           [kept](VjpContext& c) { backward_pair(c, kept); });
+  }
+  return y;
 }
 
 Tensor reference::linear(const Tensor& x, const Tensor& weight, const Tensor& bias,

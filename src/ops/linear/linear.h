@@ -41,6 +41,13 @@ struct LinearWeights {
 // the backward pass x is packed once and its gradient is summed in the products.
 std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> weights);
 
+// Two layers with an activation between them, as in a feed-forward layer:
+//   y = linear(linear(x, first, activation), second)
+// in the backward pass the product that gives the gradient between them multiplies it by the
+// activation's derivative. Saved: x, that derivative and the first layer's output.
+Tensor linear_pair(const Tensor& x, const LinearWeights& first, Activation activation,
+                   const LinearWeights& second);
+
 namespace reference {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const LinearOptions& options);

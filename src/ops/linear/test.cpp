@@ -76,7 +76,53 @@ Case make_many(const std::string& name, const Shape& x) {
   return c;
 }
 
+// Two layers with an activation between them.
+Case make_pair(const std::string& name, const Shape& x, Activation activation, bool bias = true) {
+  constexpr std::int64_t hidden = 35, out = 6;
+  const std::int64_t k = x.back();
+  const auto call_with = [=](auto pair) {
+    return [=](std::span<const Tensor> in) {
+      if (!bias) return Tensors{pair(in[0], {in[1], {}}, activation, {in[2], {}})};
+      return Tensors{pair(in[0], {in[1], in[2]}, activation, {in[3], in[4]})};
+    };
+  };
+  Case c;
+  c.op = "linear";
+  c.name = "pair, " + name;
+  c.inputs = {act(x), param({hidden, k})};
+  if (bias) c.inputs.push_back(param({hidden}));
+  c.inputs.push_back(param({out, hidden}));
+  if (bias) c.inputs.push_back(param({out}));
+  using ops::LinearWeights;
+  c.run =
+      call_with([](const Tensor& in, const LinearWeights& first, Activation a,
+                   const LinearWeights& second) { return ops::linear_pair(in, first, a, second); });
+  c.reference = call_with(
+      [](const Tensor& in, const LinearWeights& first, Activation a, const LinearWeights& second) {
+        ops::LinearOptions options;
+        options.activation = a;
+        const Tensor h = ops::reference::linear(in, first.weight, first.bias, options);
+        return ops::reference::linear(h, second.weight, second.bias, {});
+      });
+  c.reduction = std::max({hidden, k, k > 0 ? elements_of(x) / k : 1});
+  c.slack = 4;  // as two layers one after the other
+  return c;
+}
+
 const bool registered = [] {
+  add_case(make_pair("gelu", {2, 5, 13}, Activation::gelu));
+  add_case(make_pair("gelu_tanh, several blocks", {300, 40}, Activation::gelu_tanh));
+  add_case(make_pair("silu, no bias", {7, 10}, Activation::silu, false));
+  add_case(make_pair("relu", {7, 10}, Activation::relu));
+  add_case(make_pair("no activation", {7, 10}, Activation::none));
+  add_case(make_pair("no rows", {0, 4}, Activation::gelu));
+  add_case(make_pair("many rows", {4100, 3}, Activation::gelu));
+  Case frozen_second = make_pair("nobody wants the second layer's", {7, 10}, Activation::gelu);
+  for (const std::size_t i : {3, 4}) frozen_second.inputs[i] = constant(frozen_second.inputs[i]);
+  add_case(frozen_second);
+  Case frozen_first = make_pair("nobody wants the first layer's", {7, 10}, Activation::gelu);
+  for (const std::size_t i : {0, 1, 2}) frozen_first.inputs[i] = constant(frozen_first.inputs[i]);
+  add_case(frozen_first);
   add_case(make_many("odd", {2, 5, 13}));
   add_case(make_many("no rows", {0, 4}));
   add_case(make_many("several blocks", {300, 40}));
@@ -129,6 +175,14 @@ const bool registered = [] {
     };
   });
   using P = cpu::ProductKernels;
+  add_kernel_mutant<P>(
+      "linear", "the activation between two layers is not differentiated", [](P& p) {
+        p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
+          std::vector<cpu::GemmJob> b(jobs.begin(), jobs.end());
+          for (cpu::GemmJob& job : b) job.epilogue.factor = nullptr;
+          sound<P>().run_all(t, b, beside);
+        };
+      });
   add_kernel_mutant<P>("linear", "bias sums beside products are forgotten", [](P& p) {
     p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside*) {
       sound<P>().run_all(t, jobs, nullptr);

@@ -1,4 +1,5 @@
-// From a tile of sums to C: bias, activation and its derivative, residual, accumulation, rounding.
+// From a tile of sums to C: bias, activation and its derivative, factor, residual, accumulation,
+// rounding.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@ struct Finish {
   std::int64_t c_stride;
   const Sum* bias;
   C* derivative;
+  const C* factor;
   const C* residual;
   std::int64_t residual_stride;
   Activation activation;
@@ -32,16 +34,18 @@ struct Finish {
         c_stride(job.c_row_stride),
         bias(static_cast<const Sum*>(job.epilogue.bias)),
         derivative(static_cast<C*>(job.epilogue.derivative)),
+        factor(static_cast<const C*>(job.epilogue.factor)),
         residual(static_cast<const C*>(job.epilogue.residual)),
         residual_stride(job.epilogue.residual_stride),
         activation(job.epilogue.activation),
         accumulate(job.epilogue.accumulate) {
     if (derivative != nullptr) derivative += batch * job.c_batch_stride;
+    if (factor != nullptr) factor += batch * job.c_batch_stride;
     if (residual != nullptr) residual += batch * job.c_batch_stride;
   }
 
   bool plain() const noexcept {
-    return bias == nullptr && derivative == nullptr && residual == nullptr &&
+    return bias == nullptr && derivative == nullptr && factor == nullptr && residual == nullptr &&
            activation == Activation::none && !accumulate;
   }
 
@@ -115,6 +119,7 @@ struct Finish {
     } else {
       v = HEDDLE_ISA::activate<C>(d, kActivation, v);
     }
+    if (factor != nullptr) v = HEDDLE_ISA::hn::Mul(v, load(factor + at, count));
     if (residual != nullptr)
       v = HEDDLE_ISA::hn::Add(v, load(residual + row * residual_stride + column, count));
     if (accumulate) v = HEDDLE_ISA::hn::Add(v, load(c + at, count));

@@ -29,7 +29,7 @@ struct MatrixRef {
 };
 
 // What happens to the sums on their way to memory, in this order:
-//   sum -> + bias[n] -> activation -> + residual -> C or C +=
+//   sum -> + bias[n] -> activation -> · factor -> + residual -> C or C +=
 // The derivative of the activation there can be kept beside it: it shares the exponential with the
 // activation, and is all that a backward pass needs. Where C is bf16, gelu, gelu_tanh, silu and
 // the derivatives of the latter two may be off by 2^-13 of themselves, derivatives near their zeros
@@ -38,6 +38,7 @@ struct Epilogue {
   const void* bias = nullptr;  // [N] in f32 (f64 when C is f64), or null
   Activation activation = Activation::none;
   void* derivative = nullptr;      // activation'(sum + bias), laid out as C, or null
+  const void* factor = nullptr;    // like C and laid out as C, or null
   const void* residual = nullptr;  // same type as C, or null
   std::int64_t residual_stride = 0;
   bool accumulate = false;  // C += instead of C =; C in f32 or f64 only

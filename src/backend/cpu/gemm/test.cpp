@@ -143,6 +143,7 @@ struct Case {
   DType b_dtype = DType::f32, c_dtype = DType::f32;
   std::int64_t batch = 1;
   bool share_b = false, bias = false, derivative = false, residual = false, accumulate = false;
+  bool factor = false;
   Activation activation = Activation::none;
 
   std::string name(Isa isa, DType operand) const {
@@ -176,12 +177,14 @@ class Trial {
         out_(output()),
         before_(output()),
         slopes_(output()),
+        factor_(output()),
         residual_(output()),
         bias_(static_cast<std::size_t>(c.n) * size_of(sum_type())) {
     std::uniform_real_distribution<double> uniform(-1.0, 1.0);
     for (std::int64_t i = 0; i < c.n; ++i) put(bias_.data(), sum_type(), i, uniform(random_));
     for (std::int64_t i = 0; i < elements(); ++i) {
       put(before_->data(), c.c_dtype, i, uniform(random_));
+      put(factor_->data(), c.c_dtype, i, uniform(random_));
       put(residual_->data(), c.c_dtype, i, uniform(random_));
     }
     if (elements() > 0) std::memcpy(out_->data(), before_->data(), out_->bytes());
@@ -256,6 +259,7 @@ class Trial {
     job.epilogue.accumulate = c_.accumulate;
     if (c_.bias) job.epilogue.bias = bias_.data();
     if (c_.derivative) job.epilogue.derivative = slopes_->data();
+    if (c_.factor) job.epilogue.factor = factor_->data();
     if (c_.residual) job.epilogue.residual = residual_->data();
     job.epilogue.residual_stride = row_stride_;
     return job;
@@ -274,6 +278,7 @@ class Trial {
     // Activations on their way to bf16 are right to about 2^-13 of themselves.
     const bool narrow = c_.c_dtype == DType::bf16 && c_.activation != Activation::none;
     const double activation_error = narrow ? 0x1p-12 * std::abs(value) : 0;
+    if (c_.factor) value *= get(factor_->data(), c_.c_dtype, at);
     if (c_.residual) value += get(residual_->data(), c_.c_dtype, at);
     if (c_.accumulate) value += get(before_->data(), c_.c_dtype, at);
     // Summation of k products, then a handful of operations of size <= 4, then rounding to C.
@@ -309,7 +314,7 @@ class Trial {
   std::mt19937 random_;
   TestMatrix a_, b_;
   std::int64_t row_stride_;
-  std::unique_ptr<Guarded> out_, before_, slopes_, residual_, packed_;
+  std::unique_ptr<Guarded> out_, before_, slopes_, factor_, residual_, packed_;
   Guarded bias_;
 };
 
@@ -424,6 +429,7 @@ TEST(Gemm, Epilogues) {
           c.activation = activation;
           c.bias = flags & 1, c.derivative = flags & 2, c.residual = flags & 4;
           c.accumulate = (flags & 8) != 0 && c_dtype != DType::bf16;
+          c.factor = (flags + static_cast<int>(activation)) % 2 == 0;
           if (flags % 3 == 0) c.k = 0;
           expect_right(c, isa, operand);
         }
@@ -436,7 +442,7 @@ TEST(Gemm, Batches) {
     for (const bool share_b : {false, true}) {
       Case c{.m = 5, .n = 19, .k = 7, .b_dtype = operand, .batch = 33, .share_b = share_b};
       c.c_dtype = default_c(operand);
-      c.bias = c.residual = c.derivative = true;
+      c.bias = c.residual = c.derivative = c.factor = true;
       c.activation = Activation::silu;
       expect_right(c, isa, operand);
     }

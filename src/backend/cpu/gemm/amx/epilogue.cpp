@@ -50,6 +50,9 @@ template <class Type, Activation activation, int count>
       rows[i] = {activated<Type, activation>(rows[i].low),
                  activated<Type, activation>(rows[i].high)};
   }
+  if (task.factor != nullptr)
+    for (int i = 0; i < count; ++i)
+      rows[i] = multiply(rows[i], Type::load(task.factor + (r + i) * task.c_row_bytes, columns));
   if (task.residual != nullptr)
     for (int i = 0; i < count; ++i)
       rows[i] =

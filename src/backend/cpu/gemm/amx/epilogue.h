@@ -13,9 +13,10 @@ struct EpilogueTask {
   const float* sums = nullptr;  // four tiles of [16, 16]: left and right of rows 0-15, of 16-31
   char* c = nullptr;
   char* derivative = nullptr;
+  const char* factor = nullptr;
   const char* residual = nullptr;
   const float* bias = nullptr;
-  std::int64_t c_row_bytes = 0;  // of derivative, too
+  std::int64_t c_row_bytes = 0;  // of derivative and factor, too
   std::int64_t residual_row_bytes = 0;
   std::uint32_t columns = 0;  // bit i: column i exists
   bool accumulate = false;

@@ -11,7 +11,7 @@ constexpr std::int64_t kLeastSteps = 8;  // of 32 k
 bool only_sums(const GemmJob& job) {
   const Epilogue& e = job.epilogue;
   return job.c_dtype == DType::f32 && e.bias == nullptr && e.activation == Activation::none &&
-         e.derivative == nullptr && e.residual == nullptr;
+         e.derivative == nullptr && e.factor == nullptr && e.residual == nullptr;
 }
 
 const void* advanced(const MatrixRef& matrix, std::int64_t elements) {

@@ -417,6 +417,7 @@ class ChunkRunner {
     pending_.sums = sums;
     pending_.c = static_cast<char*>(job.c) + c;
     pending_.derivative = e.derivative != nullptr ? static_cast<char*>(e.derivative) + c : nullptr;
+    pending_.factor = e.factor != nullptr ? static_cast<const char*>(e.factor) + c : nullptr;
     pending_.residual =
         e.residual != nullptr ? static_cast<const char*>(e.residual) + residual : nullptr;
     pending_.bias = e.bias != nullptr ? static_cast<const float*>(e.bias) + column : nullptr;
@@ -425,7 +426,7 @@ class ChunkRunner {
     pending_.columns = static_cast<std::uint32_t>((std::uint64_t{1} << columns) - 1);
     pending_.accumulate = e.accumulate;
     pending_.plain = columns == kBlock && e.bias == nullptr && e.derivative == nullptr &&
-                     e.residual == nullptr && !e.accumulate;
+                     e.factor == nullptr && e.residual == nullptr && !e.accumulate;
     pending_.stream = plan_.stream && columns == kBlock;
     pending_row_ = 0;
     pending_rows_ = static_cast<int>(smaller(kBlock, job.m - row));

@@ -17,6 +17,10 @@ struct Row {
   return {_mm512_add_ps(a.low, b.low), _mm512_add_ps(a.high, b.high)};
 }
 
+[[gnu::always_inline]] inline Row multiply(Row a, Row b) noexcept {
+  return {_mm512_mul_ps(a.low, b.low), _mm512_mul_ps(a.high, b.high)};
+}
+
 struct Columns {
   __mmask16 low, high;
   explicit Columns(std::uint32_t mask) noexcept

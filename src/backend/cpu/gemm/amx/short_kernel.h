@@ -1,7 +1,7 @@
 // Products with a small K and nothing special about them: whole blocks, A as it lies, a packed B,
-// at most a bias and a residual. One of their 2 × 2 blocks takes a few hundred cycles, so what
-// kernel.h decides anew for each block would weigh: here the rows of the block before are written
-// by inlined code, in even parts behind the steps of the next one.
+// at most a bias, a factor and a residual. One of their 2 × 2 blocks takes a few hundred cycles, so
+// what kernel.h decides anew for each block would weigh: here the rows of the block before are
+// written by inlined code, in even parts behind the steps of the next one.
 #pragma once
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
@@ -99,6 +99,7 @@ class ShortRunner {
     if constexpr (extras) {
       const Columns all(~std::uint32_t{0});
       if (bias_ != nullptr) row = add(row, F32::load(reinterpret_cast<const char*>(bias_), all));
+      if (factor_ != nullptr) row = multiply(row, Type::load(factor_ + r * c_bytes_, all));
       if (residual_ != nullptr) row = add(row, Type::load(residual_ + r * residual_bytes_, all));
     }
     Type::store(c_ + r * c_bytes_, row);
@@ -116,6 +117,8 @@ class ShortRunner {
       if (e.residual != nullptr)
         residual_ = static_cast<const char*>(e.residual) + row * residual_bytes_ +
                     (batch + column) * element;
+      if (e.factor != nullptr)
+        factor_ = static_cast<const char*>(e.factor) + row * c_bytes_ + (batch + column) * element;
       if (e.bias != nullptr) bias_ = static_cast<const float*>(e.bias) + column;
     }
     row_ = 0;
@@ -143,14 +146,14 @@ class ShortRunner {
   // Rows [row_, pending_) of the block before are still to be written.
   int row_ = 0, pending_ = 0, staging_ = 0;
   const float *sums_ = nullptr, *bias_ = nullptr;
-  const char* residual_ = nullptr;
+  const char *factor_ = nullptr, *residual_ = nullptr;
   char* c_ = nullptr;
 };
 
 template <class T>
 void run_short_chunk(const Plan& plan, std::int64_t chunk) noexcept {
   const Epilogue& e = plan.job.epilogue;
-  const bool extras = e.bias != nullptr || e.residual != nullptr;
+  const bool extras = e.bias != nullptr || e.factor != nullptr || e.residual != nullptr;
   if (plan.job.c_dtype == DType::bf16)
     extras ? ShortRunner<T, Bf16, true>(plan).run(chunk)
            : ShortRunner<T, Bf16, false>(plan).run(chunk);

@@ -98,6 +98,7 @@ struct Case {
   Layout a = Layout::rows, b = Layout::rows;
   DType b_dtype = DType::bf16, c_dtype = DType::f32;
   bool bias = false, derivative = false, residual = false, accumulate = false;
+  bool factor = false;
   Activation activation = Activation::none;
   bool shared_b = false;
   std::int64_t c_pad = 0;
@@ -108,8 +109,8 @@ struct Case {
            std::to_string(static_cast<int>(b)) + " in " + std::string(to_string(b_dtype)) +
            ", C in " + std::string(to_string(c_dtype)) + ", bias " + std::to_string(bias) +
            ", derivative " + std::to_string(derivative) + ", residual " + std::to_string(residual) +
-           ", accumulate " + std::to_string(accumulate) + ", activation " +
-           std::to_string(static_cast<int>(activation));
+           ", factor " + std::to_string(factor) + ", accumulate " + std::to_string(accumulate) +
+           ", activation " + std::to_string(static_cast<int>(activation));
   }
 };
 
@@ -154,9 +155,11 @@ class Fixture {
         a_(c.batch, c.m, c.k, c.a, DType::bf16, random_),
         b_(c.shared_b ? 1 : c.batch, c.k, c.n, c.b, c.b_dtype, random_),
         bias_(static_cast<std::size_t>(c.n) * 4),
+        factor_(c, c.c_pad),
         residual_(c, c.c_pad == 0 ? 0 : c.c_pad + 2) {
     for (std::int64_t i = 0; i < c.n; ++i)
       bias_.as<float>()[i] = static_cast<float>(4.0 * random_.next());
+    factor_.fill(random_);
     residual_.fill(random_);
     // Batches of the residual advance as C does, whatever its own row stride is.
   }
@@ -198,6 +201,7 @@ class Fixture {
     job.c_batch_stride = out.batch_stride;
     if (c.bias) job.epilogue.bias = bias_.as<float>();
     if (c.derivative) job.epilogue.derivative = slopes.memory.as<void>();
+    if (c.factor) job.epilogue.factor = factor_.memory.as<void>();
     if (c.residual) job.epilogue.residual = residual_.memory.as<void>();
     job.epilogue.residual_stride = residual_row_stride();
     job.epilogue.activation = c.activation;
@@ -253,6 +257,7 @@ class Fixture {
           // Activations on their way to bf16 are right to about 2^-13 of themselves.
           const bool narrow = c.c_dtype == DType::bf16 && c.activation != Activation::none;
           const double activation_error = narrow ? 0x1p-12 * std::abs(want) : 0;
+          if (c.factor) want *= factor_.at(at);
           if (c.residual)
             want += residual_.at(b * out.batch_stride + i * residual_row_stride() + j);
           if (c.accumulate)
@@ -283,7 +288,7 @@ class Fixture {
   Random random_;
   TestMatrix a_, b_;
   GuardedBuffer bias_;
-  Output residual_;
+  Output factor_, residual_;
 };
 
 class AmxGemm : public testing::Test {
@@ -379,6 +384,7 @@ TEST_F(AmxGemm, Epilogues) {
         c.derivative = (bits & 2) != 0;
         c.residual = (bits & 4) != 0;
         c.accumulate = (bits & 8) != 0 && dtype == DType::f32;
+        c.factor = (bits + static_cast<int>(activation)) % 2 == 0;
         c.c_pad = bits % 3 == 0 ? 0 : 16;
         check(c, {bits % 2 == 0 ? 2 : 3});
         c.k = 0;
@@ -393,7 +399,7 @@ TEST_F(AmxGemm, Batches) {
     check(c);
     c.a = Layout::columns;
     c.c_dtype = DType::bf16;
-    c.bias = c.derivative = true;
+    c.bias = c.derivative = c.factor = true;
     check(c);
   }
   check({.m = 3, .n = 5, .k = 9, .batch = 100});
@@ -415,6 +421,7 @@ TEST_F(AmxGemm, ShortK) {
           c.c_dtype = c_dtype;
           c.bias = bias;
           c.residual = residual;
+          c.factor = bias != residual;
           c.c_pad = bias ? 5 : 0;
           c.batch = residual ? 2 : 1;
           check(c, {2, 3});
