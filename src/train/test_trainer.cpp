@@ -195,7 +195,7 @@ TEST(Trainer, ABadValueNamesStepAndOpAndLeavesTheCheckpoint) {
   Session s(dir.file("run"), c, hooks);
   session = &s;
   expect_says([&] { s.trainer.run(); },
-              {"step 9", "loss nan", "op linear (", "ffn.in.weight", " at ["});
+              {"step 9", "loss nan", "op linear_pair (", "ffn.in.weight", " at ["});
   EXPECT_EQ(s.directory.newest_checkpoint(), 6);
   EXPECT_FALSE(s.model->parameters().all()[0].tensor.grad().defined());
 
