@@ -1,5 +1,6 @@
 #include "train/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -61,6 +62,8 @@ std::string_view to_string(ScheduleKind kind) {
   return "unknown";
 }
 
+std::int64_t usual_warmup(std::int64_t steps) { return std::min<std::int64_t>(100, steps / 10); }
+
 void validate(const TrainConfig& c) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;  // steps are keys of random numbers
   whole("train.steps", c.steps, 1, kMost);
@@ -73,7 +76,10 @@ void validate(const TrainConfig& c) {
           "bf16 or fp32", to_string(c.precision));
   whole("train.warmup", c.warmup, 0, kMost);
   require(c.warmup <= c.steps, kWhere, "train.warmup",
-          "at most train.steps = " + std::to_string(c.steps), std::to_string(c.warmup));
+          "at most train.steps = " + std::to_string(c.steps) +
+              " (a shorter run wants a shorter one: --set train.warmup=" +
+              std::to_string(usual_warmup(c.steps)) + ")",
+          std::to_string(c.warmup));
   validate_optimizer(c);
   whole("train.eval_every", c.eval_every.value_or(0), 0, kMost);
   whole("train.eval_batches", c.eval_batches.value_or(1), 1, kMost);

@@ -59,14 +59,16 @@ struct TrainConfig {
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
+// Of a run of so many steps, where nothing else is said: a tenth of them, up to 100.
+std::int64_t usual_warmup(std::int64_t steps);
+
 // Throws Error naming the key, what it may be and what it was. Everything that takes a
 // configuration calls it.
 void validate(const TrainConfig& config);
 
 // The table [train]: values out of range and keys that the chosen optimizer or schedule would have
 // to ignore are refused by name; unknown keys are left to the document's finish(). Defaults that
-// depend on other keys are filled in: a warm-up of a tenth of the steps up to 100, decay and rate
-// by optimizer.
+// depend on other keys are filled in: usual_warmup(), decay and rate by optimizer.
 TrainConfig parse_train(const io::TomlTable& table);
 
 // All keys in force and their values as TOML, defaults included. parse_train() of them gives an

@@ -1,5 +1,4 @@
 // The table [train] of a recipe, read and written.
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -59,7 +58,7 @@ void parse_schedule(const io::TomlTable& t, TrainConfig& c) {
   const std::string name = t.choice_or("schedule", "cosine", names);
   for (const ScheduleKind kind : kinds)
     if (name == to_string(kind)) c.schedule = kind;
-  c.warmup = t.integer_or("warmup", std::min<std::int64_t>(100, c.steps / 10), {0, kMost});
+  c.warmup = t.integer_or("warmup", usual_warmup(c.steps), {0, kMost});
   if (!falls_to_a_share(c.schedule))
     refuse_keys(t, {"final_share"}, "schedule = \"cosine\" or \"linear\"");
   c.final_share = t.number_or("final_share", c.final_share, {0, 1});

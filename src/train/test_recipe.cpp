@@ -65,7 +65,7 @@ TEST(ParseTrain, RefusesWithTheReason) {
   refused("optimizer = \"sgd\"\nnesterov = true", {"train.nesterov", "momentum"});
   refused("optimizer = \"adam\"", {"train.optimizer", "adamw", "sgd"});
   refused("schedule = \"constant\"\nfinal_share = 0.1", {"train.final_share", "cosine"});
-  refused("warmup = 11", {"train.warmup", "at most train.steps", "11"});
+  refused("warmup = 11", {"train.warmup", "at most train.steps", "11", "--set train.warmup=1)"});
   refused("accumulate = 5", {"train.accumulate", "at most train.batch"});
   refused("precision = \"fp16\"", {"train.precision", "bf16", "fp32"});
   refused("beta2 = 1.0", {"train.beta2", "below 1"});
