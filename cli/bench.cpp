@@ -203,6 +203,8 @@ bench::ModelBenchOptions model_options(const BenchArguments& arguments) {
   return options;
 }
 
+void check_rival(const BenchArguments& arguments) { start_rival(arguments); }
+
 void show_bench_progress(const std::string& what) { std::cerr << "measuring " << what << "\n"; }
 
 void add(CLI::App& app) {

@@ -25,6 +25,9 @@ void declare_bench(CLI::App& command, BenchArguments& arguments, int rounds);
 void declare_model_bench(CLI::App& command, BenchArguments& arguments, int rounds);
 bench::ModelBenchOptions model_options(const BenchArguments& arguments);
 
+// A --torch that cannot work is refused here, before minutes are spent on our own figures.
+void check_rival(const BenchArguments& arguments);
+
 void show_bench_progress(const std::string& what);
 
 void add_bench_decode(CLI::App& bench);

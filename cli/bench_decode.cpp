@@ -49,6 +49,7 @@ void print(const DecodeFigure& f) {
 }
 
 void run_decode(const BenchArguments& arguments) {
+  check_rival(arguments);
   const auto figures = bench::measure_decoding(model_options(arguments));
   if (!arguments.as_json) {
     for (const DecodeFigure& f : figures) print(f);

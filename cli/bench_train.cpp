@@ -45,6 +45,7 @@ void print(const TrainFigure& f) {
 }
 
 void run_train(const BenchArguments& arguments) {
+  check_rival(arguments);
   const auto figures = bench::measure_training(model_options(arguments));
   if (!arguments.as_json) {
     for (const TrainFigure& f : figures) print(f);

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <system_error>
 
 #include "bench/torch_rival_script.h"
 #include "heddle/error.h"
@@ -16,24 +17,26 @@ namespace heddle::bench {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& problem, const std::string& got) {
-  fail(ErrorCode::io, "torch", problem, "a Python with PyTorch", got);
+[[noreturn]] void refuse(const std::string& python, const std::string& problem,
+                         const std::string& got) {
+  fail(ErrorCode::io, "torch: " + python, problem, "a Python with PyTorch", got);
 }
 
 // A pipe that other processes we might start do not inherit by accident.
-std::array<int, 2> make_pipe() {
+std::array<int, 2> make_pipe(const std::string& python) {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) refuse("no pipe could be made", "an error of the system");
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
+    refuse(python, "no pipe could be made", "an error of the system");
   return ends;
 }
 
 }  // namespace
 
-TorchRival::TorchRival(const std::string& python, int threads) {
+TorchRival::TorchRival(const std::string& python, int threads) : python_(python) {
   // A rival that dies must not take us along.
   signal(SIGPIPE, SIG_IGN);
-  const auto in = make_pipe();
-  const auto out = make_pipe();
+  const auto in = make_pipe(python);
+  const auto out = make_pipe(python);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
@@ -53,10 +56,10 @@ TorchRival::TorchRival(const std::string& python, int threads) {
   from_ = fdopen(out[0], "r");
   if (status != 0) {
     process_ = -1;
-    refuse("could not be started", python);
+    refuse(python, "could not be started", std::generic_category().message(status));
   }
   const std::string hello = answer();
-  if (!hello.starts_with("ready ")) refuse("did not say it is ready", hello);
+  if (!hello.starts_with("ready ")) refuse(python, "did not say it is ready", hello);
   version_ = hello.substr(6);
 }
 
@@ -69,7 +72,7 @@ TorchRival::~TorchRival() {
 std::string TorchRival::answer() {
   std::string line;
   for (int c = std::fgetc(from_); c != '\n'; c = std::fgetc(from_)) {
-    if (c == EOF) refuse("the process ended", line.empty() ? "no answer" : line);
+    if (c == EOF) refuse(python_, "the process ended", line.empty() ? "no answer" : line);
     line += static_cast<char>(c);
   }
   return line;
@@ -81,7 +84,7 @@ double TorchRival::seconds(const std::string& request) {
   const std::string line = answer();
   char* end = nullptr;
   const double value = std::strtod(line.c_str(), &end);
-  if (end == line.c_str() || !(value > 0)) refuse("did not answer with a time", line);
+  if (end == line.c_str() || !(value > 0)) refuse(python_, "did not answer with a time", line);
   return value;
 }
 

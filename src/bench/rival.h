@@ -27,6 +27,7 @@ class TorchRival {
  private:
   std::string answer();
 
+  std::string python_;  // for errors
   pid_t process_ = -1;
   std::FILE* to_ = nullptr;
   std::FILE* from_ = nullptr;

@@ -35,14 +35,16 @@ def heddle(*arguments, text="", status=0):
     return done.stdout.decode()
 
 
-def refused(*arguments, saying, text=""):
-    """The program must end with 2 and a message that has all of `saying`."""
+def refused(*arguments, saying, text="", without=None):
+    """The program must end with 2 and a message that has all of `saying` and not `without`."""
     done = subprocess.run([str(HEDDLE), *map(str, arguments)], input=text.encode(), cwd=WORK,
                           capture_output=True, timeout=60)
     message = done.stderr.decode()
     for part in saying:
         if part not in message:
             FAILURES.append(f"heddle {' '.join(map(str, arguments))}: {part!r} is not in {message!r}")
+    if without is not None and without in message:
+        FAILURES.append(f"heddle {' '.join(map(str, arguments))}: {without!r} is in {message!r}")
     if done.returncode != 2:
         FAILURES.append(f"heddle {' '.join(map(str, arguments))}: exit {done.returncode}, expected 2")
 
@@ -187,6 +189,14 @@ def lab_outputs():
     """Known before the experiments run."""
     for option in ["--out", "--markdown"]:
         refused("lab", "all", "--json", option, "nowhere/page", saying=["nowhere"])
+
+
+def benchmarks_beside_nothing():
+    """A Python that is none is found out before anything is measured."""
+    for bench in ["roofline", "attention", "train", "decode"]:
+        for python in ["nowhere/python", "true"]:  # one does not start, one ends at once
+            refused("bench", bench, "--quick", "--torch", python,
+                    saying=[python, "a Python with PyTorch"], without="measuring")
 
 
 WORDS = "ant bee cat dog elk fox".split()
@@ -397,8 +407,8 @@ def main():
     WORK.mkdir(parents=True)
     for step in [language_model, use_language_model, translation_model, use_translation_model,
                  tagger, use_tagger, image_model, use_image_model, text_classifier,
-                 use_text_classifier, options_before_the_positional, plans, lab_outputs, full_disk,
-                 helps]:
+                 use_text_classifier, options_before_the_positional, plans, lab_outputs,
+                 benchmarks_beside_nothing, full_disk, helps]:
         before = len(FAILURES)
         step()
         print(f"{step.__name__}: {'fine' if len(FAILURES) == before else 'WRONG'}", flush=True)
