@@ -147,8 +147,8 @@ struct Drawing {
       numbers +=
           fmt::format("{}[{:.6g},{:.6g},{:.1f}]", numbers.empty() ? "" : ",", p.x, p.y, x.at(p.x));
     }
-    svg += fmt::format("<polyline class=\"line\" style=\"stroke:var(--s{}){}\" points=\"{}\"/>\n",
-                       colour % kColours, s.thin ? ";opacity:.45;stroke-width:1" : "", points);
+    svg += fmt::format("<polyline class=\"line{}\" style=\"stroke:var(--s{})\" points=\"{}\"/>\n",
+                       s.thin ? " thin" : "", colour % kColours, points);
     if (!dots.empty())
       svg += fmt::format("<g style=\"fill:var(--s{})\">{}</g>\n", colour % kColours, dots);
     data += fmt::format("{}{{\"name\":\"{}\",\"points\":[{}]}}", data.empty() ? "" : ",",
@@ -168,7 +168,8 @@ struct Drawing {
 std::string legend(const LineChart& chart) {
   std::string out = "<div class=\"legend\">";
   for (std::size_t i = 0; i < chart.series.size(); ++i)
-    out += fmt::format("<span><i style=\"background:var(--s{})\"></i>{}</span>", i % kColours,
+    out += fmt::format("<span><i{} style=\"background:var(--s{})\"></i>{}</span>",
+                       chart.series[i].thin ? " class=\"thin\"" : "", i % kColours,
                        escaped(chart.series[i].name));
   return out + "</div>\n";
 }

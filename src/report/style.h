@@ -42,6 +42,8 @@ svg.chart, svg.bars { width: 100%; height: auto; display: block; font-size: 12px
 .chart text, .bars text { fill: var(--soft); }
 .chart .grid { stroke: var(--line); }
 .chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
+.chart .line.thin { stroke-width: 1; }
+.thin { opacity: .45; }
 svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
 .map text, .bars text { fill: var(--soft); }
 .map .cell { stroke: var(--line); stroke-width: .6; }

@@ -54,6 +54,18 @@ TEST(Report, ChartsDrawEachSeriesWithinTheFrame) {
   EXPECT_FALSE(contains(chart(c).text, ",nan") || contains(chart(c).text, "nan,"));
 }
 
+// A pale line has a pale mark beside its name.
+TEST(Report, LegendsHaveTheColoursOfTheirLines) {
+  LineChart c{.x_label = "x", .y_label = "y", .series = {}};
+  c.series = {{.name = "a", .points = {{1, 1}, {2, 2}}},
+              {.name = "b", .points = {{1, 2}, {2, 1}}, .thin = true}};
+  const std::string svg = chart(c).text;
+  EXPECT_TRUE(contains(svg, R"x(class="line" style="stroke:var(--s0)")x")) << svg;
+  EXPECT_TRUE(contains(svg, R"x(<i style="background:var(--s0)"></i>a)x")) << svg;
+  EXPECT_TRUE(contains(svg, R"x(class="line thin" style="stroke:var(--s1)")x")) << svg;
+  EXPECT_TRUE(contains(svg, R"x(<i class="thin" style="background:var(--s1)"></i>b)x")) << svg;
+}
+
 TEST(Report, NumbersReadWell) {
   EXPECT_EQ(bytes_text(512), "512 bytes");
   EXPECT_EQ(bytes_text(1536), "1.50 KB");
