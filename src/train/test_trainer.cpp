@@ -172,6 +172,9 @@ TEST(Trainer, WithoutValidationTheLatestWeightsAreForUse) {
   c.patience = 3;
   expect_says([&] { Trainer(*model, data, c, &directory); }, {"train.patience", "validation"});
   c.patience = {};
+  c.eval_batches = 3;
+  expect_says([&] { Trainer(*model, data, c, &directory); }, {"train.eval_batches", "validation"});
+  c.eval_batches = {};
   Trainer(*model, data, c, &directory).run();
   const io::SafetensorsFile file(directory.paths().weights());
   for (const nn::Parameter& p : model->parameters().all())

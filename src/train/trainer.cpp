@@ -52,12 +52,15 @@ Evaluation evaluate_at(std::int64_t step, const model::Model& model, const data:
 }
 
 std::int64_t evaluation_rhythm(const TrainConfig& config, const data::Dataset& data) {
-  const bool asked_for = config.eval_every.value_or(0) > 0 || config.patience.has_value();
   if (data.has_validation()) return config.eval_every.value_or(kEvalEvery);
-  if (asked_for)
-    fail(ErrorCode::invalid_argument, "train",
-         config.patience ? "key train.patience" : "key train.eval_every",
-         "validation data (data.validation or data.validation_share)", "none");
+  const auto refuse_if = [](bool asked_for, const char* key) {
+    if (asked_for)
+      fail(ErrorCode::invalid_argument, "train", std::string("key ") + key,
+           "validation data (data.validation or data.validation_share)", "none");
+  };
+  refuse_if(config.patience.has_value(), "train.patience");
+  refuse_if(config.eval_every.value_or(0) > 0, "train.eval_every");
+  refuse_if(config.eval_batches.has_value(), "train.eval_batches");
   return 0;
 }
 

@@ -23,12 +23,14 @@ class CompareTest : public testing::Test {
     dir_.file("text.txt", text);
     recipe_ = write("tiny", "");
   }
-  std::string write(const std::string& name, const std::string& more) {
+  std::string write(const std::string& name, const std::string& more,
+                    const std::string& evaluation = "eval_batches = 10\n") {
     return dir_.file(name + ".toml",
                      "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 8\ndropout = 0.1\n" + more +
                          "[model.attention]\nheads = 2\n[data]\ntext = \"text.txt\"\ntokenizer = "
                          "\"char\"\ncontext = 8\n[train]\nsteps = 20\nbatch = 3\nlearning_rate = "
-                         "0.01\neval_batches = 10\n");
+                         "0.01\n" +
+                         evaluation);
   }
   ComparisonSpec spec(std::vector<std::string> vary, const std::string& out) const {
     return {.recipe = recipe_, .vary = std::move(vary), .out = dir_.file(out)};
@@ -168,6 +170,8 @@ TEST_F(CompareTest, WithoutValidationOneSeedHasNoNoise) {
   ComparisonSpec s = spec({"model.norm=layer,rms"}, "training");
   s.set = {"data.validation_share=0"};
   s.budget = "steps=2";
+  expect_says([&] { finish(s); }, {"train.eval_batches", "validation"});
+  s.recipe = write("no-evaluation", "", "");
   const json j = finish(s);
   EXPECT_EQ(j["loss"], "training");
   EXPECT_EQ(j["noise"], "none");
