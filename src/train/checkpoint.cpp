@@ -120,9 +120,15 @@ void check_weights(const io::SafetensorsFile& file) {
 }
 
 nn::ParameterSource WeightSource::source() {
-  return [this](const std::string& name, const Shape&) {
+  return [this](const std::string& name, const Shape& shape) {
     asked_for_.push_back(name);
-    return file_.load(name);
+    Tensor tensor = file_.load(name);
+    // The model would refuse it too, without knowing which file it came from.
+    if (tensor.shape() != shape)
+      fail(ErrorCode::shape_mismatch, file_.path(),
+           "tensor " + name + " does not fit the recipe's model", to_string(shape),
+           to_string(tensor.shape()));
+    return tensor;
   };
 }
 

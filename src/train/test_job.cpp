@@ -106,6 +106,11 @@ TEST_F(JobTest, RefusesAndLeavesNothingBehind) {
   expect_says([&] { load_run(recipe); }, {recipe, "is a file"});
   train(recipe, "a");
   expect_says([&] { train(recipe, "a"); }, {out("a"), "--resume"});
+  const std::string in_force = slurp(out("a") + "/recipe.toml");
+  std::ofstream(out("a") + "/recipe.toml") << load_recipe(recipe, {"model.width=16"}).toml;
+  expect_says([&] { load_run(out("a")); },
+              {out("a") + "/model.safetensors", "tensor embed.weight", "16]", "8]"});
+  std::ofstream(out("a") + "/recipe.toml") << in_force;
   damage_last_byte(out("a") + "/model.safetensors");
   expect_says([&] { load_run(out("a")); }, {"model.safetensors", "checksum"});
   expect_says([&] { train(recipe, "b", {"train.from=" + out("a")}); },
