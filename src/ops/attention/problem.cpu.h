@@ -58,9 +58,11 @@ class Problem {
         depth(padded(s.width, kPair<S>) / kPair<S>),
         value_depth(padded(s.value_width, kPair<S>) / kPair<S>),
         keys(padded(s.keys, kPad)),
-        on_tiles(kPairs<S> && a.small_product != nullptr && !a.additive &&
-                 s.width % kAmxRows == 0 && s.value_width % kAmxRows == 0),
+        on_tiles(kPairs<S> && a.small_product != nullptr && !a.additive && fills_tiles(s.width) &&
+                 fills_tiles(s.value_width)),
         group_rows(on_tiles ? kAmxRows : kTileRows) {}
+
+  static bool fills_tiles(std::int64_t width) { return width > 0 && width % kAmxRows == 0; }
 
   const AttentionArgs& a;
   const AttentionShape& s;

@@ -153,6 +153,36 @@ TEST(AttentionOnTiles, IsAttention) {
   }
 }
 
+// Queries and keys, or values, without a single element.
+TEST(AttentionOnTiles, NoWidth) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
+  for (const std::int64_t tokens : {100, 300})
+    for (const std::int64_t width : {0, 32}) {
+      const auto gradients = [&](DType dtype) {
+        const auto random = [&](std::int64_t size, std::uint32_t stream) {
+          return cast(random_normal({1, tokens, 1, size}, 0, 1, {3, 0, stream}, DType::f64), dtype);
+        };
+        std::vector<Tensor> x = {random(width, 1), random(width, 2), random(32 - width, 3)};
+        for (Tensor& t : x) t.set_requires_grad(true);
+        Tape tape;
+        AttentionOptions options;
+        options.scale = 1;
+        const Tensor y = attention(x[0], x[1], x[2], options);
+        const Tensor dy = random(32 - width, 4);
+        tape.backward(std::span(&y, 1), std::span(&dy, 1));
+        return std::vector<Tensor>{y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
+      };
+      const std::vector<Tensor> want = gradients(DType::f64);
+      cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+      const std::vector<Tensor> got = gradients(DType::bf16);
+      cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        const Distance d = distance(got[i], want[i]);
+        EXPECT_LE(d.error, 1e-4 * d.size) << tokens << ", " << width << ", tensor " << i;
+      }
+    }
+}
+
 TEST(AttentionOnTiles, ThreadsDoNotChangeABit) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
   const Given g{.tokens = 600, .width = 64, .causal = true, .key_heads = 1};

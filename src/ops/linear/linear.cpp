@@ -319,8 +319,7 @@ struct KeptMany {
 
 // Input 0 is x, 1 + 2i and 2 + 2i are the weight and the bias of output i.
 //   dx = Σ_i dy_i·W_i, dW_i = dy_iᵀ·x, dbias_i = Σ_rows dy_i
-// dx grows product by product; those of the same shape run together, the last of them also with
-// those of all weights, for which x is packed once.
+// dx grows product by product; x is packed once for all weights.
 void backward_many(VjpContext& c, const KeptMany& kept) {
   const Tensor& x = kept.x.get();
   const int count = static_cast<int>(kept.weights.size());
@@ -333,14 +332,11 @@ void backward_many(VjpContext& c, const KeptMany& kept) {
   const auto dy = [&](int i) { return gradients[static_cast<std::size_t>(i)].dsum; };
   Products products(x.dtype());
   Tensor dx;
-  std::int64_t width = 0;  // of the product before
   for (int i = 0; i < count; ++i) {
     const Tensor dsum = dy(i);
     if (!dsum.defined() || !c.needs(0)) continue;
     const bool more = dx.defined();
     if (!more) dx = empty_like(x);
-    if (more && dsum.size(1) != width) products.run();
-    width = dsum.size(1);
     add_input_gradient(products, dsum, weight(i), dx, {more, {}});
   }
   std::vector<std::pair<int, Tensor>> weight_gradients;

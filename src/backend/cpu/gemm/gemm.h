@@ -75,10 +75,9 @@ struct GemmPath {
   void (*run)(const GemmJob& job);
   // Products that do not depend on each other, each as run() computes it, in one piece of work:
   // threads meet once at the end. A B that is not packed is packed first, once where neighbouring
-  // jobs have the same one and the same room for it. A job with a packed B may add to the C of an
-  // earlier one (its residual) if both have the same m, n, k and types: they are cut alike, and a
-  // thread that has computed a part of one goes on with that part of the other. `beside` may be
-  // null.
+  // jobs have the same one and the same room for it. A job may add to the C of an earlier one
+  // (its residual is that C): if both are cut alike, a thread that has computed a part of one goes
+  // on with that part of the other; else threads meet once more in between. `beside` may be null.
   void (*run_all)(std::span<const GemmJob> jobs, const Beside* beside);
 };
 

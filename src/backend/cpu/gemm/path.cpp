@@ -172,9 +172,7 @@ struct Path {
   }
 
   static void run_all(std::span<const GemmJob> given, const Beside* beside) {
-    for (; given.size() > kTogether; given = given.subspan(kTogether))
-      run_group(given.first(kTogether), nullptr);
-    run_group(given, beside);
+    run_in_groups(given, beside, run_group);
   }
 
   static void run_group(std::span<const GemmJob> given, const Beside* beside) {

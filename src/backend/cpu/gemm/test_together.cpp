@@ -140,6 +140,36 @@ TEST(GemmTogether, OneMayAddToAnother) {
   set_threads(threads);
 }
 
+// Two that add to the same C, of which one has a transposed A: large enough to be cut otherwise.
+TEST(GemmTogether, OneThatIsCutOtherwiseWaits) {
+  constexpr std::int64_t n = 384;
+  const int threads = thread_count();
+  for (const GemmPath* path : bf16_paths()) {
+    Lines a(n * n * 2), packed(path->packed_bytes(n, n)), c(n * n * 2);
+    for (std::int64_t i = 0; i < n * n; ++i)
+      a.as<bf16>()[i] = bf16::from_float(static_cast<float>(i * 37 % 101 - 50) / 64);
+    path->pack_b(n, n, {a.as<bf16>(), DType::bf16, n, 1}, packed.as<char>());
+    GemmJob job;
+    job.m = job.n = job.k = job.c_row_stride = job.epilogue.residual_stride = n;
+    job.a = {a.as<bf16>(), DType::bf16, n, 1};
+    job.packed_b = packed.as<char>();
+    job.c = c.as<bf16>();
+    job.c_dtype = DType::bf16;
+    std::vector<GemmJob> jobs = {job, job, job};
+    jobs[1].a = {a.as<bf16>(), DType::bf16, 1, n};
+    jobs[1].epilogue.residual = jobs[2].epilogue.residual = c.as<bf16>();
+    const auto result = [&] { return std::vector<char>(c.as<char>(), c.as<char>() + n * n * 2); };
+    for (const GemmJob& one : jobs) path->run(one);
+    const std::vector<char> want = result();
+    for (const int count : {1, 2}) {
+      set_threads(count);
+      path->run_all(jobs, nullptr);
+      EXPECT_EQ(result(), want);
+    }
+  }
+  set_threads(threads);
+}
+
 TEST(GemmTogether, OtherWorkBeside) {
   const int threads = thread_count();
   for (const GemmPath* path : bf16_paths())

@@ -1,7 +1,9 @@
 // Several products as one piece of work.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/threads.h"
@@ -26,6 +28,36 @@ void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* 
     for (std::int64_t c = part * others / parts; c < (part + 1) * others / parts; ++c)
       beside->run(c);
   });
+}
+
+// Are both sure to be cut into the same pieces? Paths look at shapes and at how A lies.
+[[gnu::always_inline]] inline bool cut_alike(const GemmJob& a, const GemmJob& b) {
+  return a.m == b.m && a.n == b.n && a.k == b.k && a.batch == b.batch &&
+         a.a.row_stride == b.a.row_stride && a.a.col_stride == b.a.col_stride &&
+         a.c_dtype == b.c_dtype && a.packed_b != nullptr && b.packed_b != nullptr;
+}
+
+// How many of these jobs, from the first on, can run together.
+[[gnu::always_inline]] inline std::size_t run_of(std::span<const GemmJob> jobs) {
+  constexpr auto most = static_cast<std::size_t>(kTogether);
+  std::size_t count = 0;
+  for (; count < jobs.size() && count < most; ++count) {
+    const GemmJob& job = jobs[count];
+    for (const GemmJob& before : jobs.first(count))
+      if (job.epilogue.residual != nullptr && job.epilogue.residual == before.c &&
+          !cut_alike(before, job))
+        return count;
+  }
+  return count;
+}
+
+// Calls run_group(jobs, beside) for one run after the other; what is beside goes with the last.
+template <class RunGroup>
+void run_in_groups(std::span<const GemmJob> jobs, const Beside* beside, RunGroup run_group) {
+  std::size_t count = run_of(jobs);
+  for (; count < jobs.size(); jobs = jobs.subspan(count), count = run_of(jobs))
+    run_group(jobs.first(count), nullptr);
+  run_group(jobs, beside);
 }
 
 // Have both the same B, as it lies in memory?

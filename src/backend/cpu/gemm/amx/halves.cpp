@@ -58,6 +58,7 @@ Plan HalvedProduct::added(Half half) const noexcept {
   plan.job.c = job_.c;
   plan.job.c_row_stride = job_.c_row_stride;
   plan.job.epilogue = job_.epilogue;
+  plan.stream = false;  // was decided for another C
   if (half == Half::first) {
     plan.job.epilogue.residual = sums_;
     plan.job.epilogue.residual_stride = job_.n;
@@ -80,8 +81,9 @@ void HalvedProduct::run(std::int64_t chunk, RunChunk run_chunk) noexcept {
   if (meeting_.arrive(half, piece)) add_sums(piece);
 }
 
-// C += sums for a piece.
+// C += sums for a piece, rounded as in added().
 void HalvedProduct::add_sums(std::int64_t piece) const noexcept {
+  const FlushDenormals flush;
   const Unit u = unit_of(first_, piece);
   const auto end = [](std::int64_t blocks, std::int64_t most) noexcept {
     return blocks * kBlock < most ? blocks * kBlock : most;

@@ -84,9 +84,7 @@ void run(const GemmJob& job) {
 
 template <RunChunk run_chunk>
 void run_all(std::span<const GemmJob> jobs, const Beside* beside) {
-  for (; jobs.size() > kTogether; jobs = jobs.subspan(kTogether))
-    run_group<run_chunk>(jobs.first(kTogether), nullptr);
-  run_group<run_chunk>(jobs, beside);
+  run_in_groups(jobs, beside, run_group<run_chunk>);
 }
 
 }  // namespace

@@ -481,6 +481,16 @@ void run_interrupted(const amx::Plan& plan, std::int64_t chunk) noexcept {
   amx::run_chunk_emulated(plan, chunk);
 }
 
+// Two halves whose sums are small, but their own sum too small for a normal number.
+void fill_far_down(std::vector<bf16>& a, std::vector<bf16>& b, std::int64_t m) {
+  for (bf16& x : a) x = bf16::from_float(0);
+  for (std::int64_t i = 0; i < m; ++i) {
+    a[static_cast<std::size_t>(i)] = bf16::from_float(1.5f);              // k = 0
+    a[static_cast<std::size_t>(500 * m + i)] = bf16::from_float(-1.25f);  // k = 500
+  }
+  for (bf16& x : b) x = bf16::from_float(0x1p-126f);
+}
+
 // Chunks in every order, and with the two halves of a piece at the same time, give the same bits.
 TEST_F(AmxGemm, HalvesInAnyOrder) {
   constexpr std::int64_t m = 70, n = 50, k = 800;
@@ -492,8 +502,9 @@ TEST_F(AmxGemm, HalvesInAnyOrder) {
   job.b = {b.data(), DType::bf16, n, 1};
   job.c_row_stride = n;
   std::vector<float> sums(m * n);
-  for (const bool accumulate : {false, true}) {
-    job.epilogue.accumulate = accumulate;
+  for (const int way : {0, 1, 2}) {
+    job.epilogue.accumulate = way == 1;
+    if (way == 2) fill_far_down(a, b, m);
     const auto result = [&](const std::vector<std::int64_t>& chunks, bool at_once) {
       std::vector<float> c(m * n, 0.3f);
       job.c = c.data();
