@@ -94,6 +94,7 @@ Series measure(const std::vector<Point>& points, Way way) {
 
 Series against_n(Way way, const std::vector<std::int64_t>& lengths) {
   std::vector<Point> points;
+  points.reserve(lengths.size());
   for (const std::int64_t n : lengths) points.push_back({n, kWindow, inputs(n)});
   return measure(points, way);
 }
