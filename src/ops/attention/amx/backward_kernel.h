@@ -43,7 +43,7 @@ class BringInSums {
 // Weights and dS of two keys at a time, for all 32 queries. `kRate` is how many keys go behind two
 // products. Everything is inlined, so that it stays in registers.
 template <bool Masked, int kRate>
-class WeighBackward {
+class WeighBackward : public InTurns<WeighBackward<Masked, kRate>, kRate> {
  public:
   [[gnu::always_inline]] WeighBackward(const BackwardGroup& g, const BackwardLanes* lanes,
                                        const BackwardScores& s)
@@ -56,21 +56,13 @@ class WeighBackward {
         s_(s),
         row_(g.row) {}
 
-  // After every product, in turns.
-  [[gnu::always_inline]] void one() noexcept {
-    if constexpr (kRate >= 4) step();
-    if constexpr (kRate >= 8) step();
-  }
-  [[gnu::always_inline]] void two() noexcept {
-    step();
-    if constexpr (kRate >= 8) step();
-  }
   // What is left.
   [[gnu::always_inline]] void finish() noexcept {
     while (at_ < kBackwardPiece) step();
   }
 
  private:
+  friend class InTurns<WeighBackward, kRate>;
   [[gnu::always_inline]] void step() noexcept {
     if (at_ == kBackwardPiece) return;
     const __m512i even = weigh(at_), odd = weigh(at_ + 1);
@@ -117,16 +109,12 @@ class WeighBackward {
 template <class T>
 class BackwardRunner {
  public:
-  explicit BackwardRunner(const BackwardGroup& g) noexcept : g_(g), seen_end_(g.keys) {
+  explicit BackwardRunner(const BackwardGroup& g) noexcept : g_(g), seen_(g) {
     for (int h = 0; h < 2; ++h) {
       lanes_[h].row_sum = _mm512_loadu_ps(g.row_sum + h * 16);
       lanes_[h].delta = _mm512_loadu_ps(g.delta + h * 16);
       lanes_[h].first = _mm512_loadu_si512(g.first + h * 16);
       lanes_[h].last = _mm512_loadu_si512(g.last + h * 16);
-    }
-    for (std::int64_t i = 0; i < g.count; ++i) {
-      seen_begin_ = seen_begin_ > g.first[i] ? seen_begin_ : g.first[i];
-      seen_end_ = seen_end_ < g.last[i] ? seen_end_ : g.last[i];
     }
   }
 
@@ -136,7 +124,7 @@ class BackwardRunner {
     NothingBetween nothing;
     make_scores(0, nothing);
     for (std::int64_t key = 0; key < g_.keys; key += kBackwardPiece) {
-      const bool all_seen = key >= seen_begin_ && key + kBackwardPiece <= seen_end_;
+      const bool all_seen = seen_.covers(key, key + kBackwardPiece);
       if (all_seen)
         weigh<false>(key);
       else
@@ -197,7 +185,7 @@ class BackwardRunner {
 
   const BackwardGroup& g_;
   BackwardLanes lanes_[2];
-  std::int64_t seen_begin_ = 0, seen_end_;  // what all queries see
+  SeenByAll seen_;
 };
 
 }  // namespace heddle::cpu::amx

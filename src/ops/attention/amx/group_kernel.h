@@ -15,7 +15,7 @@ namespace heddle::cpu::amx {
 template <class T>
 class TurnedRunner {
  public:
-  explicit TurnedRunner(const TurnedGroup& g) noexcept : g_(g), seen_end_(g.keys) {
+  explicit TurnedRunner(const TurnedGroup& g) noexcept : g_(g), seen_(g) {
     for (int h = 0; h < 2; ++h) {
       Lanes& n = lanes_[h];
       n.m = _mm512_loadu_ps(g.m + h * 16);
@@ -25,10 +25,6 @@ class TurnedRunner {
       n.number = _mm512_maskz_add_epi32(
           0xffff, _mm512_set1_epi32(h * 16),
           _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-    }
-    for (std::int64_t i = 0; i < g.count; ++i) {
-      seen_begin_ = seen_begin_ > g.first[i] ? seen_begin_ : g.first[i];
-      seen_end_ = seen_end_ < g.last[i] ? seen_end_ : g.last[i];
     }
   }
 
@@ -68,7 +64,7 @@ class TurnedRunner {
   Weigh kind_of(std::int64_t j) const noexcept {
     if (g_.relu || g_.bias != nullptr) return Weigh::anything;
     const std::int64_t begin = j * kTurnedKeys, end = begin + keys(j);
-    return begin >= seen_begin_ && end <= seen_end_ ? Weigh::plain : Weigh::masked;
+    return seen_.covers(begin, end) ? Weigh::plain : Weigh::masked;
   }
   void weigh_block(std::int64_t j) noexcept {
     switch (kind_of(j)) {
@@ -193,7 +189,7 @@ class TurnedRunner {
 
   const TurnedGroup& g_;
   Lanes lanes_[2];
-  std::int64_t seen_begin_ = 0, seen_end_;  // what all queries see
+  SeenByAll seen_;
   // Blocks whose values are in the sums; of the next ones up to adding_ some columns are.
   std::int64_t added_ = 0, adding_ = 0, added_columns_ = 0;
 };

@@ -18,6 +18,40 @@ struct NothingBetween {
   void two() const noexcept {}
 };
 
+// What goes between products in steps of two keys, kRate keys behind two products: a base of
+// `Work`, whose step() does nothing once all are done.
+template <class Work, int kRate>
+class InTurns {
+ public:
+  [[gnu::always_inline]] void one() noexcept {
+    if constexpr (kRate >= 4) step();
+    if constexpr (kRate >= 8) step();
+  }
+  [[gnu::always_inline]] void two() noexcept {
+    step();
+    if constexpr (kRate >= 8) step();
+  }
+
+ private:
+  [[gnu::always_inline]] void step() noexcept { static_cast<Work*>(this)->step(); }
+};
+
+// The keys that all queries of a group see.
+struct SeenByAll {
+  std::int64_t begin = 0, end;
+
+  template <class Group>
+  [[gnu::always_inline]] explicit SeenByAll(const Group& g) noexcept : end(g.keys) {
+    for (std::int64_t i = 0; i < g.count; ++i) {
+      begin = begin > g.first[i] ? begin : g.first[i];
+      end = end < g.last[i] ? end : g.last[i];
+    }
+  }
+  [[gnu::always_inline]] bool covers(std::int64_t first, std::int64_t last) const noexcept {
+    return first >= begin && last <= end;
+  }
+};
+
 // K and Qᵀ, or V and dYᵀ.
 struct ScoreOperands {
   const std::uint32_t* rows;     // [keys][depth]

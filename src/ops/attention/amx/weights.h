@@ -8,6 +8,7 @@
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
 #include "ops/attention/amx/group.h"
+#include "ops/attention/amx/products.h"
 #include "ops/attention/power.cpu.h"
 
 namespace heddle::cpu::amx {
@@ -128,7 +129,7 @@ class Weights {
 // `kRate` is how many keys go behind two products. Everything is inlined, so that it stays in
 // registers.
 template <Weigh kind, int kRate>
-class WeighBetween {
+class WeighBetween : public InTurns<WeighBetween<kind, kRate>, kRate> {
  public:
   [[gnu::always_inline]] WeighBetween(const TurnedGroup& g, Lanes* lanes, const ScoreBlock& block)
       : g_(g),
@@ -143,15 +144,6 @@ class WeighBetween {
     low_.block_sum = high_.block_sum = _mm512_setzero_ps();
   }
 
-  // After every product, in turns.
-  [[gnu::always_inline]] void one() noexcept {
-    if constexpr (kRate >= 4) step();
-    if constexpr (kRate >= 8) step();
-  }
-  [[gnu::always_inline]] void two() noexcept {
-    step();
-    if constexpr (kRate >= 8) step();
-  }
   // What is left.
   [[gnu::always_inline]] void finish() noexcept {
     while (at_ < keys_) step();
@@ -160,6 +152,7 @@ class WeighBetween {
   }
 
  private:
+  friend class InTurns<WeighBetween, kRate>;
   [[gnu::always_inline]] void step() noexcept {
     if (at_ == keys_) return;
     // Tiles of 16 keys are 512 numbers apart, pairs of them 512 words.
