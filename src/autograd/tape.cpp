@@ -137,9 +137,12 @@ thread_local TapeState* active_tape = nullptr;
 thread_local int no_grad_depth = 0;
 std::atomic<std::uint64_t> last_serial{0};  // across threads: leaves may meet several tapes
 
+// The innermost tape that is not used up: an outer one goes on where an inner one is done.
 TapeState* recorder() {
-  if (no_grad_depth > 0 || active_tape == nullptr || active_tape->spent) return nullptr;
-  return active_tape;
+  if (no_grad_depth > 0) return nullptr;
+  TapeState* tape = active_tape;
+  while (tape != nullptr && tape->spent) tape = tape->outer;
+  return tape;
 }
 
 // A tensor computed on another tape would be a constant on this one, without anybody noticing.
@@ -166,8 +169,12 @@ Tape::Tape() : state_(std::make_unique<TapeState>()) {
 }
 
 Tape::~Tape() {
-  // Tapes are scopes: the innermost goes first.
-  if (active_tape == state_.get()) active_tape = state_->outer;
+  // As a rule the innermost goes first; tapes that are held by pointers may go in any order.
+  for (TapeState** link = &active_tape; *link != nullptr; link = &(*link)->outer)
+    if (*link == state_.get()) {
+      *link = state_->outer;
+      return;
+    }
 }
 
 std::size_t Tape::recorded_ops() const noexcept { return state_->entries.size(); }
@@ -184,7 +191,7 @@ void Tape::backward(std::span<const Tensor> outputs, std::span<const Tensor> cot
   TapeState& s = *state_;
   if (s.spent)
     fail(ErrorCode::autograd, "backward", "this tape has already been used for a backward pass",
-         "one backward() per tape: compute the loss again on a new Tape");
+         "one backward() per tape: compute the loss again on a new Tape", "a second backward()");
   if (outputs.size() != cotangents.size())
     fail(ErrorCode::autograd, "backward", "outputs and cotangents do not pair up",
          std::to_string(outputs.size()) + " cotangents", std::to_string(cotangents.size()));
@@ -290,7 +297,7 @@ void record_without_gradient(const char* op, std::initializer_list<const Tensor*
   if (!tracked(inputs)) return;
   record(op, inputs, outputs, [op](VjpContext&) {
     fail(ErrorCode::autograd, op, "this op has no gradient",
-         "detach() around it where none is wanted");
+         "detach() around it where none is wanted", "backward() through it");
   });
 }
 

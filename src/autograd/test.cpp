@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
 
 #include "autograd/record.h"
 #include "heddle/ops.h"
@@ -127,6 +128,32 @@ TEST(Tape, TensorsOfATapeThatIsGoneAreRefused) {
   const Tape tape;
   EXPECT_NE(message([&] { (void)ops::square(y); }).find("another tape"), std::string::npos);
   EXPECT_NO_THROW((void)ops::square(y.detach()));
+}
+
+// An inner tape that is used up must not swallow what the outer one is to differentiate.
+TEST(Tape, TheOuterTapeGoesOnBehindAnInnerBackward) {
+  Tensor x = leaf({1, 2});
+  Tensor w = leaf({3, 4});
+  Tape outer;
+  Tape inner;
+  inner.backward(ops::sum_all(ops::square(w)));
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{6, 8}));
+  outer.backward(ops::sum_all(ops::square(x)));
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2, 4}));
+}
+
+TEST(Tape, TapesMayEndInAnyOrder) {
+  Tensor x = leaf({1, 2});
+  auto outer = std::make_unique<Tape>();
+  auto inner = std::make_unique<Tape>();
+  outer.reset();
+  const Tensor y = ops::sum_all(ops::square(x));
+  inner->backward(y);
+  inner.reset();
+  (void)ops::square(x);  // nobody records
+  Tape tape;
+  tape.backward(ops::sum_all(ops::square(x)));
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{4, 8}));
 }
 
 TEST(Tape, LeavesCanBeFrozenAndThawed) {
