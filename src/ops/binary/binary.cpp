@@ -2,6 +2,7 @@
 
 #include "ops/binary/binary.kernels.h"
 #include "ops/reduce/reduce.h"
+#include "ops/support/in_place.h"
 #include "ops/support/op.h"
 #include "ops/support/stream.h"
 #include "ops/unary/unary.h"
@@ -99,12 +100,13 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
   return y;
 }
 
-void add_into(Tensor& target, const Tensor& x) {
+void add_into(Tensor& target, const Tensor& term) {
   check_compute({"add_into", "target", target});
-  check_like({"add_into", "x", x}, target);
-  if (tracked({&target, &x}))
-    fail(ErrorCode::autograd, "add_into", "a recorded tensor cannot be changed in place",
-         "tensors outside of the tape, or a NoGrad scope");
+  check_like({"add_into", "x", term}, target);
+  check_own_places({"add_into", "target", target});
+  check_not_recorded({"add_into", "target", target});
+  check_not_recorded({"add_into", "x", term});  // its gradient would be lost
+  const Tensor x = apart_from(target, term);
   if (!launch(target, {count_of(x), 3 * bytes_of(x)})) return;
   cpu::BinaryArgs args;
   args.dtype = target.dtype();

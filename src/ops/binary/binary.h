@@ -13,7 +13,8 @@ Tensor div(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a,
                const Tensor& b);  // the gradient goes to the larger; ties: half each
 
-// target += x, in place, equal shapes. Not recorded; target must not be on a tape.
+// target += x, in place, equal shapes. Not recorded; neither may be on a tape. They may be views of
+// one storage that overlap; a broadcast view cannot be the target.
 void add_into(Tensor& target, const Tensor& x);
 
 }  // namespace heddle::ops

@@ -1,5 +1,6 @@
 #include "ops/copy/copy.h"
 
+#include "ops/support/in_place.h"
 #include "ops/support/op.h"
 
 namespace heddle::ops {
@@ -37,11 +38,10 @@ void copy_into(Tensor& dst, const Tensor& src) {
   check_defined({"copy_into", "dst", dst});
   check_shape({"copy_into", "src", src}, dst.shape());
   check_same_device({"copy_into", "src", src}, dst);
-  if (tracked({&dst, &src}))
-    fail(ErrorCode::autograd, "copy_into",
-         "a recorded tensor cannot be overwritten or its gradient lost",
-         "tensors outside of the tape, or a NoGrad scope");
-  autograd::copy_values(dst, src, false);
+  check_own_places({"copy_into", "dst", dst});
+  check_not_recorded({"copy_into", "dst", dst});
+  check_not_recorded({"copy_into", "src", src});  // its gradient would be lost
+  autograd::copy_values(dst, apart_from(dst, src), false);
 }
 
 }  // namespace heddle::ops

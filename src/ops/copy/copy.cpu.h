@@ -13,15 +13,15 @@ inline T widen(T v) {
   return v;
 }
 
-// Truncated; the nearest limit where To cannot hold it (a plain cast would be undefined), 0 for
-// NaN.
-template <class To>
-inline To saturated(double v) {
+// Truncated; the nearest limit where To cannot hold it (a plain cast of a float would be undefined,
+// one of an integer another number), 0 for NaN.
+template <class To, class From>
+inline To saturated(From v) {
   constexpr To kLow = std::is_signed_v<To> ? static_cast<To>(To{1} << (8 * sizeof(To) - 1)) : To{0};
   constexpr To kHigh = static_cast<To>(~kLow);
   if (v != v) return To{0};
-  if (v <= static_cast<double>(kLow)) return kLow;
-  if (v >= static_cast<double>(kHigh)) return kHigh;
+  if (v <= static_cast<From>(kLow)) return kLow;
+  if (v >= static_cast<From>(kHigh)) return kHigh;
   return static_cast<To>(v);
 }
 
@@ -31,7 +31,9 @@ inline To convert(From v) {
     return v;
   else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>)
     return To::from_float(static_cast<float>(widen(v)));
-  else if constexpr (std::is_integral_v<To> && !std::is_integral_v<decltype(widen(v))>)
+  else if constexpr (std::is_integral_v<To> && std::is_integral_v<From>)
+    return saturated<To>(static_cast<std::int64_t>(v));
+  else if constexpr (std::is_integral_v<To>)
     return saturated<To>(static_cast<double>(widen(v)));
   else
     return static_cast<To>(widen(v));
