@@ -167,8 +167,8 @@ std::byte* allocate_block(std::size_t bytes) {
     }
   }
   if (block == nullptr)
-    fail(ErrorCode::out_of_memory, "tensor", "the system refused memory", "",
-         std::to_string(bytes) + " bytes asked for");
+    fail(ErrorCode::out_of_memory, "tensor", "the system refused memory",
+         std::to_string(bytes) + " bytes", "none");
   return block;
 }
 

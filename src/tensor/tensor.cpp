@@ -127,7 +127,7 @@ Tensor Tensor::from(const Shape& shape, std::span<const T> values) {
 const TensorImpl& Tensor::get() const {
   if (impl_ == nullptr)
     fail(ErrorCode::invalid_argument, "tensor", "the tensor is undefined",
-         "a tensor that holds something");
+         "a tensor that holds something", "an undefined tensor");
   return *impl_;
 }
 

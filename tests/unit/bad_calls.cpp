@@ -78,6 +78,17 @@ std::vector<BadCall> shapes() {
          (void)ops::concat(parts, 0);
        }},
       {"concat", "argument", [] { (void)ops::concat(std::vector<Tensor>{}, 0); }},
+      {"concat", "argument parts[1]",
+       [] {
+         const std::vector<Tensor> parts = {f32({2}), bf({2})};
+         (void)ops::concat(parts, 0);
+       }},
+      {"split", "argument sizes",
+       [] {
+         const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+         const std::vector<std::int64_t> sizes = {huge, huge, 6};
+         (void)ops::split(f32({4}), sizes, 0);
+       }},
       {"split", "argument sizes",
        [] {
          const std::vector<std::int64_t> sizes = {2, 3};

@@ -27,7 +27,7 @@ std::byte* thread_scratch() noexcept { return current; }
 std::byte* allocate_thread_scratch() {
   void* block = std::aligned_alloc(kHugePage, kThreadScratchBytes);
   if (block == nullptr)
-    fail(ErrorCode::out_of_memory, "threads", "no memory for a thread's scratch", "6 MiB");
+    fail(ErrorCode::out_of_memory, "threads", "no memory for a thread's scratch", "6 MiB", "none");
   (void)madvise(block, kThreadScratchBytes, MADV_HUGEPAGE);  // a hint
   return static_cast<std::byte*>(block);
 }

@@ -313,7 +313,8 @@ int thread_count() {
 void set_threads(int count) {
   checked_count(count, "set_threads", std::to_string(count));
   if (tls_inside)
-    fail(ErrorCode::invalid_argument, "set_threads", "called from inside a parallel section");
+    fail(ErrorCode::invalid_argument, "set_threads", "called from inside a parallel section",
+         "a call between parallel sections", "one by a thread at work");
   allowed_cores();
   pool().stop_workers();
   chosen_count.store(count);

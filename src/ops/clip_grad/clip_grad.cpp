@@ -21,10 +21,13 @@ const void* at(const Tensor& x, std::int64_t element) {
          static_cast<std::size_t>(element) * size_of(x.dtype());
 }
 
-void check_gradient(const Tensor& grad, std::size_t i) {
-  if (grad.defined() && grad.dtype() == DType::f32) return;  // before a name is made for it
+void check_gradient(std::span<const Tensor> grads, std::size_t i) {
+  const Tensor& grad = grads[i];
+  const bool right = grad.defined() && grad.dtype() == DType::f32;
+  if (right && grad.device() == grads[0].device()) return;  // before a name is made for it
   const std::string name = "grads[" + std::to_string(i) + "]";
   check_compute({"global_norm", name.c_str(), grad});
+  check_same_device({"global_norm", name.c_str(), grad}, grads[0]);
 }
 
 }  // namespace
@@ -33,15 +36,14 @@ double global_norm(std::span<const Tensor> grads) {
   std::vector<Tensor> dense_grads;
   std::vector<std::int64_t> counts, first_block;  // of each gradient, among all
   std::int64_t blocks = 0;
-  Device device = Device::meta;
+  const Device device = grads.empty() || !grads[0].defined() ? Device::meta : grads[0].device();
   for (std::size_t i = 0; i < grads.size(); ++i) {
-    check_gradient(grads[i], i);
+    check_gradient(grads, i);
     const Tensor& x = dense_grads.emplace_back(dense(grads[i]));
     first_block.push_back(blocks);
     blocks += cpu::norm_blocks(x.elements());
     const bool computed = launch(x, {2 * count_of(x), bytes_of(x)});
     counts.push_back(computed ? x.elements() : 0);
-    if (computed) device = x.device();
   }
   const PurposeScope scope(Purpose::workspace);
   Tensor partial = Tensor::zeros({blocks}, DType::f64, device);

@@ -79,7 +79,11 @@ std::vector<Tensor> split(const Tensor& x, std::span<const std::int64_t> sizes, 
   const int d = normalize_dim(dim, x.rank(), "split");
   std::int64_t total = 0;
   for (const std::int64_t size : sizes) {
-    check_condition(size >= 0, "split", "sizes", "0 or more each", std::to_string(size));
+    // Compared with what is left: their sum could be more than a number holds.
+    if (size < 0 || size > x.shape()[d] - total)
+      fail(ErrorCode::shape_mismatch, "split", "argument sizes",
+           "0 or more each, " + std::to_string(x.shape()[d]) + " together",
+           std::to_string(size) + " behind " + std::to_string(total));
     total += size;
   }
   if (total != x.shape()[d])

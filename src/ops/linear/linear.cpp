@@ -59,18 +59,30 @@ struct Sizes {
   double flops() const { return product_flops(rows, n, k); }
 };
 
-void check_arguments(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                     const LinearOptions& options) {
-  check_compute({"linear", "x", x});
-  check_rank_at_least({"linear", "x", x}, 1);
-  check_rank({"linear", "weight", weight}, 2);
-  check_same_device({"linear", "weight", weight}, x);
+void check_layer(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_compute({op, "x", x});
+  check_rank_at_least({op, "x", x}, 1);
+  check_rank({op, "weight", weight}, 2);
+  check_same_device({op, "weight", weight}, x);
   const bool narrow = x.dtype() != DType::f64 && weight.dtype() == DType::bf16;
-  if (!narrow) check_dtype({"linear", "weight", weight}, parameter_dtype(x));
+  if (!narrow) check_dtype({op, "weight", weight}, parameter_dtype(x));
   if (weight.size(1) != x.size(-1))
-    fail(ErrorCode::shape_mismatch, "linear", "argument weight does not fit x, " + x.describe(),
+    fail(ErrorCode::shape_mismatch, op, "argument weight does not fit x, " + x.describe(),
          "[N, " + std::to_string(x.size(-1)) + "]", weight.describe());
-  if (bias.defined()) check_parameter({"linear", "bias", bias}, x, {weight.size(0)});
+  if (bias.defined()) check_parameter({op, "bias", bias}, x, {weight.size(0)});
+}
+
+// One layer of several: an error says which.
+template <class Name>
+void check_layer_of(const char* op, const Tensor& x, const LinearWeights& layer, Name name) {
+  try {
+    check_layer(op, x, layer.weight, layer.bias);
+  } catch (const Error& e) {
+    fail(e.code(), op, name() + ": " + e.problem(), e.expected(), e.got());
+  }
+}
+
+void check_options(const Tensor& x, const Tensor& weight, const LinearOptions& options) {
   if (options.wide && (options.residual.defined() || options.activation != Activation::none))
     fail(ErrorCode::invalid_argument, "linear", "option wide", "neither activation nor residual",
          options.residual.defined() ? "a residual" : "an activation");
@@ -425,7 +437,8 @@ Forward forward_one(const Tensor& x, const LinearWeights& layer, Activation acti
 //   dx = dsum·W, dW = dsumᵀ·x, dbias = Σ_rows dsum, dresidual = dy
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const LinearOptions& options) {
-  check_arguments(x, weight, bias, options);
+  check_layer("linear", x, weight, bias);
+  check_options(x, weight, options);
   const Tensor& residual = options.residual;
   Forward f;
   f.activation = kernel_activation(options.activation);
@@ -449,12 +462,14 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> weights) {
+  check_compute({"linear_many", "x", x});
   std::vector<Forward> all(weights.size());
-  Products products(x.defined() ? x.dtype() : DType::f32);
+  Products products(x.dtype());
   std::vector<const Tensor*> inputs = {&x};
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const auto& [weight, bias] = weights[i];
-    check_arguments(x, weight, bias, {});
+    check_layer_of("linear_many", x, weights[i],
+                   [i] { return "weights[" + std::to_string(i) + "]"; });
     if (bias.defined()) all[i].bias = dense(bias);
     all[i].y = Tensor::empty(with_last(x.shape(), weight.size(0)), x.dtype(), x.device());
     add_forward(products, x, weight, all[i]);
@@ -479,10 +494,11 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> 
 
 Tensor linear_pair(const Tensor& x, const LinearWeights& first, Activation activation,
                    const LinearWeights& second) {
-  check_arguments(x, first.weight, first.bias, {});
+  check_compute({"linear_pair", "x", x});
+  check_layer_of("linear_pair", x, first, [] { return std::string("first"); });
   const bool on_tape = tracked({&x, &first.weight, &first.bias, &second.weight, &second.bias});
   const Forward f = forward_one(x, first, activation, on_tape);
-  check_arguments(f.y, second.weight, second.bias, {});
+  check_layer_of("linear_pair", f.y, second, [] { return std::string("second"); });
   Tensor y = forward_one(f.y, second, Activation::none, false).y;
   if (on_tape) {
     const KeptPair kept{Saved(x), Saved(first.weight), Saved(f.slope), Saved(f.y),

@@ -33,7 +33,7 @@ Array make_array(std::int64_t bytes) {
   Array array(static_cast<float*>(std::aligned_alloc(kPage, static_cast<std::size_t>(bytes))));
   if (array == nullptr)
     fail(ErrorCode::out_of_memory, "stream_bandwidth", "no memory for the arrays",
-         std::to_string(bytes) + " bytes");
+         std::to_string(bytes) + " bytes", "none");
   madvise(array.get(), static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a hint
   std::fill_n(array.get(), bytes / 4, 1.0f);
   return array;

@@ -1,0 +1,321 @@
+// Every op that takes tensors, every tensor it takes: one at a time is left out, of a type that
+// nobody computes in, or on another device. The op must throw an Error that names itself and the
+// argument; what an op does take is written down in the table.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/ops.h"
+
+namespace heddle {
+namespace {
+
+enum class Takes { numbers, indices, mask, anything };
+
+struct Argument {
+  std::string name;
+  Tensor good;
+  Takes takes = Takes::numbers;
+  bool optional = false;
+};
+
+using Arguments = std::vector<Tensor>;
+
+struct TensorOp {
+  std::string name;  // Error::where()
+  std::vector<Argument> arguments;
+  std::function<void(Arguments&)> call;
+};
+
+Tensor ones(const Shape& shape) { return Tensor::full(shape, 1); }
+Argument numbers(const char* name, const Shape& shape) { return {name, ones(shape)}; }
+Argument maybe(const char* name, const Shape& shape) {
+  return {name, ones(shape), Takes::numbers, true};
+}
+Argument indices(const char* name, const Shape& shape, bool optional = false) {
+  return {name, Tensor::zeros(shape, DType::i64), Takes::indices, optional};
+}
+Argument anything(const char* name, const Shape& shape) {
+  return {name, ones(shape), Takes::anything};
+}
+
+void add_elementwise(std::vector<TensorOp>& all) {
+  using Unary = Tensor (*)(const Tensor&);
+  const std::pair<const char*, Unary> unary[] = {{"neg", ops::neg},
+                                                 {"exp", ops::exp},
+                                                 {"log", ops::log},
+                                                 {"sqrt", ops::sqrt},
+                                                 {"rsqrt", ops::rsqrt},
+                                                 {"square", ops::square},
+                                                 {"relu", ops::relu},
+                                                 {"gelu", ops::gelu},
+                                                 {"gelu_tanh", ops::gelu_tanh},
+                                                 {"silu", ops::silu},
+                                                 {"tanh", ops::tanh},
+                                                 {"sigmoid", ops::sigmoid},
+                                                 {"softmax", ops::softmax},
+                                                 {"log_softmax", ops::log_softmax},
+                                                 {"sum_all", ops::sum_all},
+                                                 {"mean_all", ops::mean_all}};
+  for (const auto& [name, op] : unary)
+    all.push_back({name, {numbers("x", {2, 3})}, [op](Arguments& a) { (void)op(a[0]); }});
+  using Binary = Tensor (*)(const Tensor&, const Tensor&);
+  const std::pair<const char*, Binary> binary[] = {{"add", ops::add},
+                                                   {"sub", ops::sub},
+                                                   {"mul", ops::mul},
+                                                   {"div", ops::div},
+                                                   {"maximum", ops::maximum}};
+  for (const auto& [name, op] : binary)
+    all.push_back({name, {numbers("a", {2, 3}), numbers("b", {2, 3})}, [op](Arguments& a) {
+                     (void)op(a[0], a[1]);
+                   }});
+  const std::vector<Argument> x = {numbers("x", {2, 3})};
+  all.push_back({"scale", x, [](Arguments& a) { (void)ops::scale(a[0], 2); }});
+  all.push_back({"shift", x, [](Arguments& a) { (void)ops::shift(a[0], 2); }});
+  all.push_back({"softcap", x, [](Arguments& a) { (void)ops::softcap(a[0], 2); }});
+  all.push_back({"dropout", x, [](Arguments& a) { (void)ops::dropout(a[0], 0.5, {}); }});
+  all.push_back({"sum", x, [](Arguments& a) { (void)ops::sum(a[0], 0); }});
+  all.push_back({"mean", x, [](Arguments& a) { (void)ops::mean(a[0], 0); }});
+  all.push_back({"max", x, [](Arguments& a) { (void)ops::max(a[0], 0); }});
+  all.push_back({"sum_to", x, [](Arguments& a) { (void)ops::sum_to(a[0], {3}); }});
+  all.push_back({"broadcast_to", x, [](Arguments& a) { (void)ops::broadcast_to(a[0], {2, 3}); }});
+  all.push_back({"swiglu", {numbers("gate", {2, 3}), numbers("up", {2, 3})}, [](Arguments& a) {
+                   (void)ops::swiglu(a[0], a[1]);
+                 }});
+  all.push_back(
+      {"swiglu", {numbers("both", {2, 4})}, [](Arguments& a) { (void)ops::swiglu(a[0]); }});
+}
+
+void add_copies(std::vector<TensorOp>& all) {
+  const std::vector<Argument> x = {anything("x", {2, 3})};
+  all.push_back({"contiguous", x, [](Arguments& a) { (void)ops::contiguous(a[0]); }});
+  all.push_back({"clone", x, [](Arguments& a) { (void)ops::clone(a[0]); }});
+  all.push_back({"cast", x, [](Arguments& a) { (void)ops::cast(a[0], DType::f32); }});
+  all.push_back({"reshape", x, [](Arguments& a) { (void)ops::reshape(a[0], {6}); }});
+  all.push_back({"transpose", x, [](Arguments& a) { (void)ops::transpose(a[0], 0, 1); }});
+  all.push_back({"permute", x, [](Arguments& a) {
+                   const std::vector<int> order = {1, 0};
+                   (void)ops::permute(a[0], order);
+                 }});
+  all.push_back({"slice", x, [](Arguments& a) { (void)ops::slice(a[0], 0, 0, 1); }});
+  all.push_back({"split", x, [](Arguments& a) {
+                   const std::vector<std::int64_t> sizes = {1, 1};
+                   (void)ops::split(a[0], sizes, 0);
+                 }});
+  all.push_back({"concat",
+                 {anything("parts[0]", {2}), anything("parts[1]", {2})},
+                 [](Arguments& a) { (void)ops::concat(a, 0); }});
+  all.push_back({"copy_into", {anything("dst", {2}), anything("src", {2})}, [](Arguments& a) {
+                   ops::copy_into(a[0], a[1]);
+                 }});
+  all.push_back({"add_into", {numbers("target", {2}), numbers("x", {2})}, [](Arguments& a) {
+                   ops::add_into(a[0], a[1]);
+                 }});
+}
+
+void add_products(std::vector<TensorOp>& all) {
+  all.push_back({"matmul", {numbers("a", {2, 3}), numbers("b", {3, 2})}, [](Arguments& a) {
+                   (void)ops::matmul(a[0], a[1]);
+                 }});
+  all.push_back(
+      {"linear",
+       {numbers("x", {2, 3}), numbers("weight", {5, 3}), maybe("bias", {5}),
+        maybe("residual", {2, 5})},
+       [](Arguments& a) { (void)ops::linear(a[0], a[1], a[2], {ops::Activation::gelu, a[3]}); }});
+  all.push_back({"linear_many",
+                 {numbers("x", {2, 3}), numbers("weight", {5, 3}), maybe("bias", {5}),
+                  numbers("weight", {4, 3}), maybe("bias", {4})},
+                 [](Arguments& a) {
+                   const std::vector<ops::LinearWeights> w = {{a[1], a[2]}, {a[3], a[4]}};
+                   (void)ops::linear_many(a[0], w);
+                 }});
+  all.push_back({"linear_pair",
+                 {numbers("x", {2, 3}), numbers("weight", {5, 3}), maybe("bias", {5}),
+                  numbers("weight", {3, 5}), maybe("bias", {3})},
+                 [](Arguments& a) {
+                   (void)ops::linear_pair(a[0], {a[1], a[2]}, ops::Activation::relu, {a[3], a[4]});
+                 }});
+  all.push_back(
+      {"patch_embed",
+       {numbers("images", {1, 3, 4, 4}), numbers("weight", {5, 3, 2, 2}), maybe("bias", {5})},
+       [](Arguments& a) { (void)ops::patch_embed(a[0], a[1], a[2]); }});
+  all.push_back({"linear_cross_entropy",
+                 {numbers("x", {2, 3}), numbers("weight", {5, 3}), maybe("bias", {5}),
+                  indices("targets", {2})},
+                 [](Arguments& a) { (void)ops::linear_cross_entropy(a[0], a[1], a[2], a[3]); }});
+  all.push_back({"cross_entropy",
+                 {numbers("logits", {2, 3}), indices("targets", {2})},
+                 [](Arguments& a) { (void)ops::cross_entropy(a[0], a[1]); }});
+  all.push_back({"elman",
+                 {numbers("pre", {2, 3, 4}), numbers("recurrent", {4, 4}), maybe("h0", {2, 4}),
+                  indices("lengths", {2}, true)},
+                 [](Arguments& a) { (void)ops::elman(a[0], a[1], {a[2], a[3]}); }});
+}
+
+void add_rows(std::vector<TensorOp>& all) {
+  const Argument x = numbers("x", {2, 3}), residual = numbers("residual", {2, 3});
+  const Argument gain = maybe("gain", {3}), bias = maybe("bias", {3});
+  all.push_back({"rms_norm", {x, gain}, [](Arguments& a) { (void)ops::rms_norm(a[0], a[1], 1); }});
+  all.push_back({"add_rms_norm", {x, residual, gain}, [](Arguments& a) {
+                   (void)ops::add_rms_norm(a[0], a[1], a[2], 1);
+                 }});
+  all.push_back({"layer_norm", {x, gain, bias}, [](Arguments& a) {
+                   (void)ops::layer_norm(a[0], a[1], a[2], 1);
+                 }});
+  all.push_back({"add_layer_norm", {x, residual, gain, bias}, [](Arguments& a) {
+                   (void)ops::add_layer_norm(a[0], a[1], a[2], a[3], 1);
+                 }});
+  all.push_back(
+      {"mean_pool",
+       {numbers("x", {2, 3, 4}), {"mask", Tensor::full({2, 3}, 1, DType::u8), Takes::mask, true}},
+       [](Arguments& a) { (void)ops::mean_pool(a[0], a[1]); }});
+  all.push_back({"rope",
+                 {numbers("x", {1, 3, 2, 4}), numbers("cos", {8, 2}), numbers("sin", {8, 2}),
+                  indices("positions", {3}, true)},
+                 [](Arguments& a) { (void)ops::rope(a[0], a[1], a[2], {.positions = a[3]}); }});
+}
+
+void add_lookups(std::vector<TensorOp>& all) {
+  all.push_back({"embedding", {numbers("table", {4, 2}), indices("ids", {3})}, [](Arguments& a) {
+                   (void)ops::embedding(a[0], a[1], DType::f32);
+                 }});
+  all.push_back({"gather", {numbers("x", {3, 2}), indices("index", {3, 2})}, [](Arguments& a) {
+                   (void)ops::gather(a[0], 0, a[1]);
+                 }});
+  all.push_back({"scatter_add",
+                 {numbers("x", {3, 2}), indices("index", {3, 2}), numbers("source", {3, 2})},
+                 [](Arguments& a) { (void)ops::scatter_add(a[0], 0, a[1], a[2]); }});
+  all.push_back({"index_select", {numbers("x", {3, 2}), indices("index", {2})}, [](Arguments& a) {
+                   (void)ops::index_select(a[0], a[1]);
+                 }});
+  all.push_back({"index_add",
+                 {numbers("x", {3, 2}), indices("index", {2}), numbers("source", {2, 2})},
+                 [](Arguments& a) { (void)ops::index_add(a[0], a[1], a[2]); }});
+}
+
+void add_optimizers(std::vector<TensorOp>& all) {
+  all.push_back(
+      {"adamw",
+       {numbers("weight", {3}), numbers("grad", {3}), numbers("m", {3}), numbers("v", {3})},
+       [](Arguments& a) { ops::adamw(a[0], a[1], a[2], a[3], {}); }});
+  all.push_back({"sgd",
+                 {numbers("weight", {3}), numbers("grad", {3}), numbers("buffer", {3})},
+                 [](Arguments& a) { ops::sgd(a[0], a[1], a[2], {.momentum = 0.9}); }});
+  all.push_back({"global_norm",
+                 {numbers("grads[0]", {3}), numbers("grads[1]", {2})},
+                 [](Arguments& a) { (void)ops::global_norm(a); }});
+  all.push_back(
+      {"scale_into", {numbers("x", {3})}, [](Arguments& a) { ops::scale_into(a[0], 2); }});
+}
+
+void add_attention(std::vector<TensorOp>& all) {
+  const Argument q = numbers("q", {2, 3, 4, 5}), k = numbers("k", {2, 3, 2, 5});
+  const Argument v = numbers("v", {2, 3, 2, 5}), w = numbers("w", {4, 5});
+  const std::vector<Argument> options = {indices("key_lengths", {2}, true),
+                                         maybe("relative_bias", {4, 5}), maybe("sinks", {4})};
+  const auto with = [](std::span<const Tensor> a) {
+    ops::AttentionOptions o;
+    o.mask.key_lengths = a[0];
+    o.relative_bias = a[1];
+    o.sinks = a[2];
+    return o;
+  };
+  std::vector<Argument> plain = {q, k, v}, additive = {q, k, w, v};
+  plain.insert(plain.end(), options.begin(), options.end());
+  additive.insert(additive.end(), options.begin(), options.end());
+  all.push_back({"attention", plain, [with](Arguments& a) {
+                   (void)ops::attention(a[0], a[1], a[2], with(std::span(a).subspan(3)));
+                 }});
+  all.push_back({"additive_attention", additive, [with](Arguments& a) {
+                   const auto o = with(std::span(a).subspan(4));
+                   (void)ops::additive_attention(a[0], a[1], a[2], a[3], o);
+                 }});
+  all.push_back({"attention_weights", {q, k}, [](Arguments& a) {
+                   (void)ops::attention_weights(a[0], a[1], {}, {.count = 1});
+                 }});
+}
+
+std::vector<TensorOp> tensor_ops() {
+  std::vector<TensorOp> all;
+  add_elementwise(all);
+  add_copies(all);
+  add_products(all);
+  add_rows(all);
+  add_lookups(all);
+  add_optimizers(all);
+  add_attention(all);
+  return all;
+}
+
+Arguments good_arguments(const TensorOp& op) {
+  Arguments all;
+  for (const Argument& a : op.arguments)
+    all.push_back(a.good.defined() ? ops::clone(a.good) : Tensor());
+  return all;
+}
+
+// The call with argument `i` replaced. Where it alone is wrong, it must be the one that is named;
+// of two devices either may be.
+void expect_refused(const TensorOp& op, std::size_t i, const Tensor& wrong, bool by_name = true) {
+  Arguments arguments = good_arguments(op);
+  arguments[i] = wrong;
+  const std::string& name = op.arguments[i].name;
+  const std::string call = op.name + " with " + name + " = " + wrong.describe();
+  try {
+    op.call(arguments);
+    ADD_FAILURE() << call << " was accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.where(), op.name) << call << ": " << e.what();
+    EXPECT_NE(e.problem().find("argument " + (by_name ? name : "")), std::string::npos)
+        << call << ": " << e.what();
+    EXPECT_FALSE(e.expected().empty()) << call << ": " << e.what();
+    EXPECT_FALSE(e.got().empty()) << call << ": " << e.what();
+  }
+}
+
+TEST(BadArguments, TheTableIsRight) {
+  for (const TensorOp& op : tensor_ops()) {
+    Arguments arguments = good_arguments(op);
+    EXPECT_NO_THROW(op.call(arguments)) << op.name;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!op.arguments[i].optional) continue;
+      arguments = good_arguments(op);
+      arguments[i] = Tensor();
+      EXPECT_NO_THROW(op.call(arguments)) << op.name << " without " << op.arguments[i].name;
+    }
+  }
+}
+
+TEST(BadArguments, MissingTensorsAreRefused) {
+  for (const TensorOp& op : tensor_ops())
+    for (std::size_t i = 0; i < op.arguments.size(); ++i)
+      if (!op.arguments[i].optional) expect_refused(op, i, Tensor());
+}
+
+TEST(BadArguments, TypesThatNobodyComputesInAreRefused) {
+  for (const TensorOp& op : tensor_ops())
+    for (std::size_t i = 0; i < op.arguments.size(); ++i)
+      for (const DType dtype : {DType::u8, DType::f16, DType::f32}) {
+        const Takes takes = op.arguments[i].takes;
+        if (takes == Takes::anything) continue;
+        if (takes == Takes::mask && dtype == DType::u8) continue;
+        if (takes == Takes::numbers && dtype == DType::f32) continue;
+        expect_refused(op, i, Tensor::zeros(op.arguments[i].good.shape(), dtype));
+      }
+}
+
+TEST(BadArguments, OtherDevicesAreRefused) {
+  for (const TensorOp& op : tensor_ops()) {
+    if (op.arguments.size() < 2) continue;
+    for (std::size_t i = 0; i < op.arguments.size(); ++i) {
+      const Tensor& good = op.arguments[i].good;
+      expect_refused(op, i, Tensor::empty(good.shape(), good.dtype(), Device::meta), false);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle
