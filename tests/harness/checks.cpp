@@ -4,6 +4,8 @@
 #include "backend/cpu/settings.h"
 #include "harness/harness.h"
 #include "harness/values.h"
+#include "heddle/cost.h"
+#include "heddle/memory.h"
 
 namespace heddle::harness {
 
@@ -134,6 +136,19 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
   return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
+struct Use {
+  std::int64_t peak = 0;
+  Cost cost;
+};
+
+Use use_of(Device device, const std::function<void()>& body) {
+  reset_peak_memory(device);
+  const std::int64_t before = memory_use(device).live;
+  const CostMeter meter;
+  body();
+  return {memory_use(device).peak - before, meter.cost()};
+}
+
 struct GuardScope {
   GuardScope() { set_guard_mode(true); }
   ~GuardScope() { set_guard_mode(false); }
@@ -249,16 +264,10 @@ Faults check_meta(const Case& c) {
       if (x.requires_grad()) m.set_requires_grad(true);
       shapes.push_back(std::move(m));
     }
-    const auto peak_of = [](Device device, const auto& body) {
-      reset_peak_memory(device);
-      const std::int64_t before = memory_use(device).live;
-      body();
-      return memory_use(device).peak - before;
-    };
     Evaluation computed;
     Evaluation planned;
-    const auto used = peak_of(Device::cpu, [&] { computed = evaluate(c, real, dtype); });
-    const auto expected = peak_of(Device::meta, [&] { planned = evaluate(c, shapes, dtype); });
+    const auto used = use_of(Device::cpu, [&] { computed = evaluate(c, real, dtype); });
+    const auto expected = use_of(Device::meta, [&] { planned = evaluate(c, shapes, dtype); });
     for (std::size_t i = 0; i < computed.outputs.size(); ++i)
       if (planned.outputs[i].shape() != computed.outputs[i].shape() ||
           planned.outputs[i].dtype() != computed.outputs[i].dtype())
@@ -268,9 +277,15 @@ Faults check_meta(const Case& c) {
     for (std::size_t i = 0; i < computed.grads.size(); ++i)
       if (planned.grads[i].defined() != computed.grads[i].defined())
         faults.push_back("meta: gradient " + std::to_string(i) + " there, or not there");
-    if (used != expected)
-      faults.push_back("meta: predicts " + std::to_string(expected) + " bytes at the peak, " +
-                       std::to_string(used) + " were used");
+    if (used.peak != expected.peak)
+      faults.push_back("meta: predicts " + std::to_string(expected.peak) + " bytes at the peak, " +
+                       std::to_string(used.peak) + " were used");
+    if (c.cost_by_shape &&
+        (used.cost.flops != expected.cost.flops || used.cost.bytes != expected.cost.bytes))
+      faults.push_back("meta: predicts " + std::to_string(expected.cost.flops) +
+                       " operations and " + std::to_string(expected.cost.bytes) +
+                       " bytes moved, counted were " + std::to_string(used.cost.flops) + " and " +
+                       std::to_string(used.cost.bytes));
   }
   return faults;
 }

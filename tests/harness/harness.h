@@ -54,6 +54,7 @@ struct Case {
   bool gradient = true;        // false: the op has none
   bool bf16 = true;            // false: the op does not take bf16
   bool strided = true;         // false: inputs must be contiguous (in-place ops)
+  bool cost_by_shape = true;   // false: operations depend on values, which meta does not know
 };
 
 void add_case(Case c);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -147,6 +148,34 @@ TEST(ThreadCountDeathTest, VariableIsValidated) {
         },
         testing::ExitedWithCode(7), "HEDDLE_THREADS.*1 to 256");
   }
+}
+
+// What a process of its own says to HEDDLE_ISA=value: 7 and the message, or 0 and the choice.
+int choose_isa(const char* value) {
+  setenv("HEDDLE_ISA", value, 1);
+  try {
+    std::fprintf(stderr, "uses %s.", std::string(to_string(current_isa())).c_str());
+    return 0;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s", error.what());
+    return 7;
+  }
+}
+
+TEST(IsasDeathTest, VariableForcesOne) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  for (int i = 0; i < kIsaCount; ++i) {
+    const std::string name(to_string(static_cast<Isa>(i)));
+    const auto& all = available_isas();
+    if (std::find(all.begin(), all.end(), static_cast<Isa>(i)) != all.end())
+      EXPECT_EXIT(std::_Exit(choose_isa(name.c_str())), testing::ExitedWithCode(0),
+                  "uses " + name + "\\.");
+    else
+      EXPECT_EXIT(std::_Exit(choose_isa(name.c_str())), testing::ExitedWithCode(7),
+                  "HEDDLE_ISA: this machine lacks.*one of generic.*got " + name);
+  }
+  EXPECT_EXIT(std::_Exit(choose_isa("AVX2")), testing::ExitedWithCode(7),
+              "HEDDLE_ISA: unknown instruction set.*generic, avx2.*got AVX2");
 }
 
 TEST(Isas, NamesRoundTripAndGenericIsAlwaysThere) {

@@ -41,6 +41,9 @@ void add(const Spec& spec) {
   c.inputs = {act({s.batch, s.queries, s.heads, s.width}),
               act({s.batch, s.keys, s.key_heads, s.width}),
               act({s.batch, s.keys, s.key_heads, s.value})};
+  const ops::AttentionMask& mask = spec.options.mask;
+  c.cost_by_shape = !mask.key_lengths.defined() && !mask.key_documents.defined() &&
+                    !mask.prefix_lengths.defined();
   if (spec.additive) c.inputs.push_back(param({s.heads, s.width}));
   if (spec.bias) c.inputs.push_back(param({s.heads, s.queries + s.keys - 1}));
   if (spec.sinks) c.inputs.push_back(param({s.heads}));
