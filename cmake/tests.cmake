@@ -39,7 +39,7 @@ if(unit_sources)
   # Every sentence of the attention grammar, and how memory grows: half of the time of all the rest.
   set(exhaustive "Scores/*")
   heddle_test(unit quick 120 unit_tests --gtest_filter=-${exhaustive})
-  heddle_test(unit.exhaustive slow 120 unit_tests --gtest_filter=${exhaustive})
+  heddle_test(unit.exhaustive slow 300 unit_tests --gtest_filter=${exhaustive})
 endif()
 
 # The harness names its suites after the ops; what is left over are its own tests, among them the one

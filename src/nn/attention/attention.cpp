@@ -27,16 +27,21 @@ Tensor heads_of(const Tensor& x, std::int64_t heads) {
   return ops::reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads});
 }
 
-// Lengths that count from the first token, for keys that begin at position `first`.
-Tensor from_position(const Tensor& lengths, std::int64_t first, std::int64_t keys) {
-  if (!lengths.defined() || lengths.device() == Device::meta) return lengths;
-  std::vector<std::int64_t> v = ops::cast(lengths, DType::i64).to_vector<std::int64_t>();
-  for (std::int64_t& n : v) n = std::clamp<std::int64_t>(n - first, 0, keys);
-  return Tensor::from<std::int64_t>(lengths.shape(), std::span<const std::int64_t>(v));
-}
-
 void expect(bool ok, std::string_view what, std::string_view expected, std::string_view got) {
   if (!ok) fail(ErrorCode::invalid_argument, kWhere, what, expected, got);
+}
+
+// Lengths that count from the first token, for keys that begin at position `first`.
+Tensor from_position(const char* name, const Tensor& lengths, std::int64_t first,
+                     std::int64_t keys) {
+  if (!lengths.defined() || lengths.device() == Device::meta) return lengths;
+  ops::check_index({kWhere, name, lengths});
+  std::vector<std::int64_t> v = ops::cast(lengths, DType::i64).to_vector<std::int64_t>();
+  for (std::int64_t& n : v) {
+    if (n < 0) expect(false, std::string("argument ") + name, "0 or more", std::to_string(n));
+    n = std::clamp<std::int64_t>(n - first, 0, keys);
+  }
+  return Tensor::from<std::int64_t>(lengths.shape(), std::span<const std::int64_t>(v));
 }
 
 }  // namespace
@@ -97,6 +102,10 @@ void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
   expect(!call.memory.defined() || c.cross, "argument memory", "cross = true", "self-attention");
   expect(!call.memory_documents.defined() || c.cross, "argument memory_documents", "cross = true",
          "self-attention");
+  const char* const kept = "none: the cache holds what the first call brought";
+  expect(!(c.cross && held && call.memory.defined()), "argument memory", kept, "a memory");
+  expect(!(c.cross && held && call.memory_documents.defined()), "argument memory_documents", kept,
+         "documents");
   if (call.memory.defined()) {
     ops::check_rank({kWhere, "memory", call.memory}, 3);
     ops::check_dtype({kWhere, "memory", call.memory}, x.dtype());
@@ -110,7 +119,8 @@ void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
          "none beside a cache, whose keys are overwritten", "an observer");
   expect(!(call.dropout && c.dropout > 0), "argument dropout", "none beside a cache", "a key");
   if (!c.prefix || x.device() == Device::meta) return;
-  const std::int64_t end = call.cache->next_position() + x.size(1);
+  // Tokens that are in the cache have seen what they will ever see.
+  const std::int64_t end = held ? call.cache->next_position() : x.size(1);
   for (const std::int64_t n : ops::cast(call.prefix_lengths, DType::i64).to_vector<std::int64_t>())
     expect(n <= end, "argument prefix_lengths",
            "prefixes of at most " + std::to_string(end) +
@@ -183,8 +193,10 @@ void Attention::use_cache(Inputs& in, const AttentionCall& call) const {
   if (config_.cross) return;
   in.options.first_row = rows.first_row;
   mask.first_query = cache.next_position() - rows.first_position;
-  mask.key_lengths = from_position(mask.key_lengths, rows.first_position, in.k.size(1));
-  mask.prefix_lengths = from_position(mask.prefix_lengths, rows.first_position, in.k.size(1));
+  mask.key_lengths =
+      from_position("key_lengths", mask.key_lengths, rows.first_position, in.k.size(1));
+  mask.prefix_lengths =
+      from_position("prefix_lengths", mask.prefix_lengths, rows.first_position, in.k.size(1));
 }
 
 Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) const {

@@ -23,7 +23,9 @@ struct AttentionCall {
   Tensor documents = {};         // of the tokens: they see their own document only. [B, T]
   Tensor memory_documents = {};  // cross-attention: of the memory. [B, Tk]
   Tensor prefix_lengths = {};    // with config.prefix. [B]; the first block must hold the prefix
-  KvCache* cache = nullptr;      // the tokens follow what it holds, and are added to it
+  // The tokens follow what it holds, and are added to it. In cross-attention the first call brings
+  // the memory, and the others do not.
+  KvCache* cache = nullptr;
   std::optional<RandomKey> dropout = {};  // absent: no dropout (evaluation)
   AttentionObserver* observer = nullptr;  // is shown what is computed; not beside a cache
   std::int64_t layer = 0;                 // what it is told

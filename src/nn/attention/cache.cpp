@@ -119,10 +119,12 @@ void KvCache::hold(const Tensor& k, const Tensor& v, const Tensor& documents) {
   v_ = v.detach();
   documents_ = documents.defined() ? documents.detach() : documents;
   capacity_ = next_ = k.size(1);
+  held_ = true;
 }
 
 void KvCache::clear() {
   next_ = staged_ = 0;
+  held_ = false;
   documents_ = {};
   if (cross_) k_ = v_ = {};
 }

@@ -49,7 +49,8 @@ class KvCache {
   // rows. Throws Error for a row that is not there.
   void reorder(std::span<const std::int64_t> rows);
 
-  bool empty() const { return next_ == 0; }
+  // A memory may have no tokens: it is held all the same.
+  bool empty() const { return cross_ ? !held_ : next_ == 0; }
   std::int64_t next_position() const { return next_; }  // of the token to come
   std::int64_t first_position() const { return next_ - std::min(next_, capacity_); }
   std::int64_t capacity() const { return capacity_; }
@@ -63,6 +64,7 @@ class KvCache {
 
   CacheSize size_;
   bool cross_ = false;
+  bool held_ = false;            // cross-attention: whether there was a hold()
   std::int64_t look_back_ = -1;  // -1: all
   std::int64_t capacity_ = 0;    // rows of the ring; in cross-attention those of the memory
   std::int64_t next_ = 0;

@@ -36,6 +36,8 @@ TEST(AttentionConfig, RefusesWithTheKeyAndTheReason) {
   expect_refused(changed([](C& c) { c.heads = 3; }), "heads", "divisor of the width 8");
   expect_refused(changed([](C& c) { c.kv_heads = 3; }), "kv_heads", "divisor of the 4 heads");
   expect_refused(changed([](C& c) { c.kv_heads = 0; }), "kv_heads", "got 0");
+  expect_refused(changed([](C& c) { c.kv_heads = -4; }), "kv_heads", "got -4");
+  expect_refused(changed([](C& c) { c.kv_heads = 8; }), "kv_heads", "divisor of the 4 heads");
   expect_refused(changed([](C& c) { c.head_width = 0; }), "head_width", "1 or more");
   expect_refused(changed([](C& c) { c.score_width = 4; }), "score_width", "additive");
   expect_refused(changed([](C& c) {
@@ -43,8 +45,11 @@ TEST(AttentionConfig, RefusesWithTheKeyAndTheReason) {
                    c.score_width = 0;
                  }),
                  "score_width", "1 or more");
-  expect_refused(changed([](C& c) { c.scale = -1; }), "scale", "positive");
-  expect_refused(changed([](C& c) { c.softcap = NAN; }), "softcap", "positive");
+  for (const double bad : {-1.0, HUGE_VAL, double{NAN}}) {
+    expect_refused(changed([&](C& c) { c.scale = bad; }), "scale", "positive");
+    expect_refused(changed([&](C& c) { c.softcap = bad; }), "softcap", "positive");
+    expect_refused(changed([&](C& c) { c.dropout = bad; }), "dropout", "below 1");
+  }
   expect_refused(changed([](C& c) { c.dropout = 1; }), "dropout", "below 1");
   expect_refused(changed([](C& c) {
                    c.sinks = true;
@@ -56,11 +61,14 @@ TEST(AttentionConfig, RefusesWithTheKeyAndTheReason) {
 TEST(AttentionConfig, RefusesMasksAndPositionsThatDoNotFit) {
   using C = AttentionConfig;
   expect_refused(changed([](C& c) { c.look_back = -1; }), "look_back", "0 or more");
+  expect_refused(changed([](C& c) { c.look_ahead = -1; }), "look_ahead", "0 or more");
   expect_refused(changed([](C& c) { c.causal = true, c.look_ahead = 1; }), "look_ahead",
                  "a causal token sees no later one");
   expect_refused(changed([](C& c) { c.prefix = true; }), "prefix", "causal = true");
   expect_refused(changed([](C& c) { c.cross = c.causal = true; }), "causal", "two sequences");
   expect_refused(changed([](C& c) { c.cross = true, c.look_back = 1; }), "look_back",
+                 "two sequences");
+  expect_refused(changed([](C& c) { c.cross = true, c.look_ahead = 1; }), "look_ahead",
                  "two sequences");
   for (const Position& p :
        {Position(T5Position{}), Position(AlibiPosition{}), Position(RopePosition{})})
@@ -73,6 +81,14 @@ TEST(AttentionConfig, RefusesMasksAndPositionsThatDoNotFit) {
                  "even");
   expect_refused(changed([](C& c) { c.position = T5Position{6, 2}, c.causal = true; }),
                  "max_distance", "more than 3");
+  // A prefix is seen both ways, so that it takes half of the buckets.
+  expect_refused(changed([](C& c) { c.position = T5Position{5, 20}, c.causal = c.prefix = true; }),
+                 "buckets", "even number");
+  expect_refused(changed([](C& c) {
+                   c.head_width = 2;
+                   c.position = RopePosition{.scaling = NtkScaling{2}};
+                 }),
+                 "rope_width", "more than 2");
   expect_refused(changed([](C& c) { c.position = LearnedPosition{}; }), "position.positions",
                  "1 or more");
   expect_refused(changed([](C& c) {
@@ -182,6 +198,47 @@ TEST(Attention, RefusesCallsThatDoNotFit) {
       },
       "must hold the whole prefix");
   EXPECT_TRUE(cache.empty());
+  const NoGrad no_grad;
+  prefix.forward(x, {.prefix_lengths = integers({2}, {3, 1}), .cache = &cache});
+  const auto next = [&](const Tensor& lengths) {
+    return [&, lengths] { prefix.forward(x, {.prefix_lengths = lengths, .cache = &cache}); };
+  };
+  says(next(integers({2}, {4, 1})), "prefixes of at most 3");  // tokens 0 to 2 did not see 3
+  says(next(integers({2}, {3, -1})), "0 or more; got -1");
+  EXPECT_EQ(refusal(next(integers({2}, {3, 1}))), "");
+}
+
+// Of the memory a cache keeps what the first call brought: another one would not be looked at.
+TEST(Attention, TakesAMemoryOnce) {
+  AttentionConfig c = small();
+  c.cross = true;
+  const Attention layer = make_attention(c, {.seed = 4});
+  const Tensor x = normal({1, 2, 8}, 1, 1, DType::f32),
+               memory = normal({1, 5, 8}, 1, 2, DType::f32);
+  const Tensor documents = integers({1, 5}, {0, 0, 1, 1, 1});
+  const NoGrad no_grad;
+  KvCache cache(c, {1, 10, 2});
+  layer.forward(x, {.memory = memory, .cache = &cache});
+  for (const AttentionCall& again : {AttentionCall{.memory = memory, .cache = &cache},
+                                     AttentionCall{.memory_documents = documents, .cache = &cache}})
+    EXPECT_NE(refusal([&] { layer.forward(x, again); }).find("what the first call brought"),
+              std::string::npos);
+  EXPECT_EQ(doubles(layer.forward(x, {.cache = &cache})),
+            doubles(layer.forward(x, {.memory = memory})));
+}
+
+TEST(Attention, AMemoryMayHaveNoTokens) {
+  AttentionConfig c = small();
+  c.cross = true;
+  const Attention layer = make_attention(c, {.seed = 4});
+  const Tensor x = normal({1, 2, 8}, 1, 1, DType::f32);
+  const NoGrad no_grad;
+  KvCache cache(c, {1, 10, 2});
+  layer.forward(x, {.memory = Tensor::zeros({1, 0, 8}), .cache = &cache});
+  EXPECT_EQ(largest(doubles(layer.forward(x, {.cache = &cache}))), 0);
+  cache.clear();
+  EXPECT_NE(refusal([&] { layer.forward(x, {.cache = &cache}); }).find("a cache that holds it"),
+            std::string::npos);
 }
 
 TEST(KvCache, RefusesWhatItCannotHold) {
@@ -264,9 +321,9 @@ struct Measured {
   Shape shape;
 };
 
-Measured measure(const AttentionConfig& c, DType dtype, Device device, std::int64_t count = 9) {
+Measured measure(const AttentionConfig& c, DType dtype, Device device) {
   Attention layer = make_attention(c, parameter_type(dtype), device);
-  Tensor x = Tensor::zeros({2, count, c.width}, dtype, device);
+  Tensor x = Tensor::zeros({2, 9, c.width}, dtype, device);
   x.set_requires_grad(true);
   reset_peak_memory(device);
   const std::int64_t before = memory_use(device).live;
@@ -302,24 +359,6 @@ TEST(Attention, CostsTheSameOnTheMetaDevice) {
         EXPECT_EQ(meta.peak, cpu.peak) << what << ", " << to_string(dtype);
         EXPECT_DOUBLE_EQ(meta.flops, cpu.flops) << what;
       }
-}
-
-// By the byte accounting, which the test above holds to what the CPU uses.
-TEST(Attention, MemoryGrowsLinearly) {
-  for (const Score score :
-       {Score::scaled_dot, Score::multiplicative, Score::concat, Score::additive})
-    for (const Position& position : {Position(NoPosition{}), Position(T5Position{})}) {
-      AttentionConfig c = small();
-      c.score = score;
-      c.kv_heads = 2;
-      c.causal = true;
-      c.position = position;
-      const auto peak = [&](std::int64_t count) {
-        return static_cast<double>(measure(c, DType::f32, Device::meta, count).peak);
-      };
-      const double exponent = std::log2(peak(32768) / peak(1024)) / 5;
-      EXPECT_LE(exponent, 1.05) << to_string(score) << ", " << to_string(position);
-    }
 }
 
 TEST(Attention, SharesRotaryTablesWithRopeOnly) {
