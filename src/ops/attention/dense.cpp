@@ -110,10 +110,10 @@ Tensor softmax_weights(const Tensor& scores, const AttentionOptions& o) {
   return ops::slice(ops::softmax(masked), 3, 0, keys);
 }
 
-// positive / total, and zeros where the total is 0.
+// positive / total, and zeros where the total is 0. What is divided by instead is far from the
+// smallest number, so that a gradient divided by it stays finite: the mask makes 0 of it.
 Tensor shares_of(const Tensor& positive, const Tensor& total) {
-  const double smallest = positive.dtype() == DType::f64 ? std::numeric_limits<double>::min()
-                                                         : std::numeric_limits<float>::min();
+  const double smallest = positive.dtype() == DType::f64 ? 1e-280 : 1e-30;
   const Tensor floor = Tensor::full({}, smallest, positive.dtype());
   return ops::div(positive, ops::maximum(total, floor));
 }

@@ -1,60 +1,16 @@
-// Attention on emulated AMX tiles: what a machine with tiles runs, as far as this one can tell.
+// Attention on emulated AMX tiles.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
 #include <optional>
 
-#include "backend/cpu/gemm/amx/small.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/threads.h"
 #include "heddle/ops.h"
 #include "heddle/tape.h"
-#include "ops/attention/attention.kernels.h"
+#include "ops/attention/test_emulated.h"
 
 namespace heddle::ops {
 namespace {
-
-bool multiplies_bf16() {
-  for (const cpu::Isa isa : cpu::available_isas())
-    if (isa >= cpu::Isa::avx512_bf16) return true;
-  return false;
-}
-
-// How often the tiles took a product over.
-std::atomic<int> taken = 0;
-std::atomic<int> taken_backward = 0;  // by the kernel of long heads
-
-void counted(const cpu::SmallProduct& p) noexcept {
-  EXPECT_TRUE(cpu::fits_tiles(p));
-  ++taken;
-  cpu::amx_small_product_emulated(p);
-}
-
-void counted_group(const cpu::TurnedGroup& g) noexcept {
-  ++taken;
-  cpu::amx_turned_group_emulated(g);
-}
-
-void counted_backward(const cpu::BackwardGroup& g) noexcept {
-  ++taken_backward;
-  cpu::amx_backward_group_emulated(g);
-}
-
-// The kernels of the machine, given tiles.
-const cpu::AttentionKernels with_tiles{
-    [](const cpu::AttentionArgs& a) noexcept {
-      cpu::AttentionArgs b = a;
-      b.small_product = counted;
-      b.turned_group = counted_group;
-      cpu::native_kernels<cpu::AttentionKernels>(cpu::Isa::avx512_bf16).forward(b);
-    },
-    [](const cpu::AttentionBackwardArgs& a) noexcept {
-      cpu::AttentionBackwardArgs b = a;
-      b.forward.small_product = counted;
-      b.backward_group = counted_backward;
-      cpu::native_kernels<cpu::AttentionKernels>(cpu::Isa::avx512_bf16).backward(b);
-    }};
 
 struct Given {
   std::int64_t tokens, width;

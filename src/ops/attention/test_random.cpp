@@ -1,0 +1,262 @@
+// Calls of attention at random: any sizes, masks, options and layouts, against the dense definition
+// in float64, with all gradients. RapidCheck looks for the smallest one that fails.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "heddle/ops.h"
+#include "heddle/tape.h"
+#include "ops/attention/test_emulated.h"
+
+namespace heddle::ops {
+namespace random_calls {
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+std::int64_t between(std::int64_t low, std::int64_t high) {
+  return *rc::gen::inRange<std::int64_t>(low, high + 1);
+}
+bool one_in(std::int64_t n) { return between(0, n - 1) == 0; }
+template <class T>
+T one_of(const std::vector<T>& choices) {
+  return choices[static_cast<std::size_t>(
+      between(0, static_cast<std::int64_t>(choices.size()) - 1))];
+}
+
+// A call, but for what its gradients are taken of.
+struct RandomCall {
+  std::int64_t batch = 1, queries = 0, keys = 0, heads = 1, key_heads = 1, width = 1, values = 1;
+  AttentionOptions options;
+  bool additive = false, bias = false, sinks = false;
+  int layout = 0;  // of q, k and v in memory; 0: dense
+
+  bool relu() const { return options.normaliser == Normaliser::relu; }
+};
+
+Tensor integer_tensor(const Shape& shape, const Integers& values) {
+  return Tensor::from<std::int64_t>(shape, std::span<const std::int64_t>(values));
+}
+
+Tensor random_lengths(std::int64_t batch, std::int64_t most) {
+  Integers out;
+  for (std::int64_t b = 0; b < batch; ++b) out.push_back(between(0, most));
+  return integer_tensor({batch}, out);
+}
+
+Tensor random_documents(std::int64_t batch, std::int64_t tokens) {
+  Integers out;
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t t = 0, document = between(0, 1); t < tokens; ++t) {
+      if (one_in(10)) document += between(1, 2);
+      out.push_back(document);
+    }
+  return integer_tensor({batch, tokens}, out);
+}
+
+void add_random_mask(RandomCall& c) {
+  AttentionMask& m = c.options.mask;
+  m.causal = one_in(2);
+  if (m.causal && one_in(3)) m.prefix_lengths = random_lengths(c.batch, c.keys);
+  if (one_in(3)) m.look_back = one_of<std::int64_t>({0, 1, 5, 40, 1000});
+  if (!m.causal && one_in(3)) m.look_ahead = one_of<std::int64_t>({0, 1, 5, 40, 1000});
+  if (one_in(3)) m.key_lengths = random_lengths(c.batch, c.keys);
+  if (one_in(4)) {
+    m.query_documents = random_documents(c.batch, c.queries);
+    m.key_documents =
+        c.queries == c.keys && one_in(2) ? m.query_documents : random_documents(c.batch, c.keys);
+  }
+  if (one_in(3)) m.first_query = between(0, c.keys + 3);
+}
+
+// What sizes are taken from.
+struct Bounds {
+  Integers lengths;  // of queries and keys
+  Integers widths;   // of heads
+  std::int64_t most_batch = 3, most_key_heads = 3;
+  Integers groups = {1, 2, 5};  // query heads of a key head
+};
+
+RandomCall random_call(const Bounds& bounds) {
+  RandomCall c;
+  c.batch = between(1, bounds.most_batch);
+  c.queries = one_of(bounds.lengths);
+  c.keys = one_in(3) ? one_of(bounds.lengths) : c.queries;
+  c.key_heads = between(1, bounds.most_key_heads);
+  c.heads = c.key_heads * one_of(bounds.groups);
+  c.width = one_of(bounds.widths);
+  c.values = one_in(3) ? one_of(bounds.widths) : c.width;
+  c.bias = one_in(3);
+  c.layout = static_cast<int>(between(0, 3));
+  add_random_mask(c);
+  AttentionOptions& o = c.options;
+  if (c.keys > 0 && one_in(3)) o.first_row = between(0, c.keys - 1);
+  if (one_in(3)) o.normaliser = Normaliser::relu;
+  c.sinks = !c.relu() && one_in(3);
+  if (one_in(3)) o.softcap = one_of<double>({0.7, 2, 30});
+  if (one_in(3)) o.dropout = one_of<double>({0.1, 0.5, 0.9});
+  if (one_in(4)) o.scale = one_of<double>({0.05, 0.3, -0.2});
+  o.key = {5, 6, 7};
+  return c;
+}
+
+// Numbers that bf16 can hold, so that rounding is the kernels' own.
+Tensor random_numbers(const Shape& shape, std::uint32_t stream) {
+  const Tensor t = random_normal(shape, 0, 1, {21, 0, stream}, DType::f64);
+  return cast(cast(t, DType::bf16), DType::f64);
+}
+
+// |x| + 1/2, as bf16 holds it.
+Tensor positive(const Tensor& x) {
+  return cast(cast(shift(maximum(x, neg(x)), 0.5), DType::bf16), DType::f64);
+}
+
+// q, k, v, weight of the additive score, bias, sinks and dy; undefined where there is none. A
+// relu'd score near 0 may be rounded to either side of it, and a row of such scores is divided by
+// next to nothing: scores are positive there, and not small.
+std::vector<Tensor> random_inputs(const RandomCall& c) {
+  std::vector<Tensor> x = {random_numbers({c.batch, c.queries, c.heads, c.width}, 1),
+                           random_numbers({c.batch, c.keys, c.key_heads, c.width}, 2),
+                           random_numbers({c.batch, c.keys, c.key_heads, c.values}, 3)};
+  x.resize(7);
+  if (c.additive) x[3] = random_numbers({c.heads, c.width}, 4);
+  const std::int64_t distances = std::max<std::int64_t>(c.queries + c.keys - 1, 0);
+  if (c.bias) x[4] = random_numbers({c.heads, distances}, 5);
+  if (c.sinks) x[5] = random_numbers({c.heads}, 6);
+  x[6] = random_numbers({c.batch, c.queries, c.heads, c.values}, 7);
+  if (c.relu())
+    for (const std::size_t i : {0, 1, 3, 4})
+      if (x[i].defined()) x[i] = positive(x[i]);
+  if (c.relu() && c.options.scale < 0) {
+    Tensor& factor = x[c.additive ? 3 : 0];
+    factor = neg(factor);
+  }
+  return x;
+}
+
+// The same numbers on other strides: heads before tokens and a gap behind each row; rows whose
+// elements do not lie side by side; rows out of a longer sequence.
+Tensor laid_out(const Tensor& x, int layout) {
+  const std::int64_t b = x.size(0), t = x.size(1), h = x.size(2), w = x.size(3);
+  Tensor place;
+  if (layout == 0) return clone(x);
+  if (layout == 1)
+    place = transpose(
+        transpose(slice(Tensor::full({h, b, t, w + 3}, NAN, x.dtype()), 3, 2, 2 + w), 0, 1), 1, 2);
+  else if (layout == 2)
+    place = transpose(Tensor::full({b, t, w, h}, NAN, x.dtype()), 2, 3);
+  else
+    place = slice(Tensor::full({b, t + 5, h, w}, NAN, x.dtype()), 1, 3, 3 + t);
+  copy_into(place, x);
+  return place;
+}
+
+// y and the gradients of all inputs.
+std::vector<Tensor> outcome(const RandomCall& c, const std::vector<Tensor>& inputs, DType dtype,
+                            bool by_definition) {
+  const DType parameter = dtype == DType::f64 ? DType::f64 : DType::f32;
+  std::vector<Tensor> x(6);
+  for (std::size_t i = 0; i < 3; ++i)
+    x[i] = laid_out(cast(inputs[i], dtype), by_definition ? 0 : c.layout);
+  for (std::size_t i = 3; i < 6; ++i)
+    if (inputs[i].defined()) x[i] = clone(cast(inputs[i], parameter));
+  for (Tensor& t : x)
+    if (t.defined()) t.set_requires_grad(true);
+  AttentionOptions o = c.options;
+  o.relative_bias = x[4];
+  o.sinks = x[5];
+  Tape tape;
+  const auto attend = [&](auto dot, auto additive) {
+    return c.additive ? additive(x[0], x[1], x[3], x[2], o) : dot(x[0], x[1], x[2], o);
+  };
+  const Tensor y = by_definition ? attend(reference::attention, reference::additive_attention)
+                                 : attend(attention, additive_attention);
+  const Tensor dy = cast(inputs[6], dtype);
+  tape.backward(std::span(&y, 1), std::span(&dy, 1));
+  std::vector<Tensor> out = {y.detach()};
+  for (const Tensor& t : x)
+    if (t.defined()) out.push_back(t.grad());
+  return out;
+}
+
+std::vector<double> numbers(const Tensor& t) {
+  return cast(contiguous(t), DType::f64).to_vector<double>();
+}
+
+// |a - b| / |b|, where the numbers of b count as no smaller than `floor` in the mean.
+double relative_distance(const Tensor& a, const Tensor& b, double floor) {
+  const std::vector<double> x = numbers(a), y = numbers(b);
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    error += (x[i] - y[i]) * (x[i] - y[i]);
+    size += y[i] * y[i];
+  }
+  if (error == 0) return 0;
+  const double least = floor * std::sqrt(static_cast<double>(x.size()));
+  const double d = std::sqrt(error) / std::max(std::sqrt(size), least);
+  return std::isnan(d) ? INFINITY : d;
+}
+
+// Gradients of parameters are sums over all pairs: terms may cancel, and their rounding does not.
+double limit_of(DType dtype, bool parameter) {
+  if (dtype == DType::f64) return 1e-10;
+  if (dtype == DType::f32) return parameter ? 1e-3 : 3e-5;
+  return parameter ? 0.5 : 0.06;
+}
+
+void check_call(const RandomCall& c, const std::vector<DType>& dtypes, bool on_tiles) {
+  const std::vector<Tensor> inputs = random_inputs(c);
+  const std::vector<Tensor> wanted = outcome(c, inputs, DType::f64, true);
+  double largest = 0;
+  for (const Tensor& t : wanted)
+    for (const double v : numbers(t)) largest = std::max(largest, std::abs(v));
+  for (const DType dtype : dtypes) {
+    // Of a gradient that is zero, as with a single key, rounding leaves something.
+    const double floor = largest * (dtype == DType::bf16 ? 0.3 : 0.1);
+    std::optional<OnEmulatedTiles> tiles;
+    if (on_tiles) tiles.emplace();
+    const std::vector<Tensor> got = outcome(c, inputs, dtype, false);
+    RC_ASSERT(got.size() == wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i)  // y, dq, dk and dv come first
+      RC_ASSERT(relative_distance(got[i], wanted[i], floor) < limit_of(dtype, i >= 4));
+  }
+}
+
+const std::vector<DType> kTypes = {DType::f64, DType::f32, DType::bf16};
+const Integers kSmall = {0, 1, 2, 7, 8, 9, 13, 31, 33, 65};
+
+RC_GTEST_PROP(RandomAttention, DotScores, ()) {
+  check_call(random_call({kSmall, {1, 2, 3, 8, 15, 17, 32, 33}}), kTypes, false);
+}
+
+RC_GTEST_PROP(RandomAttention, AdditiveScores, ()) {
+  RandomCall c = random_call({kSmall, {1, 2, 3, 5}});
+  c.additive = true;
+  check_call(c, kTypes, false);
+}
+
+// Several blocks of queries and keys.
+RC_GTEST_PROP(RandomAttention, ManyTokens, ()) {
+  check_call(random_call({{97, 200, 300, 401}, {4, 16}, 1, 1, {1, 2}}), kTypes, false);
+}
+
+RC_GTEST_PROP(RandomAttention, WideHeads, ()) {
+  check_call(random_call({{9, 40}, {256, 300}, 1, 2, {1, 2}}), kTypes, false);
+}
+
+RC_GTEST_PROP(RandomAttention, OnTiles, ()) {
+  if (multiplies_bf16()) check_call(random_call({kSmall, {32, 64, 96}}), {DType::bf16}, true);
+}
+
+RC_GTEST_PROP(RandomAttention, ManyTokensOnTiles, ()) {
+  if (!multiplies_bf16()) return;
+  const RandomCall c = random_call({{200, 270, 530}, {32, 64}, 1, 2, {1, 2}});
+  check_call(c, {DType::bf16}, true);
+}
+
+}  // namespace
+}  // namespace random_calls
+}  // namespace heddle::ops
