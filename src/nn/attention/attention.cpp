@@ -131,15 +131,14 @@ void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
 // What comes from one source is projected together.
 void Attention::project(Inputs& in, const Tensor& x, const Tensor& source) const {
   const bool self = !config_.cross;
+  if (!self) in.q = heads_of(ops::linear(x, p_.q, p_.q_bias), config_.heads);
+  if (!source.defined()) return;  // a cache holds the memory's keys and values
   std::vector<ops::LinearWeights> weights;
   if (self) weights.push_back({p_.q, p_.q_bias});
-  if (source.defined()) {
-    weights.push_back({p_.k, p_.k_bias});
-    weights.push_back({p_.v, p_.v_bias});
-  }
-  const std::vector<Tensor> made = ops::linear_many(self ? x : source, weights);
-  in.q = heads_of(self ? made[0] : ops::linear(x, p_.q, p_.q_bias), config_.heads);
-  if (!source.defined()) return;
+  weights.push_back({p_.k, p_.k_bias});
+  weights.push_back({p_.v, p_.v_bias});
+  const std::vector<Tensor> made = ops::linear_many(source, weights);
+  if (self) in.q = heads_of(made[0], config_.heads);
   in.k = heads_of(made[made.size() - 2], config_.key_heads());
   in.v = heads_of(made[made.size() - 1], config_.key_heads());
 }
