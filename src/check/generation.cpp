@@ -98,11 +98,6 @@ void check_generation(const Subject& subject, Report& report) {
   for (const Setting& s : all_settings(subject))
     if (comparable(config, s.dtype))
       (config.moe && s.dtype == DType::bf16 ? rough : exact).push_back(s);
-  if (config.moe && config.moe->capacity) {
-    // What an expert has room for depends on how many tokens come at once.
-    config.moe->capacity = std::nullopt;
-    report.notes.emplace_back("generation: without capacity, which counts the tokens of a call");
-  }
   check_generated(Subject(config, subject), exact, report);
   if (rough.empty()) return;
   config.moe->active = config.moe->experts;

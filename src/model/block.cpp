@@ -76,7 +76,9 @@ struct Block::Run {
 
   Tensor feed_forward(const Tensor& x) const {
     if (const auto* dense = std::get_if<nn::FeedForward>(&block.ffn_)) return dense->forward(x);
-    const nn::MoeResult r = std::get<nn::MixtureOfExperts>(block.ffn_).forward(x);
+    // Only training draws random numbers.
+    const nn::MoeCall moe{call.lengths, pass.random.has_value()};
+    const nn::MoeResult r = std::get<nn::MixtureOfExperts>(block.ffn_).forward(x, moe);
     if (balance != nullptr && r.balance.defined()) balance->push_back(r.balance);
     return r.y;
   }

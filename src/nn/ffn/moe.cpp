@@ -23,11 +23,25 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-Tensor integers(const Integers& values, Device device) {
-  const Shape shape{static_cast<std::int64_t>(values.size())};
-  if (device == Device::meta) return Tensor::empty(shape, DType::i64, device);
-  return Tensor::from<std::int64_t>(shape, std::span<const std::int64_t>(values));
-}
+// Numbers of tokens or of choices. The meta device knows how many there are, and no more: its
+// batches may be larger than any memory.
+struct Numbers {
+  std::int64_t count = 0;
+  Integers values = {};  // none on the meta device
+
+  void add(std::int64_t value) {
+    values.push_back(value);
+    ++count;
+  }
+  void add(const Numbers& others) {
+    values.insert(values.end(), others.values.begin(), others.values.end());
+    count += others.count;
+  }
+  Tensor tensor(Device device) const {
+    if (device == Device::meta) return Tensor::empty({count}, DType::i64, device);
+    return Tensor::from<std::int64_t>({count}, std::span<const std::int64_t>(values));
+  }
+};
 
 // The `count` largest of a row, largest first; of equals the first.
 template <class T>
@@ -41,19 +55,15 @@ void choose(const T* row, std::int64_t experts, std::span<std::int64_t> chosen) 
   std::copy(order.begin(), end, chosen.begin());
 }
 
-// Experts of each token, [N · A]. The meta device knows no probabilities: there the choices go
-// around.
-Integers choose_experts(const Tensor& probabilities, std::int64_t active) {
+// Experts of each token, [N · A].
+Numbers choose_experts(const Tensor& probabilities, std::int64_t active) {
   const std::int64_t tokens = probabilities.size(0), experts = probabilities.size(1);
-  Integers chosen(static_cast<std::size_t>(tokens * active));
-  if (probabilities.device() == Device::meta) {
-    for (std::size_t i = 0; i < chosen.size(); ++i)
-      chosen[i] = static_cast<std::int64_t>(i) % experts;
-    return chosen;
-  }
+  if (probabilities.device() == Device::meta) return {tokens * active};
+  Numbers chosen{tokens * active, Integers(static_cast<std::size_t>(tokens * active))};
   const Tensor dense = ops::contiguous(probabilities.detach());
   for (std::int64_t t = 0; t < tokens; ++t) {
-    const std::span<std::int64_t> own(chosen.data() + t * active, static_cast<std::size_t>(active));
+    const std::span<std::int64_t> own(chosen.values.data() + t * active,
+                                      static_cast<std::size_t>(active));
     if (dense.dtype() == DType::f64)
       choose(dense.data<double>() + t * experts, experts, own);
     else
@@ -62,26 +72,73 @@ Integers choose_experts(const Tensor& probabilities, std::int64_t active) {
   return chosen;
 }
 
-// Which of the N · A choices each expert takes, in the order of the tokens.
-std::vector<Integers> assign(const Integers& chosen, const MoeConfig& c) {
-  std::vector<Integers> taken(static_cast<std::size_t>(c.experts));
-  auto limit = static_cast<double>(chosen.size());
-  if (c.capacity)
-    limit = std::ceil(*c.capacity * static_cast<double>(chosen.size()) /
-                      static_cast<double>(c.experts));
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    Integers& own = taken[static_cast<std::size_t>(chosen[i])];
-    if (static_cast<double>(own.size()) < limit) own.push_back(static_cast<std::int64_t>(i));
+// The tokens of x that are no padding.
+Numbers real_tokens(const Tensor& x, const Tensor& lengths, std::int64_t all) {
+  if (x.device() == Device::meta) return {all};
+  Numbers real;
+  if (!lengths.defined()) {
+    real = {all, Integers(static_cast<std::size_t>(all))};
+    std::iota(real.values.begin(), real.values.end(), std::int64_t{0});
+    return real;
   }
+  require(x.rank() == 3 && lengths.elements() == x.size(0), "mixture of experts", "lengths",
+          "one for each sequence of x [B, T, C]", lengths.describe() + " for " + x.describe());
+  const std::int64_t width = x.size(1);
+  std::int64_t begin = 0;
+  for (const std::int64_t length : ops::cast(lengths, DType::i64).to_vector<std::int64_t>()) {
+    for (std::int64_t t = 0; t < std::min(length, width); ++t) real.add(begin + t);
+    begin += width;
+  }
+  return real;
+}
+
+// The choices of some tokens among those of all.
+Numbers choices_of(const Numbers& tokens, const Numbers& chosen, std::int64_t active) {
+  Numbers own{tokens.count * active};
+  for (const std::int64_t t : tokens.values)
+    for (std::int64_t a = 0; a < active; ++a)
+      own.values.push_back(chosen.values[static_cast<std::size_t>(t * active + a)]);
+  return own;
+}
+
+// Which of the choices of `tokens` each expert takes, in their order, as places in `chosen`.
+std::vector<Numbers> assign(const Numbers& chosen, const Numbers& tokens, const MoeConfig& c,
+                            bool limited) {
+  std::vector<Numbers> taken(static_cast<std::size_t>(c.experts));
+  const std::int64_t choices = tokens.count * c.active;
+  auto limit = static_cast<double>(choices);
+  if (c.capacity && limited)
+    limit = std::ceil(*c.capacity * static_cast<double>(choices) / static_cast<double>(c.experts));
+  if (chosen.values.empty()) {  // the meta device: the choices go around
+    for (std::int64_t e = 0; e < c.experts; ++e) {
+      const std::int64_t own = choices / c.experts + (e < choices % c.experts ? 1 : 0);
+      taken[static_cast<std::size_t>(e)].count =
+          static_cast<double>(own) <= limit ? own : static_cast<std::int64_t>(limit);
+    }
+    return taken;
+  }
+  for (const std::int64_t t : tokens.values)
+    for (std::int64_t place = t * c.active; place < (t + 1) * c.active; ++place) {
+      Numbers& own =
+          taken[static_cast<std::size_t>(chosen.values[static_cast<std::size_t>(place)])];
+      if (static_cast<double>(own.count) < limit) own.add(place);
+    }
   return taken;
 }
 
+// Tokens of the places.
+Numbers tokens_at(const Numbers& places, std::int64_t active) {
+  Numbers tokens = places;
+  for (std::int64_t& place : tokens.values) place /= active;
+  return tokens;
+}
+
 // balance · E · Σ_e share_e · mean probability of e. The shares are counts and have no gradient.
-Tensor balance_loss(const Tensor& probabilities, const Integers& chosen, double weight) {
+Tensor balance_loss(const Tensor& probabilities, const Numbers& chosen, double weight) {
   const std::int64_t experts = probabilities.size(1);
   std::vector<double> shares(static_cast<std::size_t>(experts), 0.0);
-  for (const std::int64_t e : chosen)
-    shares[static_cast<std::size_t>(e)] += 1 / static_cast<double>(chosen.size());
+  for (const std::int64_t e : chosen.values)
+    shares[static_cast<std::size_t>(e)] += 1 / static_cast<double>(chosen.count);
   const Device device = probabilities.device();
   const Tensor share =
       device == Device::meta
@@ -90,6 +147,25 @@ Tensor balance_loss(const Tensor& probabilities, const Integers& chosen, double 
                       probabilities.dtype());
   const Tensor mean = ops::mean(probabilities, 0);  // [E]
   return ops::scale(ops::sum_all(ops::mul(mean, share)), weight * static_cast<double>(experts));
+}
+
+// What the router says of a call's tokens.
+struct Routes {
+  Tensor probabilities;  // [N, E]
+  Tensor shares;         // [N, A] of the chosen experts
+  Numbers chosen;        // [N · A]
+};
+
+Routes route(const Tensor& tokens, const Tensor& router, std::int64_t active) {
+  Routes r;
+  // Close probabilities decide where a token goes, so they are made in full precision.
+  const DType exact = tokens.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  r.probabilities = ops::softmax(ops::linear(ops::cast(tokens, exact), router));
+  r.chosen = choose_experts(r.probabilities, active);
+  const Tensor index = ops::reshape(r.chosen.tensor(tokens.device()), {-1, active});
+  const Tensor strength = ops::gather(r.probabilities, 1, index);  // [N, A]
+  r.shares = ops::div(strength, ops::sum(strength, 1, true));
+  return r;
 }
 
 std::vector<FeedForward> make_experts(const FfnConfig& config, const ParamScope& scope,
@@ -123,39 +199,37 @@ MixtureOfExperts::MixtureOfExperts(const MoeConfig& config, const ParamScope& sc
   shared_ = make_experts(config.expert, scope / "shared", config.shared);
 }
 
-MoeResult MixtureOfExperts::forward(const Tensor& x) const {
+MoeResult MixtureOfExperts::forward(const Tensor& x, const MoeCall& call) const {
   const std::int64_t width = config_.expert.width, active = config_.active;
+  const Device device = x.device();
   const Tensor tokens = ops::reshape(x, {-1, width});  // [N, C]
-  // Close probabilities decide where a token goes, so they are made in full precision.
-  const DType exact = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Tensor probabilities = ops::softmax(ops::linear(ops::cast(tokens, exact), router_));
-  const Integers chosen = choose_experts(probabilities, active);
-  const Tensor index = ops::reshape(integers(chosen, x.device()), {-1, active});
-  const Tensor strength = ops::gather(probabilities, 1, index);  // [N, A]
-  const Tensor shares = ops::div(strength, ops::sum(strength, 1, true));
+  const Routes routes = route(tokens, router_, active);
+  const Numbers real = real_tokens(x, call.lengths, tokens.size(0));
 
   MoeResult result;
-  if (config_.balance > 0) result.balance = balance_loss(probabilities, chosen, config_.balance);
+  if (config_.balance > 0 && !call.lengths.defined())
+    result.balance = balance_loss(routes.probabilities, routes.chosen, config_.balance);
+  if (config_.balance > 0 && real.count > 0 && call.lengths.defined())
+    result.balance = balance_loss(ops::index_select(routes.probabilities, real.tensor(device)),
+                                  choices_of(real, routes.chosen, active), config_.balance);
   std::vector<Tensor> parts;
-  Integers places, rows;  // of each row of the parts: its choice, its token
-  const std::vector<Integers> taken = assign(chosen, config_);
-  for (std::size_t e = 0; e < taken.size(); ++e) {
-    if (x.device() != Device::meta)
-      result.load.push_back(static_cast<std::int64_t>(taken[e].size()));
-    if (taken[e].empty()) continue;
-    Integers own;
-    for (const std::int64_t place : taken[e]) own.push_back(place / active);
-    const Tensor inputs = ops::index_select(tokens, integers(own, x.device()));
-    parts.push_back(experts_[e].forward(inputs));
-    places.insert(places.end(), taken[e].begin(), taken[e].end());
-    rows.insert(rows.end(), own.begin(), own.end());
+  Numbers places, rows;  // of each row of the parts: its choice, its token
+  for (const Numbers& taken : assign(routes.chosen, real, config_, call.limited)) {
+    const std::size_t expert = result.load.size();
+    result.load.push_back(taken.count);
+    if (taken.count == 0) continue;
+    const Numbers own = tokens_at(taken, active);
+    parts.push_back(experts_[expert].forward(ops::index_select(tokens, own.tensor(device))));
+    places.add(taken);
+    rows.add(own);
   }
-  Tensor y = Tensor::zeros(tokens.shape(), x.dtype(), x.device());
+  if (device == Device::meta) result.load.clear();
+  Tensor y = Tensor::zeros(tokens.shape(), x.dtype(), device);
   if (!parts.empty()) {
     const Tensor weights =
-        ops::index_select(ops::reshape(shares, {-1, 1}), integers(places, x.device()));
+        ops::index_select(ops::reshape(routes.shares, {-1, 1}), places.tensor(device));
     const Tensor weighted = ops::mul(ops::concat(parts, 0), ops::cast(weights, x.dtype()));
-    y = ops::index_add(y, integers(rows, x.device()), weighted);
+    y = ops::index_add(y, rows.tensor(device), weighted);
   }
   for (const FeedForward& expert : shared_) y = ops::add(y, expert.forward(tokens));
   result.y = ops::reshape(y, x.shape());

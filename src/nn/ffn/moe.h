@@ -13,8 +13,8 @@ struct MoeConfig {
   FfnConfig expert = {};     // each of them
   std::int64_t experts = 8;  // E
   std::int64_t active = 2;   // A: experts a token is sent to, by the largest router probabilities
-  // An expert takes at most ⌈capacity · tokens · A / E⌉ tokens, the first that ask; for others its
-  // share is lost. Absent: no token is dropped.
+  // In training an expert takes at most ⌈capacity · tokens · A / E⌉ tokens, the first that ask; for
+  // others its share is lost. Absent: no token is dropped.
   std::optional<double> capacity = {};
   std::int64_t shared = 0;  // experts that every token uses besides, without router
   double balance = 0.01;    // weight of the load-balancing loss; 0: none
@@ -32,14 +32,23 @@ struct MoeResult {
   std::vector<std::int64_t> load;  // tokens that each expert took; empty on the meta device
 };
 
+struct MoeCall {
+  // [B] i64: tokens of each sequence of x [B, T, C]; undefined: all T. Padding takes no expert's
+  // place and does not count for the balance.
+  Tensor lengths = {};
+  // Whether `capacity` limits experts. It is a matter of training: what a text is answered must not
+  // depend on the texts beside it.
+  bool limited = true;
+};
+
 class MixtureOfExperts {
  public:
   // "router.weight" [E, C], "experts.<e>.…", "shared.<s>.…"
   MixtureOfExperts(const MoeConfig& config, const ParamScope& scope);
 
   // x: [..., C]. y = Σ over the chosen experts of p_e / Σ p · expert_e(x), + shared experts. On the
-  // meta device every expert is taken to get the same number of tokens.
-  MoeResult forward(const Tensor& x) const;
+  // meta device no token is padding, and every expert is taken to get the same number of them.
+  MoeResult forward(const Tensor& x, const MoeCall& call = {}) const;
 
  private:
   MoeConfig config_;

@@ -87,11 +87,59 @@ TEST(MixtureOfExperts, CapacityLimitsEveryExpert) {
   EXPECT_NE(doubles_of(r.y), doubles_of(dropless.forward(tokens()).y));
 }
 
+// What padding holds changes nothing of what counts, and it takes nobody's place.
+TEST(MixtureOfExperts, PaddingIsNoToken) {
+  const Tensor lengths = Tensor::from<std::int64_t>({2}, {3, 7});
+  const Tensor x = tokens();
+  Tensor other = ops::clone(x);
+  for (std::int64_t i = 3 * 6; i < 7 * 6; ++i) other.mutable_data<double>()[i] = 5;
+  ASSERT_NE(doubles_of(x), doubles_of(other));
+  for (const double capacity : {0.0, 0.5}) {
+    MoeConfig c = small(4, 2);
+    if (capacity > 0) c.capacity = capacity;  // ⌈0.5 · 20 / 4⌉ = 3
+    ParameterStore store({.seed = 2, .dtype = DType::f64});
+    const MixtureOfExperts moe(c, store.root());
+    const MoeResult a = moe.forward(x, {lengths}), b = moe.forward(other, {lengths});
+    EXPECT_EQ(doubles_of(a.y), doubles_of(b.y));
+    EXPECT_EQ(a.balance.item(), b.balance.item());
+    EXPECT_EQ(a.load, b.load);
+    const std::int64_t taken = std::accumulate(a.load.begin(), a.load.end(), std::int64_t{0});
+    if (capacity > 0) {
+      EXPECT_LE(*std::max_element(a.load.begin(), a.load.end()), 3);
+      continue;
+    }
+    EXPECT_EQ(taken, 20);
+    const Tensor alone = ops::slice(ops::slice(x, 0, 0, 1), 1, 0, 3);
+    EXPECT_EQ(doubles_of(ops::slice(ops::slice(a.y, 0, 0, 1), 1, 0, 3)),
+              doubles_of(moe.forward(alone).y));
+  }
+  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts moe(small(4, 2), store.root());
+  EXPECT_THROW(moe.forward(ops::reshape(x, {14, 6}), {lengths}), Error);
+}
+
+TEST(MixtureOfExperts, WithoutALimitNothingIsDropped) {
+  MoeConfig c = small(4, 2);
+  c.capacity = 0.5;
+  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts moe(c, store.root());
+  c.capacity = {};
+  ParameterStore again({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts dropless(c, again.root());
+  EXPECT_EQ(doubles_of(moe.forward(tokens(), {.limited = false}).y),
+            doubles_of(dropless.forward(tokens()).y));
+}
+
 TEST(MixtureOfExperts, TheMetaDeviceKnowsTheSizes) {
   ParameterStore store({.device = Device::meta});
   const MixtureOfExperts moe(small(4, 2), store.root());
-  const MoeResult r = moe.forward(Tensor::empty({2, 7, 6}, DType::f32, Device::meta));
-  EXPECT_EQ(r.y.shape(), (Shape{2, 7, 6}));
+  // The second is more than any memory could list.
+  for (const Shape& shape : {Shape{2, 7, 6}, Shape{1 << 20, 1 << 20, 6}}) {
+    const Tensor x = Tensor::empty(shape, DType::f32, Device::meta);
+    EXPECT_EQ(moe.forward(x).y.shape(), shape);
+    const Tensor lengths = Tensor::empty({shape[0]}, DType::i64, Device::meta);
+    EXPECT_EQ(moe.forward(x, {lengths}).y.shape(), shape);
+  }
 }
 
 TEST(MixtureOfExperts, RefusesWhatMakesNoSense) {
