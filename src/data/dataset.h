@@ -22,6 +22,14 @@ struct TextPair {
   std::string target;
 };
 
+// How large a batch is.
+struct BatchShape {
+  std::int64_t sequences = 0;
+  std::int64_t tokens = 0;         // of each sequence read; 0 for images
+  std::int64_t target_tokens = 0;  // translate: of each sequence written
+  bool documents = false;          // told apart (data.documents)
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -39,6 +47,11 @@ class Dataset {
   // The batch of a step. Steps count from 0. May be called from any thread.
   virtual model::Batch training_batch(std::int64_t step, std::int64_t batch,
                                       std::uint64_t seed) const = 0;
+
+  // Of what training_batch() would give. Data that can tell makes no batch for it, so that a plan
+  // can be made of batches that no memory could hold.
+  virtual BatchShape training_shape(std::int64_t step, std::int64_t batch,
+                                    std::uint64_t seed) const;
 
   // Evaluation: every example (or token of a text) once, in a fixed order that is not the one of
   // the file where that saves padding. `index` counts from 0.

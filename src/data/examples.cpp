@@ -80,6 +80,12 @@ model::Batch ExampleDataset::training_batch(std::int64_t step, std::int64_t batc
   return training.make(epoch->batch(step % steps), augment);
 }
 
+BatchShape ExampleDataset::training_shape(std::int64_t step, std::int64_t batch,
+                                          std::uint64_t seed) const {
+  const std::int64_t steps = epoch_steps(batch);
+  return examples(Split::training).shape(order(seed, step / steps, batch)->batch(step % steps));
+}
+
 std::int64_t ExampleDataset::batches(Split split, std::int64_t batch) const {
   check_batch(batch);
   return batches_of(examples(split).count(), batch);

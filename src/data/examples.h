@@ -23,6 +23,8 @@ class Examples {
   virtual std::int64_t count() const = 0;
   // Sorts examples so that neighbours need little padding beside each other.
   virtual std::uint64_t length_key(std::int64_t example) const = 0;
+  // Of what make() gives.
+  virtual BatchShape shape(std::span<const std::int64_t> examples) const = 0;
   // `augment`: the random stream of changes made in training only.
   virtual model::Batch make(std::span<const std::int64_t> examples,
                             const std::optional<RandomKey>& augment) const = 0;
@@ -41,6 +43,8 @@ class ExampleDataset final : public Dataset {
   std::int64_t epoch_steps(std::int64_t batch) const override;
   model::Batch training_batch(std::int64_t step, std::int64_t batch,
                               std::uint64_t seed) const override;
+  BatchShape training_shape(std::int64_t step, std::int64_t batch,
+                            std::uint64_t seed) const override;
   bool has(Split split) const override;
   std::int64_t batches(Split split, std::int64_t batch) const override;
   model::Batch batch(Split split, std::int64_t index, std::int64_t batch) const override;

@@ -43,6 +43,9 @@ class ImageExamples final : public Examples {
 
   std::int64_t count() const override { return static_cast<std::int64_t>(chosen_.size()); }
   std::uint64_t length_key(std::int64_t) const override { return 0; }
+  BatchShape shape(std::span<const std::int64_t> examples) const override {
+    return {static_cast<std::int64_t>(examples.size())};
+  }
   model::Batch make(std::span<const std::int64_t> examples,
                     const std::optional<RandomKey>& augment) const override;
 

@@ -14,18 +14,24 @@ struct Padded {
   Tensor lengths;  // [B] i64; undefined where all are equally long
 };
 
-// length(row) tells how long a row is, copy(row, out) writes it. A batch whose sequences are all
-// empty has one column of padding.
+// What the longest of the rows has; a batch whose sequences are all empty has one column of
+// padding.
+template <class Length>
+std::int64_t longest_row(std::int64_t rows, const Length& length) {
+  std::int64_t longest = 1;
+  for (std::int64_t row = 0; row < rows; ++row)
+    longest = std::max<std::int64_t>(longest, length(row));
+  return longest;
+}
+
+// length(row) tells how long a row is, copy(row, out) writes it.
 template <class Length, class Copy>
 Padded pad_rows(std::int64_t rows, std::int32_t padding, const Length& length, const Copy& copy) {
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(rows));
-  std::int64_t longest = 1;
+  for (std::int64_t row = 0; row < rows; ++row)
+    lengths[static_cast<std::size_t>(row)] = length(row);
+  const std::int64_t longest = longest_row(rows, length);
   bool same = true;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t own = length(row);
-    lengths[static_cast<std::size_t>(row)] = own;
-    longest = std::max(longest, own);
-  }
   for (const std::int64_t own : lengths) same = same && own == longest;
 
   Padded result;

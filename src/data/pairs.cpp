@@ -101,6 +101,13 @@ class PairExamples final : public Examples {
     return (static_cast<std::uint64_t>(sources_.length(example)) << 32) |
            static_cast<std::uint64_t>(targets_.length(example));
   }
+  BatchShape shape(std::span<const std::int64_t> examples) const override {
+    const auto rows = static_cast<std::int64_t>(examples.size());
+    const auto example = [&](std::int64_t row) { return examples[static_cast<std::size_t>(row)]; };
+    return {rows,
+            longest_row(rows, [&](std::int64_t row) { return sources_.length(example(row)); }),
+            longest_row(rows, [&](std::int64_t row) { return targets_.length(example(row)) + 1; })};
+  }
   model::Batch make(std::span<const std::int64_t> examples,
                     const std::optional<RandomKey>& augment) const override;
 

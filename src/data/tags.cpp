@@ -95,6 +95,12 @@ class TagExamples final : public Examples {
   std::uint64_t length_key(std::int64_t example) const override {
     return static_cast<std::uint64_t>(tokens_.length(example));
   }
+  BatchShape shape(std::span<const std::int64_t> examples) const override {
+    const auto rows = static_cast<std::int64_t>(examples.size());
+    return {rows, longest_row(rows, [&](std::int64_t row) {
+              return tokens_.length(examples[static_cast<std::size_t>(row)]);
+            })};
+  }
   model::Batch make(std::span<const std::int64_t> examples,
                     const std::optional<RandomKey>& augment) const override;
 

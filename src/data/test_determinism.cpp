@@ -36,6 +36,30 @@ TEST(DataDeterminism, TheOrderOfCallsDoesNotMatter) {
   }
 }
 
+TEST(DataShape, IsThatOfTheBatch) {
+  const SampleData files;
+  std::vector<Sample> samples = files.all();
+  samples.push_back(files.language());
+  samples.back().config.documents = Documents::line;
+  for (const Sample& sample : samples) {
+    SCOPED_TRACE(sample.name);
+    const auto data = sample.open();
+    for (const std::int64_t batch : {1, 7, 200})  // the last is more than there are examples
+      for (std::int64_t step = 0; step < kSteps; ++step) {
+        const model::Batch made = data->training_batch(step, batch, 42);
+        const BatchShape shape = data->training_shape(step, batch, 42);
+        const auto columns = [](const Tensor& t) { return t.defined() ? t.size(1) : 0; };
+        EXPECT_EQ(shape.sequences, made.targets.size(0));
+        EXPECT_EQ(shape.tokens, columns(made.tokens));
+        EXPECT_EQ(shape.target_tokens, columns(made.target_tokens));
+        EXPECT_EQ(shape.documents, made.documents.defined());
+      }
+  }
+  // A text has windows for any batch; this one would be 64 TB.
+  const BatchShape shape = files.language().open()->training_shape(0, std::int64_t{1} << 40, 42);
+  EXPECT_EQ(shape.sequences, std::int64_t{1} << 40);
+}
+
 TEST(DataDeterminism, ThreadsDoNotMatter) {
   const SampleData files;
   const int before = threads();

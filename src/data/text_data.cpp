@@ -62,6 +62,12 @@ model::Batch TextDataset::training_batch(std::int64_t step, std::int64_t batch,
   return make(tokens, windows, stream_key(seed, step, Stream::masks));
 }
 
+BatchShape TextDataset::training_shape(std::int64_t /*step*/, std::int64_t batch,
+                                       std::uint64_t /*seed*/) const {
+  check_batch(batch);
+  return {batch, options_.context, 0, !text(Split::training).documents.empty()};
+}
+
 std::int64_t TextDataset::windows(Split split) const {
   return batches_of(text(split).size() - next(), options_.context);
 }

@@ -31,6 +31,8 @@ class TextDataset final : public Dataset {
   std::int64_t epoch_steps(std::int64_t batch) const override;
   model::Batch training_batch(std::int64_t step, std::int64_t batch,
                               std::uint64_t seed) const override;
+  BatchShape training_shape(std::int64_t step, std::int64_t batch,
+                            std::uint64_t seed) const override;
   bool has(Split split) const override;
   std::int64_t batches(Split split, std::int64_t batch) const override;
   model::Batch batch(Split split, std::int64_t index, std::int64_t batch) const override;

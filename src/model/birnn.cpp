@@ -123,7 +123,8 @@ class BiRnn final : public Model {
     // Prefix (b, t) has the tokens 0 .. t of sequence b; behind them is padding.
     const Tensor each = ops::broadcast_to(ops::reshape(x, {batches, 1, tokens, width}),
                                           {batches, tokens, tokens, width});
-    std::vector<std::int64_t> lengths(static_cast<std::size_t>(batches * tokens));
+    std::vector<std::int64_t> lengths;  // the meta device has no use for them
+    if (x.device() != Device::meta) lengths.resize(static_cast<std::size_t>(batches * tokens));
     for (std::size_t i = 0; i < lengths.size(); ++i)
       lengths[i] = static_cast<std::int64_t>(i) % tokens + 1;
     const Tensor y = summary(ops::reshape(each, {batches * tokens, tokens, width}), lengths, pass);

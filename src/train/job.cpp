@@ -5,6 +5,7 @@
 #include "heddle/error.h"
 #include "io/file.h"
 #include "train/fine_tune.h"
+#include "train/plan_run.h"
 
 namespace heddle::train {
 
@@ -68,6 +69,9 @@ void Job::take_data(std::shared_ptr<const data::Dataset> data) {
 }
 
 void Job::build() {
+  check_fits(
+      plan_training(recipe_.model, recipe_.train, batch_shapes(*data_, recipe_.train).largest),
+      machine_memory());
   model::BuildOptions options;
   options.seed = recipe_.train.seed;
   model_ = model::build_model(recipe_.model, options);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "data/dataset.h"
 #include "heddle/memory.h"
 #include "model/batch.h"
 #include "model/config.h"
@@ -34,13 +35,7 @@ struct Plan {
   std::int64_t kv_bytes_per_token = 0;
 };
 
-// Shapes of a step's batch.
-struct BatchShape {
-  std::int64_t sequences = 0;
-  std::int64_t tokens = 0;         // of each sequence read; unused for images
-  std::int64_t target_tokens = 0;  // translate: of each sequence written
-  bool documents = false;          // told apart (data.documents)
-};
+using data::BatchShape;
 
 // A batch of the shape on the meta device, with all targets counted.
 model::Batch meta_batch(const model::ModelConfig& config, const BatchShape& shape);

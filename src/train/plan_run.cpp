@@ -1,6 +1,10 @@
 #include "train/plan_run.h"
 
+#include <fmt/core.h>
+#include <sys/sysinfo.h>
+
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/probe/probe.h"
@@ -25,35 +29,31 @@ constexpr double kBytesPerVectorFlop = 0.047;
 constexpr int kProbes = 3;
 constexpr double kProbeSeconds = 0.05;
 
-std::int64_t columns(const Tensor& t) { return t.defined() ? t.size(1) : 0; }
-
 std::string plan_path(const std::string& directory) { return directory + "/plan.json"; }
 
 }  // namespace
 
 BatchShapes batch_shapes(const data::Dataset& data, const TrainConfig& config) {
   BatchShapes s;
-  s.largest.sequences = config.batch;
-  bool documents = false;
-  const std::int64_t steps = std::min(
-      {kLookedAt, data.epoch_steps(config.batch), std::max<std::int64_t>(1, config.steps)});
+  const std::int64_t epoch = data.epoch_steps(config.batch);
+  const std::int64_t steps = std::min({kLookedAt, epoch, std::max<std::int64_t>(1, config.steps)});
   std::int64_t tokens = 0, targets = 0, seen = 0;
   bool alike = true;
   while (seen < steps && !(alike && seen == kAlike)) {
-    const model::Batch b = data.training_batch(seen, config.batch, config.seed);
-    const std::int64_t read = columns(b.tokens), written = columns(b.target_tokens);
-    alike =
-        alike && (seen == 0 || (read == s.largest.tokens && written == s.largest.target_tokens));
+    const BatchShape b = data.training_shape(seen, config.batch, config.seed);
+    alike = alike && (seen == 0 ||
+                      (b.tokens == s.largest.tokens && b.target_tokens == s.largest.target_tokens));
     // Memory grows with both sides about alike.
-    if (read + written > s.largest.tokens + s.largest.target_tokens)
-      s.largest = {config.batch, read, written, documents};
-    documents = documents || b.documents.defined();
-    tokens += read;
-    targets += written;
+    if (seen == 0 || b.tokens + b.target_tokens > s.largest.tokens + s.largest.target_tokens)
+      s.largest = b;
+    tokens += b.tokens;
+    targets += b.target_tokens;
     ++seen;
   }
-  s.mean = {config.batch, (tokens + seen / 2) / seen, (targets + seen / 2) / seen, documents};
-  s.largest.documents = documents;
+  // Only the last batch of an epoch is smaller, and only an epoch of one batch has no whole one.
+  if (epoch > 1) s.largest.sequences = config.batch;
+  s.mean = {s.largest.sequences, (tokens + seen / 2) / seen, (targets + seen / 2) / seen,
+            s.largest.documents};
   return s;
 }
 
@@ -86,6 +86,24 @@ Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineSpee
   Plan plan = plan_training(recipe.model, recipe.train, shapes.largest);
   plan.step_seconds = plan_training(recipe.model, recipe.train, shapes.mean, machine).step_seconds;
   return plan;
+}
+
+std::int64_t machine_memory() {
+  struct sysinfo info{};
+  if (sysinfo(&info) != 0) return std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>((info.totalram + info.totalswap) * info.mem_unit);
+}
+
+void check_fits(const Plan& plan, std::int64_t bytes) {
+  if (plan.memory.peak <= bytes) return;
+  const auto gigabytes = [](std::int64_t n) {
+    return fmt::format("{:.4g} GB", 1e-9 * static_cast<double>(n));
+  };
+  fail(ErrorCode::invalid_argument, "recipe", "memory of a step",
+       "at most the " + gigabytes(bytes) +
+           " of this machine: a smaller train.batch, more parts (train.accumulate), "
+           "train.recompute or a smaller model (heddle plan --memory finds the largest batch)",
+       gigabytes(plan.memory.peak));
 }
 
 nlohmann::json bytes_json(std::int64_t total, const BytesByPurpose& by_purpose) {

@@ -30,6 +30,11 @@ MachineSpeed measure_machine(DType precision);
 // of the usual one.
 Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineSpeed& machine);
 
+// What this machine has, swap included.
+std::int64_t machine_memory();
+// Throws Error where a step needs more than `bytes`: the system would end it without a word.
+void check_fits(const Plan& plan, std::int64_t bytes);
+
 // {"parameters","flops_per_step","peak_bytes":{..},"step_seconds","kv_bytes_per_token"}: figures
 // that are not known are absent.
 nlohmann::json to_json(const Plan& plan);
