@@ -9,6 +9,7 @@
 #include "io/errors.h"
 #include "io/file.h"
 #include "io/toml_state.h"
+#include "io/utf8.h"
 
 namespace heddle::io {
 namespace {
@@ -316,6 +317,8 @@ void TomlDocument::apply(std::string_view assignment, std::string_view option) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos)
     fail_io(option, "has no value", "path=value, such as model.layers=4", shown(assignment));
+  if (first_invalid_utf8(assignment) != std::string_view::npos)
+    fail_io(option, "is not UTF-8, the encoding of TOML", "UTF-8", shown(assignment));
   set(trimmed(assignment.substr(0, equals)), assignment.substr(equals + 1), option);
 }
 

@@ -6,7 +6,9 @@
 #include <sstream>
 
 #include "heddle/error.h"
+#include "io/errors.h"
 #include "io/toml.h"
+#include "io/utf8.h"
 #include "model/parse.h"
 
 namespace heddle::train {
@@ -36,8 +38,14 @@ std::vector<std::string> paths_of(const data::DataConfig& config) {
 std::string absolute(const std::string& path, const std::string& directory) {
   std::error_code error;
   for (const fs::path& candidate : {fs::path(path), fs::path(directory) / path})
-    if (!path.empty() && fs::exists(candidate, error))
-      return fs::absolute(candidate, error).lexically_normal().string();
+    if (!path.empty() && fs::exists(candidate, error)) {
+      std::string whole = fs::absolute(candidate, error).lexically_normal().string();
+      if (io::first_invalid_utf8(whole) != std::string::npos)
+        fail(ErrorCode::invalid_argument, "recipe", "path of a file",
+             "UTF-8: the run keeps its recipe with whole paths, and TOML is UTF-8",
+             io::shown(whole));
+      return whole;
+    }
   return path;
 }
 

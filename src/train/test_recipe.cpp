@@ -125,6 +125,12 @@ TEST(Recipe, IsReadOverriddenAndWrittenBack) {
   expect_says([&] { load_recipe(path, {"trian.steps=3"}); }, {"trian"});
   expect_says([&] { load_recipe(path, {"data.pairs=x"}); }, {"pairs"});
   expect_says([&] { load_recipe(dir.file("none.toml")); }, {"none.toml"});
+  // What could not be read back must not get into the recipe of a run.
+  expect_says([&] { load_recipe(path, {"data.text=\xff.txt"}); }, {"--set", "UTF-8", "\\xff"});
+  std::filesystem::create_directory(dir.file("\xff"));
+  dir.file("\xff/a.txt", "x");
+  const std::string elsewhere = dir.file("\xff/r.toml", kRecipe);
+  expect_says([&] { load_recipe(elsewhere); }, {"path of a file", "UTF-8", "\\xff"});
 }
 
 TEST(Recipe, SaysWhatMayChangeOnResume) {
