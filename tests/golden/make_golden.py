@@ -106,10 +106,15 @@ class Builder:
         outputs = torch.stack([self.dense(flat, f"{name}.experts.{e}")
                                for e in range(moe["experts"])], 1)
         picked = outputs.gather(1, chosen[..., None].expand(-1, -1, flat.shape[1]))
-        counts = F.one_hot(chosen, moe["experts"]).sum((0, 1)) / chosen.numel()
+        # Padding has no expert and does not count.
+        real = self.real.flatten()
+        counts = F.one_hot(chosen[real], moe["experts"]).sum((0, 1)) / chosen[real].numel()
         self.balance = self.balance + moe["balance"] * moe["experts"] * (
-            counts * probabilities.mean(0)).sum()
-        return (picked * shares[..., None]).sum(1).view_as(x)
+            counts * probabilities[real].mean(0)).sum()
+        y = (picked * shares[..., None]).sum(1) * real[:, None]
+        for s in range(moe.get("shared", 0)):
+            y = y + self.dense(flat, f"{name}.shared.{s}")
+        return y.view_as(x)
 
     def branch(self, x, name, f):
         if self.m.get("norm_place", "pre") == "post":
@@ -177,17 +182,36 @@ class Builder:
             last.append(h)
         return x, last
 
-    def additive(self, h, memory, name, mask):
-        """One head: w tanh(W [k; q])."""
+    def one_head(self, h, memory, name, mask):
+        """Attention of one head with any of the four scores. mask: [B, Tq, Tk]"""
         width = h.shape[-1]
         q, k, v = (self.linear(x, f"{name}.{n}", width, self.bias)
                    for x, n in ((h, "q"), (memory, "k"), (memory, "v")))
-        w = self.p.get(name + ".score.weight", 1, width)
-        wq = self.p.get(name + ".score.query", 1, width, width)
-        wk = self.p.get(name + ".score.key", 1, width, width)
-        both = F.linear(q, wq[0])[:, :, None] + F.linear(k, wk[0])[:, None]
-        scores = (torch.tanh(both) * w[0]).sum(-1).masked_fill(~mask, -math.inf)
+        scores = self.scores(q, k, name + ".score").masked_fill(~mask, -math.inf)
         return self.linear(scores.softmax(-1) @ v, name + ".out", width, self.bias)
+
+    def scores(self, q, k, name):
+        """q: [B, Tq, D], k: [B, Tk, D] -> [B, Tq, Tk]"""
+        d, kind = q.shape[-1], self.m["attention"]["score"]
+        if kind == "scaled-dot":
+            return q @ k.mT / math.sqrt(d)
+        if kind == "multiplicative":  # k W q
+            return F.linear(q, self.p.get(name + ".weight", 1, d, d)[0]) @ k.mT / math.sqrt(d)
+        if kind == "concat":  # w [k; q]
+            w = self.p.get(name + ".weight", 1, 2 * d)[0]
+            return (q @ w[d:])[:, :, None] + (k @ w[:d])[:, None]
+        # additive: w tanh(W [k; q])
+        w = self.p.get(name + ".weight", 1, d)
+        wq, wk = self.p.get(name + ".query", 1, d, d), self.p.get(name + ".key", 1, d, d)
+        return (torch.tanh(F.linear(q, wq[0])[:, :, None] + F.linear(k, wk[0])[:, None]) * w[0]).sum(-1)
+
+    def prefixes(self, x):
+        """A two-way network on every prefix: its two last states. [B, T, C] -> [B, T, C]"""
+        out, half = [], self.m["width"] // 2
+        for t in range(1, x.shape[1] + 1):
+            y, _ = self.elman_stack(x[:, :t], "", self.m["layers"], torch.full((len(x),), t), True)
+            out.append(torch.cat([y[:, -1, :half], y[:, 0, half:]], -1))
+        return torch.stack(out, 1)
 
     def recurrent(self, batch):
         ids, layers = batch["tokens"], self.m["layers"]
@@ -195,6 +219,8 @@ class Builder:
         lengths = batch.get("lengths", torch.full((b,), t))
         if self.m["kind"] != "rnn-seq2seq":
             x, table = self.tokens(ids, "")
+            if self.m.get("task") == "language":
+                return self.head(self.prefixes(x), table)
             x, _ = self.elman_stack(x, "", layers, lengths, self.m["kind"] == "birnn")
             return self.head(x, table)
         x, table = self.tokens(ids, "encoder.")
@@ -204,7 +230,7 @@ class Builder:
                  for i, h in enumerate(ends)]
         h, _ = self.elman_stack(y, "decoder.", layers, batch["target_lengths"], False, begin)
         seen = (torch.arange(t)[None, None, :] < lengths[:, None, None]).expand(b, h.shape[1], t)
-        c = self.additive(h, memory, "attention", seen)
+        c = self.one_head(h, memory, "attention", seen)
         both = self.linear(torch.cat([c, h], -1), "combine", self.m["width"], self.bias)
         return self.head(torch.tanh(both), table)
 
@@ -220,13 +246,16 @@ class Builder:
         keys = torch.arange(t)[None, None, :]
         lengths = batch.get("lengths", torch.full((b,), t))
         visible = (keys < lengths[:, None, None]).expand(b, t, t)
+        self.real = visible[:, 0]
         causal = torch.ones(t, t, dtype=torch.bool).tril()
         if kind == "decoder":
             x, table = self.tokens(ids, "")
             return self.head(self.stack(x, visible & causal), table)
         if kind == "encoder":
-            x, _ = self.tokens(ids, "")
-            return self.head(self.stack(x, visible), None)
+            x, table = self.tokens(ids, "")
+            if self.m["task"] == "classify":
+                return self.head(self.pooled(x, lengths), None)
+            return self.head(self.stack(x, visible), table)
         x, table = self.tokens(ids, "encoder.")
         memory = self.stack(x, visible, "encoder.")
         written = batch["target_tokens"]
@@ -237,16 +266,26 @@ class Builder:
         memory_mask = (keys < lengths[:, None, None]).expand(b, u, t)
         return self.head(self.stack(y, seen, "decoder.", memory, memory_mask), table)
 
+    def pooled(self, x, lengths):
+        """A class token in front of the others says what the whole is. [B, T, C] -> [B, C]"""
+        b, t, c = x.shape
+        x = torch.cat([self.p.get("class_token", 1, c).expand(b, 1, c), x], 1)
+        visible = torch.arange(t + 1)[None, None, :] <= lengths[:, None, None]
+        return self.stack(x, visible.expand(b, t + 1, t + 1))[:, 0]
+
     def vit(self, batch):
         images, side, width = batch["images"], self.m["patch"], self.m["width"]
         w = self.p.get("patch.weight", width, images.shape[1], side, side)
-        x = F.conv2d(images, w, self.p.get("patch.bias", width), stride=side)
+        x = F.conv2d(images, w, self.p.get("patch.bias", width) if self.bias else None, stride=side)
         x = x.flatten(2).transpose(1, 2)
-        token = self.p.get("class_token", 1, width)
-        x = torch.cat([token.expand(x.shape[0], 1, width), x], 1)
+        mean = self.m.get("pooling") == "mean"
+        if not mean:
+            token = self.p.get("class_token", 1, width)
+            x = torch.cat([token.expand(x.shape[0], 1, width), x], 1)
         x = self.positions(x, "", x.shape[1])
         mask = torch.ones(x.shape[0], x.shape[1], x.shape[1], dtype=torch.bool)
-        return self.head(self.stack(x, mask)[:, 0], None)
+        y = self.stack(x, mask)
+        return self.head(y.mean(1) if mean else y[:, 0], None)
 
     def head(self, x, table):
         if self.m.get("tied"):
@@ -268,7 +307,10 @@ def token_batch(model, generator, labels):
     ids = lambda limit, *shape: torch.randint(limit, shape, generator=generator)
     batch = {"tokens": ids(model["vocabulary"], 2, t), "targets": ids(labels, 2, t)}
     batch["targets"][1, t - 2:] = IGNORE
-    if model["kind"] in ("encoder", "encoder-decoder", "birnn", "rnn-seq2seq"):
+    if model.get("task") == "classify":
+        batch["targets"] = ids(labels, 2)
+    if model["kind"] in ("encoder", "encoder-decoder", "birnn", "rnn-seq2seq") and (
+            model.get("task") != "language"):
         batch["lengths"] = torch.tensor([t, t - 2])
     if model["kind"] in ("encoder-decoder", "rnn-seq2seq"):
         batch["target_tokens"] = ids(model["vocabulary"], 2, t)
@@ -332,6 +374,21 @@ MODELS = [
     ("birnn", {"kind": "birnn", "task": "tag", **BASE, "classes": 3}, 0.0),
     ("rnn-seq2seq", {"kind": "rnn-seq2seq", **BASE, "layers": 1,
                      "attention": {"heads": 1, "score": "additive"}}, 0.1),
+    *((f"rnn-seq2seq {score}", {"kind": "rnn-seq2seq", **BASE, "layers": 1,
+                                "attention": {"heads": 1, "score": score}}, 0.0)
+      for score in ("scaled-dot", "multiplicative", "concat")),
+    ("birnn language", {"kind": "birnn", "task": "language", **BASE, "layers": 1}, 0.0),
+    ("classifier", {"kind": "encoder", "task": "classify", **BASE, "layers": 1, "classes": 3,
+                    "attention": {"heads": 2, "position": "rope"}}, 0.0),
+    ("masked", {"kind": "encoder", "task": "masked", **BASE, "layers": 1, "tied": True,
+                "attention": {"heads": 2, "position": "learned"}}, 0.0),
+    ("vit mean", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1, "height": 4,
+                  "pixels_wide": 4, "patch": 2, "pooling": "mean", "norm": "rms", "bias": False,
+                  "attention": {"heads": 1, "position": "learned"}}, 0.0),
+    ("moe tagger", {"kind": "encoder", "task": "tag", **BASE, "layers": 1, "classes": 3,
+                    "ffn_width": 6,
+                    "moe": {"experts": 4, "active": 2, "shared": 1, "balance": 0.1},
+                    "attention": {"heads": 2, "position": "none"}}, 0.1),
 ]
 
 json.dump({"torch": torch.__version__, "optimizer": {**OPTIMIZER, "betas": list(OPTIMIZER["betas"])},

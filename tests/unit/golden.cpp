@@ -59,7 +59,10 @@ ModelConfig config_of(const io::Json& j) {
                  Kind::vit, Kind::rnn, Kind::birnn, Kind::rnn_seq2seq);
   if (c.kind == Kind::vit) c.task = Task::classify;
   if (c.two_stacks()) c.task = Task::translate;
-  if (j.has("task")) c.task = named(j.at("task").string(), Task::language, Task::tag);
+  if (j.has("task"))
+    c.task = named(j.at("task").string(), Task::language, Task::tag, Task::classify, Task::masked);
+  if (j.has("pooling"))
+    c.pooling = named(j.at("pooling").string(), Pooling::mean, Pooling::class_token);
   c.layers = j.at("layers").integer();
   c.width = j.at("width").integer();
   c.norm = named(j.string_or("norm", "layer"), nn::NormKind::layer, nn::NormKind::rms);
@@ -80,14 +83,15 @@ ModelConfig config_of(const io::Json& j) {
     const io::Json moe = j.at("moe");
     c.moe = MoeOptions{.experts = moe.at("experts").integer(),
                        .active = moe.at("active").integer(),
+                       .shared = moe.integer_or("shared", 0),
                        .balance = moe.at("balance").number()};
   }
   if (!j.has("attention")) return c;
   const io::Json attention = j.at("attention");
   c.attention.heads = attention.at("heads").integer();
   if (attention.has("kv_heads")) c.attention.kv_heads = attention.at("kv_heads").integer();
-  c.attention.score =
-      named(attention.string_or("score", "scaled-dot"), nn::Score::scaled_dot, nn::Score::additive);
+  c.attention.score = named(attention.string_or("score", "scaled-dot"), nn::Score::scaled_dot,
+                            nn::Score::additive, nn::Score::multiplicative, nn::Score::concat);
   c.attention.position = position_of(attention.string_or("position", "none"));
   return c;
 }
