@@ -62,7 +62,13 @@ TEST_F(JobTest, EveryKindIsTrainedAndLoaded) {
       {"vit", "kind = \"vit\"\npatch = 2\n", images},
       {"rnn", "kind = \"rnn\"\n", text},
       {"birnn", "kind = \"birnn\"\ntask = \"tag\"\n", tags},
+      {"birnn-language", "kind = \"birnn\"\ntask = \"language\"\n", text},
+      {"moe-translator",
+       "kind = \"encoder-decoder\"\nffn = \"moe\"\nmoe.capacity = 0.5\nmoe.shared = 1\n", pairs},
       {"rnn-seq2seq", "kind = \"rnn-seq2seq\"\n", pairs},
+      {"multiplicative", "kind = \"rnn-seq2seq\"\nattention.score = \"multiplicative\"\n", pairs},
+      {"concat", "kind = \"rnn-seq2seq\"\nattention.score = \"concat\"\n", pairs},
+      {"additive", "kind = \"rnn-seq2seq\"\nattention.score = \"additive\"\n", pairs},
   };
   for (const auto& [name, model, data] : cases) {
     SCOPED_TRACE(name);
@@ -99,6 +105,10 @@ TEST_F(JobTest, RefusesAndLeavesNothingBehind) {
   expect_says([&] { train(recipe, "a", {"model.attention.heads=3"}); }, {"heads"});
   expect_says([&] { train(recipe, "a", {"data.validation_share=0", "train.patience=1"}); },
               {"train.patience", "validation"});
+  // More than this machine has: refused beforehand, without making a batch.
+  for (const char* too_much : {"train.batch=1048576", "model.width=1048576"})
+    expect_says([&] { train(recipe, "a", {too_much, "model.ffn_width=65536"}); },
+                {"memory of a step", "train.batch", "GB"});
   expect_says([&] { train(recipe, "a", {"train.from=nowhere"}); }, {"nowhere", "recipe.toml"});
   EXPECT_FALSE(std::filesystem::exists(out("a")));
   expect_says([&] { Job::resume(load_recipe(recipe), out("a")); }, {out("a"), "is not there"});

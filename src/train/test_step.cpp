@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 
+#include "model/test_support.h"
 #include "train/split.h"
 #include "train/step.h"
 #include "train/test_support.h"
@@ -11,7 +12,9 @@ namespace {
 std::vector<std::vector<double>> gradients(model::Model& model) {
   std::vector<std::vector<double>> all;
   for (nn::Parameter& p : model.parameters().all()) {
-    all.push_back(p.tensor.grad().to_vector<double>());
+    // An expert that no token chose has none.
+    all.push_back(p.tensor.grad().defined() ? p.tensor.grad().to_vector<double>()
+                                            : std::vector<double>(p.tensor.elements(), 0.0));
     p.tensor.clear_grad();
   }
   return all;
@@ -37,6 +40,40 @@ TEST(Step, PartsGiveTheLossAndTheGradientOfTheWholeBatch) {
       for (std::size_t j = 0; j < got[i].size(); ++j)
         EXPECT_NEAR(got[i][j], expected[i][j], 1e-12) << parts << " parts, parameter " << i;
   }
+}
+
+// Every kind, with padding and label smoothing. The balance of experts counts the tokens of a part:
+// without it gradients are those of the whole, and the cross-entropy is so in any case.
+TEST(Step, PartsOfEveryKindGiveTheWhole) {
+  using model::Kind, model::Task;
+  const std::vector<std::pair<Kind, Task>> kinds = {
+      {Kind::decoder, Task::language}, {Kind::encoder, Task::tag},
+      {Kind::encoder, Task::classify}, {Kind::encoder, Task::masked},
+      {Kind::vit, Task::classify},     {Kind::encoder_decoder, Task::translate},
+      {Kind::rnn, Task::language},     {Kind::birnn, Task::tag},
+      {Kind::birnn, Task::language},   {Kind::rnn_seq2seq, Task::translate}};
+  TrainConfig c = toy_training();
+  c.precision = DType::f64;
+  c.label_smoothing = 0.1;
+  for (const auto& [kind, task] : kinds)
+    for (const double balance : {-1.0, 0.0, 0.1}) {  // -1: no experts
+      model::ModelConfig config = model::small(kind, task);
+      if (balance >= 0 && config.recurrent()) continue;
+      if (balance >= 0) config.moe = model::MoeOptions{.experts = 4, .balance = balance};
+      SCOPED_TRACE(std::string(to_string(kind)) + " " + std::string(to_string(task)) + " balance " +
+                   std::to_string(balance));
+      const auto model = model::build_f64(config);
+      const model::Batch batch = model::random_batch(config);
+      c.accumulate = 1;
+      const double whole = add_gradients(*model, batch, c, 1).loss;
+      const auto expected = gradients(*model);
+      c.accumulate = 2;
+      EXPECT_NEAR(add_gradients(*model, batch, c, 1).loss, whole, 1e-12);
+      const auto got = gradients(*model);
+      for (std::size_t i = 0; i < got.size() && balance <= 0; ++i)
+        for (std::size_t j = 0; j < got[i].size(); ++j)
+          ASSERT_NEAR(got[i][j], expected[i][j], 1e-12) << model->parameters().all()[i].name;
+    }
 }
 
 TEST(Step, DropoutFollowsSeedStepAndPartAlone) {

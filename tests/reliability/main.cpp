@@ -135,7 +135,7 @@ double Reliability::seconds_ = 0;
 
 int kills_wanted() {
   const char* text = std::getenv("HEDDLE_KILLS");
-  return text == nullptr ? 20 : std::atoi(text);
+  return text == nullptr ? 50 : std::atoi(text);
 }
 
 TEST_F(Reliability, KilledAtAnyMoment) {
