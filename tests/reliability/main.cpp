@@ -1,7 +1,7 @@
 // Whether a training run survives what happens to programs: killed at any moment, interrupted, a
 // full disk. What comes out must be, byte for byte, what an undisturbed run gives.
 //
-//   reliability_tests PROGRAM        HEDDLE_KILLS=200 for more kills than `make test` has time for
+//   reliability_tests PROGRAM        HEDDLE_KILLS=200 for more kills than the 50 of `make test`
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
