@@ -11,6 +11,7 @@
 #include "bench/roofline.h"
 #include "command.h"
 #include "heddle/runtime.h"
+#include "print_json.h"
 
 namespace heddle::cli::bench_command {
 
@@ -96,7 +97,7 @@ void run_roofline(const BenchArguments& arguments) {
   options.only = wanted_dtype(arguments);
   const Roofline r = bench::measure_roofline(options);
   if (arguments.as_json)
-    std::cout << to_json(r).dump(2) << "\n";
+    cli::print_json(to_json(r));
   else
     print(r, rival != nullptr);
 }
@@ -156,7 +157,7 @@ void run_attention(const BenchArguments& arguments) {
   if (arguments.as_json) {
     json cases = json::array();
     for (const auto& f : figures) cases.push_back(to_json(f));
-    std::cout << json{{"cases", cases}}.dump(2) << "\n";
+    cli::print_json(json{{"cases", cases}});
     return;
   }
   fmt::print("{:>6} {:>7} {:4} {:10} {:9} {:7} {:>10} {:>9} {:>7} {:>9}{}\n", "n", "heads", "type",

@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "bench/decode.h"
+#include "print_json.h"
 
 namespace heddle::cli::bench_command {
 
@@ -57,7 +58,7 @@ void run_decode(const BenchArguments& arguments) {
   }
   json cases = json::array();
   for (const DecodeFigure& f : figures) cases.push_back(to_json(f));
-  std::cout << json{{"cases", cases}}.dump(2) << "\n";
+  cli::print_json(json{{"cases", cases}});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "bench/train.h"
+#include "print_json.h"
 
 namespace heddle::cli::bench_command {
 
@@ -53,7 +54,7 @@ void run_train(const BenchArguments& arguments) {
   }
   json cases = json::array();
   for (const TrainFigure& f : figures) cases.push_back(to_json(f));
-  std::cout << json{{"cases", cases}}.dump(2) << "\n";
+  cli::print_json(json{{"cases", cases}});
 }
 
 }  // namespace

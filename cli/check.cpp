@@ -14,6 +14,7 @@
 #include "check/reduce.h"
 #include "command.h"
 #include "find_recipe.h"
+#include "print_json.h"
 #include "progress.h"
 #include "train/recipe.h"
 
@@ -115,12 +116,10 @@ void run(const Arguments& a) {
   if (a.as_json) {
     json cases = json::array();
     for (const Case& c : report.cases) cases.push_back(to_json(c));
-    std::cout << json{{"cases", cases},
-                      {"pass", report.pass()},
-                      {"model", to_json(model)},
-                      {"notes", report.notes}}
-                     .dump(2)
-              << "\n";
+    cli::print_json(json{{"cases", cases},
+                         {"pass", report.pass()},
+                         {"model", to_json(model)},
+                         {"notes", report.notes}});
   } else {
     print(report, model);
   }

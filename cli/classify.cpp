@@ -9,6 +9,7 @@
 #include "generate/predict.h"
 #include "generate/read_images.h"
 #include "heddle/error.h"
+#include "print_json.h"
 #include "with_model.h"
 
 namespace heddle::cli::classify_command {
@@ -87,10 +88,11 @@ void run(Arguments& a) {
   std::size_t cut = 0;
   for (const Prediction& p : all.predictions) cut += p.cut ? 1 : 0;
   if (cut > 0)
-    std::cerr << fmt::format("{} lines were cut to the {} tokens that the model learned from\n",
-                             cut, run.codec->max_tokens());
+    std::cerr << fmt::format("{} cut to the {} tokens that the model learned from\n",
+                             cut == 1 ? "1 line was" : fmt::format("{} lines were", cut),
+                             run.codec->max_tokens());
   if (a.model.as_json)
-    std::cout << to_json(all, *run.codec).dump(2) << "\n";
+    cli::print_json(to_json(all, *run.codec));
   else
     print(all, *run.codec);
 }

@@ -8,9 +8,12 @@
 
 #include "command.h"
 #include "find_recipe.h"
+#include "print_json.h"
 #include "progress.h"
 #include "report/compare.h"
+#include "report/numbers.h"
 #include "signals.h"
+#include "tell.h"
 #include "train/compare/comparison.h"
 #include "train/compare/results.h"
 
@@ -97,7 +100,7 @@ void show(ProgressLine& line, const train::TurnReport& t) {
   if (t.seeds > 1) text += fmt::format("  seed {}", t.seed);
   text += fmt::format("  step {}/{}  loss {:.4f}  {:.3g} ms", t.step.step, t.steps, t.step.loss,
                       1e3 * t.step.seconds);
-  if (t.seconds_left > 0) text += "  " + duration(t.seconds_left) + " left";
+  if (t.seconds_left > 0) text += "  " + report::duration_text(t.seconds_left) + " left";
   line.show(text);
 }
 
@@ -111,8 +114,7 @@ bool run_turns(Comparison& comparison, ProgressLine& line) {
     return comparison.run(hooks);
   } catch (const Error& e) {
     line.finish();
-    fmt::print(stderr, "heddle: {}\nwhat was saved is whole; the same command again goes on\n",
-               e.what());
+    tell("heddle: {}\nwhat was saved is whole; the same command again goes on\n", e.what());
     throw ExitStatus{1};
   }
 }
@@ -135,14 +137,14 @@ void run(const Arguments& a) {
   const bool finished = run_turns(comparison, line);
   line.finish();
   if (!finished) {
-    fmt::print(stderr, "stopped; the same command again goes on\n");
+    tell("stopped; the same command again goes on\n");
     throw ExitStatus{128 + caught_signal()};
   }
   const ComparisonResults results = train::collect(comparison);
   train::write_results(out, results);
   const std::string page = report::write_comparison_report(out, results);
   if (a.as_json)
-    std::cout << train::to_json(results).dump(2) << "\n";
+    cli::print_json(train::to_json(results));
   else {
     print(results);
     fmt::print("{}\n", page);

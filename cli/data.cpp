@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "data/preview.h"
 #include "find_recipe.h"
+#include "print_json.h"
 #include "train/recipe.h"
 
 namespace heddle::cli::data_command {
@@ -49,7 +50,7 @@ void print(const DataOptions& options) {
     const nlohmann::json document = {{"summary", dataset->summary()},
                                      {"sizes", json_of(dataset->codec().sizes())},
                                      {"examples", examples}};
-    std::cout << document.dump(2) << "\n";
+    cli::print_json(document);
     return;
   }
   std::cout << dataset->summary();

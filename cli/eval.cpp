@@ -1,6 +1,8 @@
 // heddle eval: how good a model is on data that it was not trained on.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "data/dataset.h"
 #include "generate/translate.h"
 #include "heddle/error.h"
+#include "print_json.h"
 #include "progress.h"
 #include "train/evaluate.h"
 #include "train/run_directory.h"
@@ -46,11 +49,21 @@ data::Files files_of(const std::string& file, const model::ModelConfig& config) 
   return files;
 }
 
+// Keys of [data] that were decided with the model: it has its tokens and labels from them.
+constexpr std::array<std::string_view, 5> kDecided = {"data.tokenizer", "data.target_tokenizer",
+                                                      "data.min_count", "data.word_shapes",
+                                                      "data.label_names"};
+
 // The recipe's data with what --set says. Other tables made the model what it is.
 data::DataConfig data_config(const Arguments& a, const train::LoadedRun& run) {
-  for (const std::string& set : a.set)
-    if (!set.starts_with("data."))
-      fail(ErrorCode::invalid_argument, "--set", "key", "one of [data], such as data.test", set);
+  for (const std::string& set : a.set) {
+    const std::string key = set.substr(0, set.find('='));
+    if (!set.starts_with("data.") || std::ranges::find(kDecided, key) != kDecided.end())
+      fail(ErrorCode::invalid_argument, "--set", "key",
+           "one of [data] that says which data is read, such as data.test: the model has its own "
+           "tokens and labels",
+           set);
+  }
   if (a.set.empty()) return run.recipe.data;
   return train::load_recipe(train::RunPaths{run.directory}.recipe(), a.set).data;
 }
@@ -89,7 +102,7 @@ void print_json(const train::Evaluation& e, const std::optional<text::Bleu>& ble
     document["bleu_precisions"] = bleu->precisions;
     document["brevity_penalty"] = bleu->brevity_penalty;
   }
-  std::cout << document.dump(2) << "\n";
+  cli::print_json(document);
 }
 
 void run(const Arguments& a) {

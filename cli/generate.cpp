@@ -18,6 +18,7 @@
 #include "generate/prompt.h"
 #include "generate/text_stream.h"
 #include "heddle/error.h"
+#include "print_json.h"
 #include "with_model.h"
 
 namespace heddle::cli::generate_command {
@@ -72,7 +73,7 @@ void print_json(const Generation& g) {
     document["samples"] = json::array();
     for (const generate::Sample& s : g.samples) document["samples"].push_back(to_json(s));
   }
-  std::cout << document.dump(2) << "\n";
+  cli::print_json(document);
 }
 
 // One text is shown as it comes, several one after the other when all are there.
@@ -131,7 +132,7 @@ void run_beam(const Arguments& a, const train::LoadedRun& run, const Prompt& pro
     document["seconds"] = seconds.count();
     for (std::size_t i = 0; beam.best > 1 && i < found.size(); ++i)
       document["best"].push_back(to_json(found[i], texts[i]));
-    std::cout << document.dump(2) << "\n";
+    cli::print_json(document);
     return;
   }
   for (std::size_t i = 0; i < found.size(); ++i) {

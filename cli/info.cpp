@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "heddle/runtime.h"
+#include "print_json.h"
 
 namespace heddle::cli::info_command {
 
@@ -16,7 +17,7 @@ void print(bool as_json) {
                                      {"isa", available_instruction_sets()},
                                      {"isa_in_use", instruction_set()},
                                      {"threads", threads()}};
-    std::cout << document.dump(2) << "\n";
+    cli::print_json(document);
     return;
   }
   // Everything is asked for before anything is printed: a bad HEDDLE_ISA gives its message alone.

@@ -13,6 +13,7 @@
 #include "generate/read_images.h"
 #include "heddle/error.h"
 #include "io/file.h"
+#include "print_json.h"
 #include "progress.h"
 #include "report/inspect/page.h"
 #include "report/numbers.h"
@@ -176,10 +177,7 @@ void run(const Arguments& a) {
   progress.finish();
   if (!a.out.empty())
     write_page(a, report::inspect_page(page_of(a, run, inspection), inspection, heads, choice));
-  if (a.model.as_json)
-    std::cout << document_of(a, inspection, heads, choice)
-                     .dump(2, ' ', false, json::error_handler_t::replace)
-              << "\n";
+  if (a.model.as_json) cli::print_json(document_of(a, inspection, heads, choice));
 }
 
 }  // namespace

@@ -119,7 +119,9 @@ void run(const Arguments& a) {
   if (a.npy.empty() && !a.model.as_json) return print(logits, run);
   if (a.npy.empty()) return print_json(logits);
   // The numbers are in the file.
-  std::cout << json{{"shape", {logits.size(0), logits.size(1)}}, {"npy", a.npy}}.dump() << "\n";
+  std::cout << json{{"shape", {logits.size(0), logits.size(1)}}, {"npy", a.npy}}.dump(
+                   -1, ' ', false, json::error_handler_t::replace)
+            << "\n";
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 // heddle: parses the command line and turns errors into messages and exit codes.
 //   0 done; 1 it ran and failed; 2 the input or usage is at fault
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -72,6 +75,14 @@ int run_command(int argc, char** argv) {
   }
 }
 
+// A file that is opened takes the lowest free number, so with a closed standard error the progress
+// of a training would go into its own log. A closed one is taken by what cannot be written (or has
+// nothing to read), so that printing fails as it would have.
+void occupy_standard_files() {
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(standard, F_GETFD) < 0 && open("/dev/null", O_RDONLY | O_CLOEXEC) != standard) return;
+}
+
 // A result that went nowhere (a full disk) must not look like one that is there. What is still in
 // the buffers is written now, while the exit status can tell.
 int after_output(int status) {
@@ -83,4 +94,7 @@ int after_output(int status) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return after_output(run_command(argc, argv)); }
+int main(int argc, char** argv) {
+  occupy_standard_files();
+  return after_output(run_command(argc, argv));
+}

@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "find_recipe.h"
 #include "heddle/error.h"
+#include "print_json.h"
 #include "report/numbers.h"
 #include "train/plan_run.h"
 #include "train/recipe.h"
@@ -140,7 +141,7 @@ void add(CLI::App& app) {
   command->callback([a] {
     const Answer answer = make(*a);
     if (a->as_json)
-      std::cout << to_json(answer).dump(2) << "\n";
+      cli::print_json(to_json(answer));
     else
       print(answer, *a);
   });

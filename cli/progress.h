@@ -6,13 +6,29 @@
 
 namespace heddle::cli {
 
+// When a line that tells of progress is due. On a terminal ten times a second. Elsewhere the first
+// after a second, then at most one a second, and fewer the longer it takes: a log of an hour has a
+// hundred and not thousands.
+class LineRhythm {
+ public:
+  using Clock = std::chrono::steady_clock;
+  LineRhythm(bool live, Clock::time_point began)
+      : live_(live), began_(began), next_(live ? began : began + std::chrono::seconds(1)) {}
+
+  // Whether to show one now. If so, the next one is due later.
+  bool due(Clock::time_point now);
+
+ private:
+  bool live_;
+  Clock::time_point began_, next_;
+};
+
 class ProgressLine {
  public:
   ProgressLine();  // on standard error
 
-  // Shows the text in place of the last one. Not on a terminal: as a line of its own, the first
-  // after a second, then at most one a second, and fewer the longer it takes: a log of an hour has
-  // a hundred and not thousands.
+  // Shows the text in place of the last one, when it is due. Not on a terminal: as a line of its
+  // own.
   void show(const std::string& text);
   void show_last(const std::string& text);  // at once, and it stays
   // A line that stays, above the live one.
@@ -24,17 +40,13 @@ class ProgressLine {
   std::string styled(const std::string& text, const char* style) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void draw(const std::string& text);
 
   bool live_, colour_;
   std::string shown_;  // the live line, to draw it again below what say() says
-  Clock::time_point began_ = Clock::now(), next_ = began_;
+  LineRhythm rhythm_;
 };
 
-// "3 days 4 h", "1 h 03 min", "12 min 30 s", "42 s".
-std::string duration(double seconds);
 std::string megabytes(double bytes);  // "512 MB"
 std::string count(double number);     // "950", "12.3k", "124M"
 

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "generate/predict.h"
+#include "print_json.h"
 #include "with_model.h"
 
 namespace heddle::cli::tag_command {
@@ -76,7 +77,7 @@ void run(Arguments& a) {
     else
       std::cout << '\n';
   }
-  if (a.model.as_json) std::cout << json{{"sentences", std::move(list)}}.dump(2) << "\n";
+  if (a.model.as_json) cli::print_json(json{{"sentences", std::move(list)}});
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "heddle/error.h"
 #include "io/gzip.h"
 #include "io/lines.h"
+#include "print_json.h"
 #include "text/train.h"
 
 namespace heddle::cli::tokenizer_command {
@@ -84,7 +85,7 @@ void report(const Options& options, const text::Tokenizer& tokenizer, std::size_
                                      {"vocabulary", tokenizer.vocabulary()},
                                      {"bytes", bytes},
                                      {"seconds", seconds}};
-    std::cout << document.dump(2) << "\n";
+    cli::print_json(document);
     return;
   }
   std::cout << options.out << ": " << tokenizer.kind() << ", " << tokenizer.vocabulary()

@@ -6,15 +6,18 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string_view>
 
 #include "backend/cpu/probe/probe.h"
 #include "command.h"
 #include "find_recipe.h"
 #include "heddle/runtime.h"
+#include "print_json.h"
 #include "progress.h"
+#include "report/numbers.h"
 #include "report/training.h"
+#include "shell_word.h"
 #include "signals.h"
+#include "tell.h"
 #include "train/job.h"
 #include "train/pace.h"
 #include "train/plan_run.h"
@@ -41,16 +44,6 @@ std::string run_directory(const Arguments& a) {
   if (!a.out.empty()) return a.out;
   if (train::is_run(a.recipe)) return a.recipe;
   return (std::filesystem::path("runs") / std::filesystem::path(a.recipe).stem()).string();
-}
-
-// A path as a shell has to be given it: the line is there to be copied.
-std::string shell_word(const std::string& path) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=,:@%";
-  if (!path.empty() && path.find_first_not_of(kPlain) == std::string::npos) return path;
-  std::string word = "'";
-  for (const char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
 }
 
 std::string how_to_resume(const Job& job) {
@@ -86,7 +79,7 @@ class Display {
       return;
     }
     const double left = pace_.seconds() * static_cast<double>(steps_ - r.step);
-    line_.show(text + "  " + duration(left) + " left");
+    line_.show(text + "  " + report::duration_text(left) + " left");
   }
 
   void show(const train::EvalReport& r) {
@@ -138,7 +131,7 @@ void print(const Job& job, const Outcome& o) {
   if (o.state.best_step > 0)
     fmt::print("best validation loss {:.4f} at step {}\n", o.state.best_loss, o.state.best_step);
   fmt::print("{} steps, {} tokens in {}\n{}\n{}\n", o.state.step,
-             count(static_cast<double>(o.state.tokens)), duration(o.state.seconds),
+             count(static_cast<double>(o.state.tokens)), report::duration_text(o.state.seconds),
              job.paths().weights(), job.paths().report());
 }
 
@@ -156,14 +149,14 @@ Outcome run_job(Job& job, Display& display) {
     if (!began) throw;
     // It ran and failed: whatever went wrong now is no fault of the command line.
     display.line().finish();
-    fmt::print(stderr, "heddle: {}\n", e.what());
+    tell("heddle: {}\n", e.what());
     if (e.code() == ErrorCode::failed)
-      fmt::print(stderr,
-                 "the same recipe would come to the same step: change it and use another --out "
-                 "(train.from={} begins with the weights in it)\n",
-                 job.paths().directory);
+      tell(
+          "the same recipe would come to the same step: change it and use another --out "
+          "(--set train.from={} begins with the weights in it)\n",
+          shell_word(job.paths().directory));
     else
-      fmt::print(stderr, "what was saved is whole; to go on: {}\n", how_to_resume(job));
+      tell("what was saved is whole; to go on: {}\n", how_to_resume(job));
     throw ExitStatus{1};
   }
 }
@@ -182,7 +175,7 @@ void write_report(const Job& job) {
   try {
     report::write_training_report(job.paths().directory);
   } catch (const Error& e) {
-    fmt::print(stderr, "no report: {}\n", e.what());
+    tell("no report: {}\n", e.what());
   }
 }
 
@@ -192,7 +185,7 @@ constexpr const char* kNothingYet =
 // A second try with the same --out need not clean up after a first one that did nothing.
 [[noreturn]] void end_without_steps(Job& job) {
   job.discard();
-  fmt::print(stderr, "{}", kNothingYet);
+  tell("{}", kNothingYet);
   throw ExitStatus{128 + caught_signal()};
 }
 
@@ -211,11 +204,11 @@ void run(const Arguments& a) {
   if (outcome.state.step == 0 && !a.resume) end_without_steps(job);
   write_report(job);
   if (a.as_json)
-    std::cout << to_json(job, outcome).dump(2) << "\n";
+    cli::print_json(to_json(job, outcome));
   else if (outcome.ending != Ending::stopped)
     print(job, outcome);
   if (outcome.ending != Ending::stopped) return;
-  fmt::print(stderr, "stopped at step {}; to go on: {}\n", outcome.state.step, how_to_resume(job));
+  tell("stopped at step {}; to go on: {}\n", outcome.state.step, how_to_resume(job));
   throw ExitStatus{128 + caught_signal()};
 }
 

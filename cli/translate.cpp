@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "print_json.h"
 #include "progress.h"
 #include "with_model.h"
 
@@ -62,7 +63,7 @@ void run(Arguments& a) {
   if (!a.model.as_json) return print(all, a.options.beam.best > 1);
   json document = {{"translations", json::array()}, {"seconds", seconds.count()}};
   for (const Translation& t : all) document["translations"].push_back(to_json(t));
-  std::cout << document.dump(2) << "\n";
+  cli::print_json(document);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void declare_beam(CLI::App& command, generate::BeamOptions& options) {
   command
       .add_option("--length-penalty", options.length_penalty,
                   "0 favours short texts, more favours longer ones; 1 compares means")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   command
       .add_option_function<std::string>(
@@ -97,7 +97,7 @@ void declare_best(CLI::App& command, generate::BeamOptions& options) {
   command
       .add_option("--best", options.best,
                   "so many of the beam's texts, the best first, as score<TAB>text")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::int64_t{1}, generate::kMostBeams))
       ->capture_default_str();
 }
 

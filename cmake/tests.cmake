@@ -28,9 +28,13 @@ endfunction()
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/src/test*.cpp" "${PROJECT_SOURCE_DIR}/tests/unit/*.cpp")
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
+# What of the command line can be tested without a process, and its tests.
+file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
+list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/shell_word.cpp")
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
-  target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest)
+  target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest heddle_fmt)
   target_compile_definitions(unit_tests PRIVATE
     HEDDLE_DOCS_DIRECTORY="${PROJECT_SOURCE_DIR}/docs"
     HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")

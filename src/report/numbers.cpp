@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -37,11 +38,12 @@ std::string signed_text(double value, int digits) {
 }
 
 std::string duration_text(double seconds) {
-  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  if (seconds < 9.95) return fmt::format("{:.1f} s", std::max(seconds, 0.0));
+  const auto whole = static_cast<std::int64_t>(std::llround(std::min(seconds, 1e15)));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+  if (whole < 48 * 3600) return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+  return fmt::format("{} days {} h", whole / 86400, whole / 3600 % 24);
 }
 
 }  // namespace heddle::report

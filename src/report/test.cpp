@@ -74,6 +74,12 @@ TEST(Report, NumbersReadWell) {
   EXPECT_EQ(duration_text(3.14159), "3.1 s");
   EXPECT_EQ(duration_text(125), "2 min 05 s");
   EXPECT_EQ(duration_text(7260), "2 h 01 min");
+  EXPECT_EQ(duration_text(9.96), "10 s");  // not "10.0 s"
+  EXPECT_EQ(duration_text(59.6), "1 min 00 s");
+  EXPECT_EQ(duration_text(47 * 3600 + 59 * 60), "47 h 59 min");
+  EXPECT_EQ(duration_text(76 * 3600), "3 days 4 h");
+  EXPECT_EQ(duration_text(-1), "0.0 s");
+  EXPECT_EQ(duration_text(1e300), duration_text(1e15));  // no number of seconds is too large
 }
 
 TEST(Report, ReadsALogAndLeavesAHalfWrittenLineOut) {

@@ -127,8 +127,8 @@ std::string RunDirectory::set_aside(std::int64_t step) const {
 
 void check_is_directory(const std::string& path) {
   if (io::directory_exists(path)) return;
-  fail(ErrorCode::io, path, io::file_exists(path) ? "is a file" : "is not there",
-       "the directory of a run");
+  fail(ErrorCode::io, path.empty() ? "\"\"" : path,
+       io::file_exists(path) ? "is a file" : "is not there", "the directory of a run");
 }
 
 bool is_run(const std::string& directory) { return io::file_exists(RunPaths{directory}.recipe()); }

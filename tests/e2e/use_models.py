@@ -9,6 +9,7 @@ images whose bright half is their class. Exits with 1 when something is not as i
 """
 
 import json
+import os
 import random
 import shutil
 import struct
@@ -136,6 +137,8 @@ def use_language_model():
     check(other["tokens"] > scores["tokens"], "eval of another file", other)
     refused("eval", "language", "--split", "test", saying=["test"])
     refused("eval", "language", "--set", "model.layers=2", saying=["[data]"])
+    refused("eval", "language", "--set", "data.tokenizer=byte", saying=["data.tokenizer=byte", "own"])
+    refused("eval", "", saying=['""'])
     for option in [["--beam", 3], ["--length-penalty", 1], ["--norm", "gnmt"], ["--no-bleu"]]:
         refused("eval", "language", *option, saying=[option[0], "translates"])
 
@@ -248,6 +251,9 @@ def use_translation_model():
     refused("generate", "reverse", "--prompt", "ant", saying=["use heddle translate"])
     refused("eval", "reverse", "--no-bleu", "--beam", 2, saying=["--no-bleu", "--beam"])
     refused("translate", "reverse", "--beam", 2, "--best", 3, text="ant\n", saying=["best"])
+    refused("translate", "reverse", "--best", 0, text="ant\n", saying=["--best", "1 to 1024"])
+    refused("translate", "reverse", "--length-penalty", -1, text="ant\n",
+            saying=["--length-penalty", "0 to 1"])
 
 
 def tagger():
@@ -379,6 +385,9 @@ def use_text_classifier():
     out = heddle("classify", "mood", text="ant nice cat\n\nbad dog\n").split("\n")
     check([line.split("\t")[0] for line in out] == ["yes", "", "no", ""], "classify lines", out)
     refused("classify", "mood", "left.png", saying=["standard input"])
+    cut = subprocess.run([str(HEDDLE), "classify", "mood"], input=b"ant " * 20, cwd=WORK,
+                         capture_output=True, timeout=60).stderr
+    check(cut == b"1 line was cut to the 8 tokens that the model learned from\n", "a line is cut", cut)
     check(json.loads(heddle("eval", "mood", "--json"))["accuracy"] > 0.9, "eval of a classifier")
 
 
@@ -392,6 +401,29 @@ def full_disk():
                                   stderr=subprocess.PIPE, timeout=60)
         check(done.returncode == 1 and b"standard output" in done.stderr,
               f"{ask} with standard output on a full disk", done.returncode, done.stderr)
+
+
+def closed_files():
+    """Standard files that are closed or full: training goes on, and what is printed does not get
+    into a file of the run."""
+    for closed in ["2>/dev/full", "2>&-", "<&- 2>&-", "<&- >&- 2>&-"]:
+        shutil.rmtree(WORK / "closed", ignore_errors=True)
+        status = subprocess.run(f"'{HEDDLE}' train mood.toml --set train.steps=3 --set "
+                                f"train.warmup=0 --out closed {closed}", shell=True, cwd=WORK,
+                                timeout=60, stdout=subprocess.DEVNULL).returncode
+        # Without a place for its last words it has not done all that it was asked for.
+        check(status == (1 if ">&- 2" in closed else 0), f"train with {closed}", status)
+        check((WORK / "closed/lock").read_bytes() == b"", f"the lock with {closed}")
+        check((WORK / "closed/model.safetensors").exists(), f"the weights with {closed}")
+
+
+def names_that_are_no_text():
+    """A file's name may be any bytes; what was computed is told all the same."""
+    shutil.copy(WORK / "left.png", os.fsencode(WORK) + b"/\xff.png")
+    done = subprocess.run([str(HEDDLE), "classify", "halves", b"\xff.png", "--json"], cwd=WORK,
+                          capture_output=True, timeout=60)
+    check(done.returncode == 0 and json.loads(done.stdout)["predictions"][0]["label"] == "left",
+          "classify \\xff.png --json", done.stderr)
 
 
 def helps():
@@ -408,7 +440,7 @@ def main():
     for step in [language_model, use_language_model, translation_model, use_translation_model,
                  tagger, use_tagger, image_model, use_image_model, text_classifier,
                  use_text_classifier, options_before_the_positional, plans, lab_outputs,
-                 benchmarks_beside_nothing, full_disk, helps]:
+                 benchmarks_beside_nothing, full_disk, closed_files, names_that_are_no_text, helps]:
         before = len(FAILURES)
         step()
         print(f"{step.__name__}: {'fine' if len(FAILURES) == before else 'WRONG'}", flush=True)
