@@ -60,4 +60,7 @@ function(heddle_isa_library isa)
   target_compile_definitions(${target} PRIVATE HEDDLE_ISA=${isa}
     $<IF:$<STREQUAL:${isa},generic>,HWY_COMPILE_ONLY_EMU128,HWY_COMPILE_ONLY_STATIC>)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(HEDDLE_UNITY)  # of the sources that ops.cmake has put into groups
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  endif()
 endfunction()

@@ -13,6 +13,7 @@ set(HEDDLE_OP_TESTS "")         # src/ops/<op>/test.cpp
 set(HEDDLE_KERNEL_SOURCES "")   # one generated unit per op, compiled for each of HEDDLE_KERNEL_ISAS
 set(HEDDLE_OP_HEADERS "")       # src/ops/<op>/<op>.h
 
+set(small_kernels "")
 set(kernel_includes "")
 set(kernel_declarations "")
 set(kernel_definitions "")
@@ -78,6 +79,11 @@ extern const @Op@Kernels @op@_kernels;
 #include "ops/@op@/@op@.cpu.h"
 ]])
   list(APPEND HEDDLE_KERNEL_SOURCES "${unit}")
+  file(GLOB kernel_files CONFIGURE_DEPENDS "${folder}/*.cpu.h")
+  list(LENGTH kernel_files kernel_file_count)
+  if(kernel_file_count EQUAL 1)
+    list(APPEND small_kernels "${unit}")
+  endif()
 
   string(APPEND kernel_includes "#include \"ops/${op}/${op}.kernels.h\"\n")
   string(APPEND kernel_declarations "extern const ${Op}Kernels ${op}_kernels;\n")
@@ -90,6 +96,12 @@ const ${Op}Kernels& native_kernels<${Op}Kernels>(Isa isa) {
 }
 ")
 endforeach()
+
+# Most kernels take less time to compile than Highway's headers take to read, so they are compiled
+# together; an op whose kernels fill several files stays alone.
+if(HEDDLE_UNITY)
+  heddle_unity_groups(kernels 5 ${small_kernels})
+endif()
 
 # Of what amx adds only GEMM makes use.
 set(namespaces "")

@@ -4,6 +4,19 @@
 # and so also sees a missing include.
 set(HEDDLE_UNITY_FILES 8)
 
+# heddle_unity_groups(<prefix> <most> <file>...): up to <most> of the files in turn form one unit.
+function(heddle_unity_groups prefix most)
+  list(LENGTH ARGN count)
+  # Groups of equal size: nine files are five and four, not eight and one.
+  math(EXPR groups "(${count} + ${most} - 1) / ${most}")
+  set(index 0)
+  foreach(file IN LISTS ARGN)
+    math(EXPR group "${index} * ${groups} / ${count}")
+    set_source_files_properties("${file}" PROPERTIES UNITY_GROUP "${prefix}_${group}")
+    math(EXPR index "${index} + 1")
+  endforeach()
+endfunction()
+
 # heddle_unity(<target> <folder of the sources>...): a folder takes its subfolders with it.
 function(heddle_unity target)
   if(NOT HEDDLE_UNITY)
@@ -15,15 +28,7 @@ function(heddle_unity target)
     set(files ${all})
     list(FILTER files INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/${folder}/")
     list(SORT files)
-    list(LENGTH files count)
-    # Groups of equal size: nine files are five and four, not eight and one.
-    math(EXPR groups "(${count} + ${HEDDLE_UNITY_FILES} - 1) / ${HEDDLE_UNITY_FILES}")
     string(REPLACE "/" "_" name "${folder}")
-    set(index 0)
-    foreach(file IN LISTS files)
-      math(EXPR group "${index} * ${groups} / ${count}")
-      set_source_files_properties("${file}" PROPERTIES UNITY_GROUP "${target}_${name}_${group}")
-      math(EXPR index "${index} + 1")
-    endforeach()
+    heddle_unity_groups(${target}_${name} ${HEDDLE_UNITY_FILES} ${files})
   endforeach()
 endfunction()
