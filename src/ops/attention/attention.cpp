@@ -25,6 +25,7 @@ struct Call {
   Tensor q, k, v, w;  // w: weight of the additive score
   Tensor bias, sinks;
   Tensor intervals;           // visible keys of each query, [2, B, Tq]
+  Tensor ends;                // of the keys that any query sees, [B]
   bool bias_gradient = true;  // false: nobody asks for it (ALiBi's is a constant)
 };
 
@@ -118,6 +119,7 @@ class Buffers {
     a.sinks = pointer_to(c.sinks);
     a.first_key = c.intervals.data<std::int32_t>();
     a.last_key = a.first_key + c.shape.batch * c.shape.queries;
+    a.end_key = c.ends.data<std::int32_t>();
     a.packed_k = pointer(k);
     a.packed_v = pointer(v);
     a.partial = pointer(partial);
@@ -273,6 +275,7 @@ Result attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const 
   c.bias = dense_or_none(o.relative_bias);
   c.sinks = dense_or_none(o.sinks);
   c.intervals = visible_keys(o.mask, sizes_of(c.shape), q.device());
+  c.ends = ends_of_keys(c.intervals);
   Result r = forward(c);
   if (tracked({&q, &k, &v, &w, &o.relative_bias, &o.sinks}))
     record(c.op, {&q, &k, &v, &w, &o.relative_bias, &o.sinks}, {&r.y},

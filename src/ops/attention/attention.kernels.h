@@ -80,6 +80,7 @@ struct AttentionArgs {
   const void* sinks = nullptr;              // [H] or null
   const std::int32_t* first_key = nullptr;  // [B, Tq]: query i sees keys first_key[i] <= j ...
   const std::int32_t* last_key = nullptr;   // ... < last_key[i]
+  const std::int32_t* end_key = nullptr;    // [B]: nobody sees a key from here on; zeros are packed
   // Packed for the products, per batch and key head, keys padded.
   void* packed_k = nullptr;  // Kᵀ; of the additive score in the compute type
   void* packed_v = nullptr;  // V

@@ -75,7 +75,7 @@ Compute<S>* partial_sums(const Problem<S>& p, const Rows& r, std::int64_t block)
 template <class S, class RowOf>
 void bring_in(const Problem<S>& p, const KeyBlock& b, std::int64_t width, RowOf row) {
   std::uint32_t sum = 0;
-  const std::int64_t last = smaller(b.origin() + b.all.end, p.s.keys);
+  const std::int64_t last = smaller(b.origin() + b.all.end, p.end_of_keys(b.batch));
   for (std::int64_t key = b.origin() + b.all.begin; key < last; ++key)
     for (std::int64_t head = 0; head < p.s.key_heads; ++head) {
       const S* from = row(head, key);
@@ -97,8 +97,8 @@ void decode_scores(const Problem<S>& p, const KeyBlock& b, std::int64_t head, st
   const auto pack = [&]<class U>(U* to, std::int64_t steps) {
     for (std::int64_t j = 0; j < end - c; j += kPanel<S>)
       pack_columns<kPanel<S>, U, S>(
-          larger(0, smaller(kPanel<S>, p.s.keys - from - j)), p.s.width, to + j * steps,
-          [&](std::int64_t i) { return p.k(b.batch, head, from + j + i); });
+          larger(0, smaller(kPanel<S>, p.end_of_keys(b.batch) - from - j)), p.s.width,
+          to + j * steps, [&](std::int64_t i) { return p.k(b.batch, head, from + j + i); });
   };
   Compute<S>* tile = f.tile + head * f.rows * kDecodeKeys;
   if (p.a.additive) {
@@ -123,7 +123,7 @@ void decode_values(const Problem<S>& p, const KeyBlock& b, std::int64_t head, st
   const std::int64_t from = b.origin() + c;
   const std::int64_t rows = smaller(kPad, b.all.end - c);
   const std::int64_t stride = kPad / kPair<S> * kPanel<S>;
-  pack_rows<S>(smaller(rows, p.s.keys - from), rows, p.s.value_width, f.v, stride,
+  pack_rows<S>(smaller(rows, p.end_of_keys(b.batch) - from), rows, p.s.value_width, f.v, stride,
                [&](std::int64_t i) { return p.v(b.batch, head, from + i); });
   for (std::int64_t i = head * f.rows; i < (head + 1) * f.rows; i += Height)
     product<S, Broadcast<kDecodeKeys / kPair<S>, 1>, Height>(

@@ -59,7 +59,7 @@ struct LongKeys {
 
 template <class S>
 void pack_long_keys(const Problem<S>& p, const LongKeys& b, const LongHead<S>& w) {
-  const std::int64_t keys = smaller(b.count, p.s.keys - b.first);
+  const std::int64_t keys = smaller(b.count, p.end_of_keys(b.batch) - b.first);
   const auto k = [&](std::int64_t j) { return p.k(b.batch, b.head, b.first + j); };
   const auto v = [&](std::int64_t j) { return p.v(b.batch, b.head, b.first + j); };
   pack_words<S>(keys, b.count, w.width / 2, w.k, k);

@@ -160,6 +160,21 @@ Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& s, Device d
   return out;
 }
 
+Tensor ends_of_keys(const Tensor& intervals) {
+  const std::int64_t batch = intervals.size(1), queries = intervals.size(2);
+  Tensor out = Tensor::empty({batch}, DType::i32, intervals.device());
+  if (intervals.device() == Device::meta) return out;
+  auto* const end = out.mutable_data<std::int32_t>();
+  const auto* first = intervals.data<std::int32_t>();
+  const std::int32_t* last = first + batch * queries;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    end[b] = 0;
+    for (std::int64_t i = 0; i < queries; ++i, ++first, ++last)
+      if (*first < *last) end[b] = std::max(end[b], *last);
+  }
+  return out;
+}
+
 double visible_pairs(const AttentionMask& mask, const AttentionSizes& s, const Tensor& intervals) {
   double pairs = 0;
   if (intervals.device() == Device::cpu) {

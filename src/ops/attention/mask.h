@@ -22,6 +22,10 @@ void check_options(const char* op, const AttentionOptions& options, const Tensor
 // meta device the tensor is there and its values are not.
 Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& sizes, Device device);
 
+// [B] i32: one past the last key that any query sees, of such intervals. What lies behind it may be
+// anything, as memory that nobody has written yet: it is not read.
+Tensor ends_of_keys(const Tensor& intervals);
+
 // How many (query, key) pairs of all batches are visible; on the meta device lengths and documents
 // count as absent.
 double visible_pairs(const AttentionMask& mask, const AttentionSizes& sizes,

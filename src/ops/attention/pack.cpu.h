@@ -195,7 +195,7 @@ template <class S>
 void pack_key_piece(const Problem<S>& p, const PackedKeys& out, std::int64_t batch,
                     std::int64_t head, std::int64_t from) {
   using U = Unit<S>;
-  const std::int64_t count = smaller(kPad, p.s.keys - from);
+  const std::int64_t count = smaller(kPad, p.end_of_keys(batch) - from);
   const auto k = [&](std::int64_t j) { return p.k(batch, head, from + j); };
   const auto v = [&](std::int64_t j) { return p.v(batch, head, from + j); };
   const auto columns = [&]<class T>(T* to, std::int64_t width, auto row) {

@@ -144,6 +144,8 @@ class Problem {
   }
 
   // ---- what a row sees ----
+  // Of the keys of a sequence, those that are read at all. A weight of zero does not hide a NaN.
+  std::int64_t end_of_keys(std::int64_t batch) const { return a.end_key[batch]; }
   Range visible(const Rows& r, std::int64_t row) const {
     const std::int64_t at = r.batch * s.queries + r.first + row;
     return {a.first_key[at], a.last_key[at]};

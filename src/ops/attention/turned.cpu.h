@@ -42,7 +42,7 @@ template <class S>
 void pack_turned_piece(const Problem<S>& p, std::int64_t batch, std::int64_t head,
                        std::int64_t from) {
   using U = Unit<S>;
-  const std::int64_t count = smaller(kPad, p.s.keys - from);
+  const std::int64_t count = smaller(kPad, p.end_of_keys(batch) - from);
   U* k = p.template of_key_head<U>(p.a.packed_k, p.keys * p.depth, batch, head);
   U* v = p.template of_key_head<U>(p.a.packed_v, p.keys / 2 * p.s.value_width, batch, head);
   pack_words<S>(count, kPad, p.depth, k + from * p.depth,

@@ -94,9 +94,10 @@ template <class S>
 void pack_whole_keys(const Problem<S>& p, std::int64_t batch, std::int64_t head, WholeHead<S>& w) {
   const auto k = [&](std::int64_t j) { return p.k(batch, head, j); };
   const auto v = [&](std::int64_t j) { return p.v(batch, head, j); };
-  pack_words<S>(p.s.keys, w.keys, w.width / 2, w.k, k);
-  pack_words<S>(p.s.keys, w.keys, w.value / 2, w.v, v);
-  pack_rows<S>(p.s.keys, w.keys, w.width, w.k_pairs, w.keys / 2 * kAmxRows, k);
+  const std::int64_t count = p.end_of_keys(batch);
+  pack_words<S>(count, w.keys, w.width / 2, w.k, k);
+  pack_words<S>(count, w.keys, w.value / 2, w.v, v);
+  pack_rows<S>(count, w.keys, w.width, w.k_pairs, w.keys / 2 * kAmxRows, k);
 }
 
 // Q and dY in both forms, and what is known of every query.
