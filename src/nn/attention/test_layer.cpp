@@ -80,10 +80,10 @@ TEST(AttentionConfig, RefusesMasksAndPositionsThatDoNotFit) {
   expect_refused(changed([](C& c) { c.head_width = 5, c.position = RopePosition{}; }), "rope_width",
                  "even");
   expect_refused(changed([](C& c) { c.position = T5Position{6, 2}, c.causal = true; }),
-                 "max_distance", "more than 3");
+                 "t5_max_distance", "more than 3");
   // A prefix is seen both ways, so that it takes half of the buckets.
   expect_refused(changed([](C& c) { c.position = T5Position{5, 20}, c.causal = c.prefix = true; }),
-                 "buckets", "even number");
+                 "t5_buckets", "even number");
   expect_refused(changed([](C& c) {
                    c.head_width = 2;
                    c.position = RopePosition{.scaling = NtkScaling{2}};

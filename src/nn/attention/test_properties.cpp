@@ -30,8 +30,8 @@ AttentionConfig random_core() {
   c.score =
       one_of<Score>({Score::scaled_dot, Score::multiplicative, Score::concat, Score::additive});
   c.normaliser = flip() ? ops::Normaliser::softmax : ops::Normaliser::relu;
-  c.heads = one_of<std::int64_t>({1, 2, 4, 8});
-  c.kv_heads = std::int64_t{1} << between(0, std::countr_zero(static_cast<std::uint64_t>(c.heads)));
+  c.kv_heads = one_of<std::int64_t>({1, 2, 3, 4});
+  c.heads = *c.kv_heads * one_of<std::int64_t>({1, 2, 3, 4});
   c.head_width = between(1, 9);
   c.width = 2 * between(1, 8);
   if (c.score == Score::additive) c.score_width = between(1, 6);
@@ -44,10 +44,12 @@ AttentionConfig random_core() {
 }
 
 RopeScaling random_scaling(std::int64_t rotated) {
-  const std::int64_t which = between(0, rotated > 2 ? 3 : 2);
+  const std::int64_t which = between(0, rotated > 2 ? 4 : 3);
   if (which == 1) return LinearScaling{4};
   if (which == 2) return Llama3Scaling{8, 1, 4, 32};
-  if (which == 3) return NtkScaling{2};
+  if (which == 3)
+    return YarnScaling{.factor = 4, .original_positions = 300, .beta_fast = 8, .truncate = flip()};
+  if (which == 4) return NtkScaling{2};
   return NoScaling{};
 }
 
@@ -206,10 +208,9 @@ RC_GTEST_PROP(AttentionProperties, ADocumentDoesNotKnowWhereItLies, ()) {
 
 RC_GTEST_PROP(AttentionProperties, RotatedProductsDependOnTheDistance, ()) {
   const std::int64_t rotated = 2 * between(1, 8), width = rotated + between(0, 3);
-  RopeOptions o{.rotated = rotated,
-                .pairing = flip() ? ops::Pairing::half : ops::Pairing::interleaved,
-                .scaling = random_scaling(rotated)};
-  if (flip()) o.scaling = YarnScaling{.factor = 4, .original_positions = 64};
+  const RopeOptions o{.rotated = rotated,
+                      .pairing = flip() ? ops::Pairing::half : ops::Pairing::interleaved,
+                      .scaling = random_scaling(rotated)};
   const Rotary rotary(o, width);
   const Tensor q = normal({1, 1, 1, width}, 1, 1), k = normal({1, 1, 1, width}, 1, 2);
   const auto product = [&](std::int64_t i, std::int64_t j) {

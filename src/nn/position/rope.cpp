@@ -30,12 +30,12 @@ Frequencies plain(double base, std::int64_t rotated) {
 }
 
 void check_factor(double factor) {
-  require(std::isfinite(factor) && factor >= 1, kRope, "scaling.factor", "a number from 1 on",
+  require(std::isfinite(factor) && factor >= 1, kRope, "rope_scaling.factor", "a number from 1 on",
           factor);
 }
 
 void check_original(std::int64_t positions) {
-  require(positions > 0, kRope, "scaling.original_positions", "1 or more",
+  require(positions > 0, kRope, "rope_scaling.original_positions", "1 or more",
           static_cast<double>(positions));
 }
 
@@ -51,19 +51,20 @@ void check(const NtkScaling& s, std::int64_t width) {
 void check(const YarnScaling& s, std::int64_t) {
   check_factor(s.factor);
   check_original(s.original_positions);
-  require(s.beta_slow > 0 && s.beta_fast > s.beta_slow, kRope, "scaling.beta_fast",
+  require(s.beta_slow > 0 && s.beta_fast > s.beta_slow, kRope, "rope_scaling.beta_fast",
           "more than beta_slow, which is above 0", s.beta_fast);
   const double given = s.attention_factor.value_or(1);
-  require(std::isfinite(given) && given > 0, kRope, "scaling.attention_factor", "a number above 0",
-          given);
-  require((s.mscale > 0) == (s.mscale_all_dim > 0), kRope, "scaling.mscale",
+  require(std::isfinite(given) && given > 0, kRope, "rope_scaling.attention_factor",
+          "a number above 0", given);
+  require((s.mscale > 0) == (s.mscale_all_dim > 0), kRope, "rope_scaling.mscale",
           "mscale and mscale_all_dim, or neither", s.mscale);
 }
 void check(const Llama3Scaling& s, std::int64_t) {
   check_factor(s.factor);
   check_original(s.original_positions);
   require(s.low_frequency > 0 && s.high_frequency > s.low_frequency, kRope,
-          "scaling.high_frequency", "more than low_frequency, which is above 0", s.high_frequency);
+          "rope_scaling.high_frequency", "more than low_frequency, which is above 0",
+          s.high_frequency);
 }
 
 Frequencies scaled(const NoScaling&, double base, std::int64_t width) { return plain(base, width); }
@@ -140,7 +141,7 @@ void fill(ops::RopeTables& tables, const Frequencies& frequencies, double magnit
 }  // namespace
 
 void validate(const RopeOptions& o, std::int64_t head_width) {
-  require(std::isfinite(o.base) && o.base > 1, kRope, "base", "a number above 1", o.base);
+  require(std::isfinite(o.base) && o.base > 1, kRope, "rope_base", "a number above 1", o.base);
   const std::int64_t width = rotated_width(o, head_width);
   require(width > 0 && width <= head_width && width % 2 == 0, kRope, "rope_width",
           "an even number up to head_width = " + std::to_string(head_width) +

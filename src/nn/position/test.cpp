@@ -101,9 +101,9 @@ TEST(T5, BiasIsTheTableByDistance) {
 }
 
 TEST(T5, RefusesWhatMakesNoSense) {
-  EXPECT_NE(refusal([] { validate(T5Options{7, 20, true}); }).find("key buckets"),
+  EXPECT_NE(refusal([] { validate(T5Options{7, 20, true}); }).find("key t5_buckets"),
             std::string::npos);
-  EXPECT_NE(refusal([] { validate(T5Options{8, 4, false}); }).find("key max_distance"),
+  EXPECT_NE(refusal([] { validate(T5Options{8, 4, false}); }).find("key t5_max_distance"),
             std::string::npos);
 }
 
@@ -215,8 +215,8 @@ TEST(Rope, RefusesWhatMakesNoSense) {
   says({}, 5, "key rope_width");
   says({.rotated = 3}, 8, "key rope_width");
   says({.rotated = 10}, 8, "head_width = 8");
-  says({.base = 1}, 8, "key base");
-  says({.scaling = LinearScaling{0.5}}, 8, "key scaling.factor");
+  says({.base = 1}, 8, "key rope_base");
+  says({.scaling = LinearScaling{0.5}}, 8, "key rope_scaling.factor");
   says({.scaling = NtkScaling{2}}, 2, "more than 2");
   says({.scaling = YarnScaling{.factor = 2}}, 8, "original_positions");
   says({.scaling = Llama3Scaling{8, 4, 4, 8192}}, 8, "high_frequency");
