@@ -76,11 +76,40 @@ cpu::RowStrides strides_of(const Tensor& x) {
   return {x.strides()[0], x.strides()[1], x.strides()[2]};
 }
 
+// The tiles that the CPU has for products of bf16.
+cpu::AttentionTiles tiles_in_use() {
+  const cpu::Isa isa = cpu::current_isa();
+  if (isa >= cpu::Isa::avx512_bf16 && cpu::planted_attention_tiles != nullptr)
+    return *cpu::planted_attention_tiles;
+  if (isa != cpu::Isa::amx) return {};
+  return {cpu::amx_small_product, cpu::amx_turned_group, cpu::amx_backward_group};
+}
+
+cpu::AttentionFacts facts_of(const Call& c) {
+  cpu::AttentionFacts f;
+  f.shape = c.shape;
+  f.dtype = c.q.dtype();
+  f.relu = c.options.normaliser == Normaliser::relu;
+  f.additive = c.additive;
+  f.bias = c.bias.defined();
+  f.sink = c.sinks.defined();
+  f.scale = c.options.scale;
+  f.softcap = c.options.softcap;
+  f.dropout = c.options.dropout;
+  f.tiles = tiles_in_use();
+  return f;
+}
+
 // Buffers of one kernel call. They are made on every device alike; args() fills in the pointers.
 class Buffers {
  public:
   Buffers(const Call& c, bool backward) : call_(c) {
     const AttentionShape& s = c.shape;
+    const auto path = backward ? cpu::backward_path(facts_of(c)) : cpu::BackwardPath::general;
+    scratch_bytes_ = cpu::attention_scratch_bytes(
+        s, static_cast<std::int64_t>(size_of(compute_dtype(c.q))), path);
+    scratch = workspace({cpu::thread_count(), scratch_bytes_}, DType::u8, c.q.device());
+    if (path != cpu::BackwardPath::general) return;  // keys are packed where they are used
     const std::int64_t heads = s.batch * s.key_heads, keys = cpu::padded(s.keys, cpu::kPad);
     if (!backward && cpu::few_queries(s))
       partial =
@@ -91,22 +120,12 @@ class Buffers {
       k = packed(heads, cpu::packed_columns(keys, s.width), c.q);
     if (!backward && !cpu::few_queries(s))
       v = packed(heads, cpu::packed_rows(keys, s.value_width), c.q);
-    const bool pairs = c.q.dtype() == DType::bf16 && element_bytes(c.q) == 2;
-    scratch_bytes_ = cpu::attention_scratch_bytes(
-        s, static_cast<std::int64_t>(size_of(compute_dtype(c.q))), backward && pairs);
-    scratch = workspace({cpu::thread_count(), scratch_bytes_}, DType::u8, c.q.device());
   }
 
   cpu::AttentionArgs args() {
     const Call& c = call_;
     cpu::AttentionArgs a;
-    a.shape = c.shape;
-    a.dtype = c.q.dtype();
-    a.relu = c.options.normaliser == Normaliser::relu;
-    a.additive = c.additive;
-    a.scale = c.options.scale;
-    a.softcap = c.options.softcap;
-    a.dropout = c.options.dropout;
+    static_cast<cpu::AttentionFacts&>(a) = facts_of(c);
     a.key = c.options.key;
     a.q = c.q.raw();
     a.k = c.k.raw();
@@ -123,10 +142,6 @@ class Buffers {
     a.packed_k = pointer(k);
     a.packed_v = pointer(v);
     a.partial = pointer(partial);
-    if (cpu::current_isa() == cpu::Isa::amx) {
-      a.small_product = cpu::amx_small_product;
-      a.turned_group = cpu::amx_turned_group;
-    }
     a.first_row = c.options.first_row;
     a.scratch = pointer(scratch);
     a.scratch_bytes = scratch_bytes_;
@@ -174,9 +189,12 @@ struct Gradients {
   Tensor q, k, v, w, bias, sinks;
 };
 
-// The second half of the buffers: what only the backward pass packs and sums.
+// The second half of the buffers: what only the backward pass packs and sums. A whole head needs
+// none of it, a long one packs its keys in the scratch.
 struct BackwardBuffers {
   explicit BackwardBuffers(const Call& c) {
+    const cpu::BackwardPath path = cpu::backward_path(facts_of(c));
+    if (path == cpu::BackwardPath::whole_heads) return;
     const AttentionShape& s = c.shape;
     const Device device = c.q.device();
     const DType sums = compute_dtype(c.q);
@@ -184,11 +202,13 @@ struct BackwardBuffers {
     const std::int64_t key_heads = s.batch * s.key_heads, heads = s.batch * s.heads;
     const std::int64_t keys = cpu::padded(s.keys, cpu::kPad);
     const std::int64_t rows = cpu::padded(s.queries, cpu::kQueryBlock);
-    vt = packed(key_heads, cpu::packed_columns(keys, s.value_width), c.q);
+    if (path == cpu::BackwardPath::general) {
+      vt = packed(key_heads, cpu::packed_columns(keys, s.value_width), c.q);
+      if (!c.additive) k_rows = packed(key_heads, cpu::packed_rows(keys, s.width), c.q);
+    }
     dy = packed(heads, cpu::packed_columns(rows, s.value_width), c.q);
     dy_rows = packed(heads, cpu::packed_rows(rows, s.value_width), c.q);
     if (!c.additive) {
-      k_rows = packed(key_heads, cpu::packed_rows(keys, s.width), c.q);
       q = packed(heads, cpu::packed_columns(rows, s.width), c.q);
       q_rows = packed(heads, cpu::packed_rows(rows, s.width), c.q);
     }
@@ -213,7 +233,6 @@ Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
     // Read only in this direction; the struct serves both.
     args.forward.y = const_cast<void*>(r.y.raw());
     args.forward.row_sum = const_cast<void*>(r.row_sums.raw());
-    if (cpu::current_isa() == cpu::Isa::amx) args.backward_group = cpu::amx_backward_group;
     args.dy = dy.raw();
     args.packed_vt = pointer(more.vt);
     args.packed_k_rows = pointer(more.k_rows);

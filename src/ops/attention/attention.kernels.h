@@ -62,13 +62,29 @@ constexpr std::int64_t backward_parts(const AttentionShape& s) {
   return wanted < most ? wanted : (most > 1 ? most : 1);
 }
 
-// What both directions need to know.
-struct AttentionArgs {
+// What attention in bf16 has on a machine with AMX tiles; null: no tiles.
+struct AttentionTiles {
+  SmallProductFunction small_product = nullptr;
+  TurnedGroupFunction turned_group = nullptr;
+  BackwardGroupFunction backward_group = nullptr;
+};
+
+// Tests replace them by emulated ones, where the CPU multiplies pairs of bf16.
+inline const AttentionTiles* planted_attention_tiles = nullptr;
+
+// What decides which kernels a call takes, and so what it books.
+struct AttentionFacts {
   AttentionShape shape;
   DType dtype = DType::f32;
   bool relu = false;      // else softmax
   bool additive = false;  // else dot product
+  bool bias = false, sink = false;
   double scale = 1, softcap = 0, dropout = 0;
+  AttentionTiles tiles;
+};
+
+// What both directions need to know.
+struct AttentionArgs : AttentionFacts {
   RandomKey key;
   const void* q = nullptr;
   const void* k = nullptr;
@@ -85,20 +101,17 @@ struct AttentionArgs {
   void* packed_k = nullptr;  // Kᵀ; of the additive score in the compute type
   void* packed_v = nullptr;  // V
   void* partial = nullptr;   // [B, H, partial_size]; few queries only, which pack nothing
-  SmallProductFunction small_product = nullptr;  // of bf16, where the CPU has tiles for it
-  TurnedGroupFunction turned_group = nullptr;    // likewise
-  void* scratch = nullptr;                       // scratch_bytes for each thread
+  void* scratch = nullptr;   // scratch_bytes for each thread
   std::int64_t scratch_bytes = 0;
   void* y = nullptr;        // [B, Tq, H, E]
   void* row_sum = nullptr;  // [B, H, Tq]: log2 Σ 2^(s · log2 e), or the relu sum; compute type
 };
 
 struct AttentionBackwardArgs {
-  AttentionArgs forward;                           // y and row_sum are inputs here
-  BackwardGroupFunction backward_group = nullptr;  // of bf16, where the CPU has tiles for it
-  const void* dy = nullptr;                        // [B, Tq, H, E]
-  void* packed_vt = nullptr;                       // Vᵀ per key head
-  void* packed_k_rows = nullptr;                   // K per key head; dot only
+  AttentionArgs forward;           // y and row_sum are inputs here
+  const void* dy = nullptr;        // [B, Tq, H, E]
+  void* packed_vt = nullptr;       // Vᵀ per key head
+  void* packed_k_rows = nullptr;   // K per key head; dot only
   void* packed_q = nullptr;        // Q, as A of the scores, per query head; dot only
   void* packed_q_rows = nullptr;   // Q, as B of dK; dot only
   void* packed_dy = nullptr;       // dY, as A of dP
@@ -129,6 +142,29 @@ inline constexpr std::int64_t kLongKeys = 256;
   return keys < kLongKeys ? keys : kLongKeys;
 }
 
+// Whether a score is its product times a positive scale: then the scale is part of the exponent,
+// and scores need no pass of their own.
+[[gnu::always_inline]] constexpr bool plain_scores(const AttentionFacts& f) {
+  return !f.relu && f.softcap == 0 && !f.bias && f.scale > 0;
+}
+
+[[gnu::always_inline]] constexpr bool fills_tiles(std::int64_t width) {
+  return width > 0 && width % kSmallBlock == 0;
+}
+// Whether products are made on AMX tiles.
+[[gnu::always_inline]] constexpr bool on_tiles(const AttentionFacts& f) {
+  return f.dtype == DType::bf16 && f.tiles.small_product != nullptr && !f.additive &&
+         fills_tiles(f.shape.width) && fills_tiles(f.shape.value_width);
+}
+
+// Which kernel makes the gradients: backward.cpu.h, whole_head.cpu.h or long_head.cpu.h.
+enum class BackwardPath : std::uint8_t { general, whole_heads, long_heads };
+[[gnu::always_inline]] constexpr BackwardPath backward_path(const AttentionFacts& f) {
+  if (!on_tiles(f) || !plain_scores(f) || f.dropout > 0) return BackwardPath::general;
+  if (fits_whole(f.shape)) return f.sink ? BackwardPath::general : BackwardPath::whole_heads;
+  return f.tiles.backward_group != nullptr ? BackwardPath::long_heads : BackwardPath::general;
+}
+
 // Elements of one head's packed operand. As B with the rows along the sum, its columns are padded;
 // with the width along the sum (Kᵀ, and A), there may be half a pair.
 constexpr std::int64_t packed_rows(std::int64_t rows, std::int64_t width) {
@@ -138,28 +174,37 @@ constexpr std::int64_t packed_columns(std::int64_t rows, std::int64_t width) {
   return rows * padded(width, 2);
 }
 
-// Scratch of a thread; both directions fit, and what AMX tiles do backward where they are wanted.
-constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s, std::int64_t compute_bytes,
-                                               bool tiles_backward) {
+// Numbers in the scratch of a thread that takes a whole head: operands, each half as large as its
+// sums, then scores, weights and sums.
+constexpr std::int64_t whole_head_scratch(const AttentionShape& s) {
+  const std::int64_t longest = s.queries > s.keys ? s.queries : s.keys;
+  const std::int64_t tokens = padded(longest, kPad);
+  return tokens * (4 * padded(s.width, kPad) + 3 * padded(s.value_width, kPad) + 160 + 2 * tokens);
+}
+// Of one that takes a block of a long head's keys: operands, weights, dS and sums.
+constexpr std::int64_t long_head_scratch(const AttentionShape& s) {
+  const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
+  return long_keys(s) * (2 * width + 3 * value / 2 + kLongQueries + 80) + 2 * kBackwardScores +
+         s.heads / s.key_heads * blocks_of(s.queries, kPad);
+}
+// Of all others; both directions fit.
+constexpr std::int64_t general_scratch(const AttentionShape& s) {
   const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
   const std::int64_t forward = 2 * kMostRows * kForwardKeys + kForwardQueries * (width + value + 2);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
-  // A whole head: operands, each half as large as its sums, then scores, weights and sums.
-  const std::int64_t longest = s.queries > s.keys ? s.queries : s.keys;
-  const std::int64_t tokens = padded(longest, kPad);
-  const std::int64_t whole = tokens * (4 * width + 3 * value + 160 + 2 * tokens);
-  // A block of keys: operands, weights, dS and sums.
-  const std::int64_t blocks = long_keys(s) * (2 * width + 3 * value / 2 + kLongQueries + 80) +
-                              2 * kBackwardScores +
-                              s.heads / s.key_heads * blocks_of(s.queries, kPad);
-  const std::int64_t tiles = !tiles_backward ? 0 : fits_whole(s) ? whole : blocks;
   const std::int64_t rows =
       few_queries(s) ? s.key_heads * padded(s.heads / s.key_heads * s.queries, 12) : 0;
   const std::int64_t decode =
       rows * (2 * kDecodeKeys + width + value + 2) + kPad * (width + value) + 64;
   const std::int64_t passes = forward > backward ? forward : backward;
-  const std::int64_t most = passes > tiles ? passes : tiles;
-  return padded(compute_bytes * (most > decode ? most : decode) + 1024, 64);
+  return passes > decode ? passes : decode;
+}
+constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s, std::int64_t compute_bytes,
+                                               BackwardPath path) {
+  const std::int64_t numbers = path == BackwardPath::whole_heads  ? whole_head_scratch(s)
+                               : path == BackwardPath::long_heads ? long_head_scratch(s)
+                                                                  : general_scratch(s);
+  return padded(compute_bytes * numbers + 1024, 64);
 }
 
 struct AttentionKernels {

@@ -331,9 +331,9 @@ void add_turned_gradients(const BackwardProblem<S>& g, const Rows& r, std::int64
     const Problem<S>& p = g.p;
     const std::int64_t first = rows.begin / 2, steps = (rows.end - rows.begin) / 2;
     const auto add = [&](void* turned, std::int64_t width, const std::uint32_t* words, float* to) {
-      p.a.small_product({g.turned(turned, width, r) + first, kQueryBlock / 2,
-                         words + first * kKeyBlock + key, kKeyBlock, 0, width, steps, kAmxRows,
-                         to + key, kKeyBlock, true});
+      p.a.tiles.small_product({g.turned(turned, width, r) + first, kQueryBlock / 2,
+                               words + first * kKeyBlock + key, kKeyBlock, 0, width, steps,
+                               kAmxRows, to + key, kKeyBlock, true});
     };
     add(g.b.packed_dy_rows, p.s.value_width, t.weight_words, t.dv);
     add(g.b.packed_q_rows, p.s.width, t.ds_words, t.dk);
@@ -465,13 +465,14 @@ inline void backward(const AttentionBackwardArgs& args) noexcept {
     const BackwardProblem<decltype(s)> g(args);
     const AttentionShape& shape = g.p.s;
     const std::int64_t heads = shape.batch * shape.key_heads;
-    if (whole_heads(g)) {
+    const BackwardPath path = backward_path(args.forward);
+    if (path == BackwardPath::whole_heads) {
       parallel_chunks(heads, [&](std::int64_t unit) {
         backward_whole(g, unit / shape.key_heads, unit % shape.key_heads);
       });
       return;
     }
-    if (long_heads(g)) return backward_long(g);
+    if (path == BackwardPath::long_heads) return backward_long(g);
     prepare_backward(g);
     parallel_chunks(g.parts * heads, [&](std::int64_t chunk) {
       const std::int64_t unit = chunk % heads;

@@ -11,13 +11,6 @@
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-template <class S>
-bool long_heads(const BackwardProblem<S>& g) {
-  const Problem<S>& p = g.p;
-  return p.on_tiles && g.b.backward_group != nullptr && plain_scores(p.a) && p.a.dropout == 0 &&
-         !fits_whole(p.s);
-}
-
 // A block of keys, and what a block of queries makes of it.
 template <class S>
 struct LongHead {
@@ -138,7 +131,7 @@ void long_group(const BackwardProblem<S>& g, const Rows& r, std::int64_t part, c
   begun = true;
   a.scores = w.scores;
   a.ds_words = w.ds_words;
-  g.b.backward_group(a);
+  g.p.a.tiles.backward_group(a);
 }
 
 // The groups that see any of a block's kAmxRows keys from `key` on. What lies between them and sees
@@ -169,10 +162,10 @@ void long_key_gradients(const BackwardProblem<S>& g, const Rows& r, const LongKe
     const std::int64_t steps = (seeing.end - seeing.begin) * kAmxRows / 2;
     const auto add = [&](const std::uint32_t* left, void* right, std::int64_t width, float* sums) {
       const std::int64_t stride = width + kSumsGap;
-      g.p.a.small_product({left + key * w.kRow + first, w.kRow,
-                           long_pairs(g, right, width, r) + first * kAmxRows, kAmxRows,
-                           panel * kAmxRows, kAmxRows, steps, width, sums + key * stride, stride,
-                           w.keys_begun[key / kAmxRows]});
+      g.p.a.tiles.small_product({left + key * w.kRow + first, w.kRow,
+                                 long_pairs(g, right, width, r) + first * kAmxRows, kAmxRows,
+                                 panel * kAmxRows, kAmxRows, steps, width, sums + key * stride,
+                                 stride, w.keys_begun[key / kAmxRows]});
     };
     add(w.weights, g.b.packed_dy_rows, w.value, w.dv);
     add(w.ds, g.b.packed_q_rows, w.width, w.dk);

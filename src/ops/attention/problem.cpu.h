@@ -58,11 +58,8 @@ class Problem {
         depth(padded(s.width, kPair<S>) / kPair<S>),
         value_depth(padded(s.value_width, kPair<S>) / kPair<S>),
         keys(padded(s.keys, kPad)),
-        on_tiles(kPairs<S> && a.small_product != nullptr && !a.additive && fills_tiles(s.width) &&
-                 fills_tiles(s.value_width)),
+        on_tiles(kPairs<S> && cpu::on_tiles(args)),
         group_rows(on_tiles ? kAmxRows : kTileRows) {}
-
-  static bool fills_tiles(std::int64_t width) { return width > 0 && width % kAmxRows == 0; }
 
   const AttentionArgs& a;
   const AttentionShape& s;
@@ -139,8 +136,8 @@ class Problem {
   void on_tiles_product(const U* left, std::int64_t row, const Panels<S>& b, std::int64_t steps,
                         std::int64_t columns, const Sums<C>& out) const {
     if constexpr (kPairs<S>)
-      a.small_product({left, row, b.data, kPanel<S>, b.stride, kAmxRows, steps, columns, out.data,
-                       out.stride, out.add});
+      a.tiles.small_product({left, row, b.data, kPanel<S>, b.stride, kAmxRows, steps, columns,
+                             out.data, out.stride, out.add});
   }
 
   // ---- what a row sees ----

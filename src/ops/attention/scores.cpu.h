@@ -58,12 +58,6 @@ HWY_INLINE void store_some(D d, Vec<D> v, S* p, std::int64_t n) {
     store_n(d, v, p, n);
 }
 
-// Whether a score is its product times a positive scale: then the scale is part of the exponent,
-// and scores need no pass of their own.
-inline bool plain_scores(const AttentionArgs& a) {
-  return !a.relu && a.softcap == 0 && a.relative_bias == nullptr && a.scale > 0;
-}
-
 // Scale, cap and bias of a row of scores, columns [begin, end). With a cap, slope receives the
 // cap's derivative 1 - tanh² (null: not wanted).
 template <class D>

@@ -6,17 +6,13 @@
 #include <atomic>
 
 #include "backend/cpu/gemm/amx/small.h"
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/isa.h"
 #include "ops/attention/attention.kernels.h"
 
 namespace heddle::ops {
 
-// Whether there is a kernel that the tiles can be emulated with.
-inline bool multiplies_bf16() {
-  for (const cpu::Isa isa : cpu::available_isas())
-    if (isa >= cpu::Isa::avx512_bf16) return true;
-  return false;
-}
+// Whether there are kernels in use that the tiles can be emulated for.
+inline bool multiplies_bf16() { return cpu::current_isa() >= cpu::Isa::avx512_bf16; }
 
 // How often the tiles took a product over.
 inline std::atomic<int> taken = 0;
@@ -38,26 +34,13 @@ inline void counted_backward(const cpu::BackwardGroup& g) noexcept {
   cpu::amx_backward_group_emulated(g);
 }
 
-// The kernels of the machine, given tiles.
-inline const cpu::AttentionKernels with_tiles{
-    [](const cpu::AttentionArgs& a) noexcept {
-      cpu::AttentionArgs b = a;
-      b.small_product = counted;
-      b.turned_group = counted_group;
-      cpu::native_kernels<cpu::AttentionKernels>(cpu::Isa::avx512_bf16).forward(b);
-    },
-    [](const cpu::AttentionBackwardArgs& a) noexcept {
-      cpu::AttentionBackwardArgs b = a;
-      b.forward.small_product = counted;
-      b.backward_group = counted_backward;
-      cpu::native_kernels<cpu::AttentionKernels>(cpu::Isa::avx512_bf16).backward(b);
-    }};
+inline const cpu::AttentionTiles counted_tiles{counted, counted_group, counted_backward};
 
 // Attention takes the tiles while one of these lives.
 class OnEmulatedTiles {
  public:
-  OnEmulatedTiles() { cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles; }
-  ~OnEmulatedTiles() { cpu::planted_kernels<cpu::AttentionKernels> = nullptr; }
+  OnEmulatedTiles() { cpu::planted_attention_tiles = &counted_tiles; }
+  ~OnEmulatedTiles() { cpu::planted_attention_tiles = nullptr; }
   OnEmulatedTiles(const OnEmulatedTiles&) = delete;
   OnEmulatedTiles& operator=(const OnEmulatedTiles&) = delete;
 };

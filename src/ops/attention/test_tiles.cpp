@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backend/cpu/threads.h"
+#include "heddle/memory.h"
 #include "heddle/ops.h"
 #include "heddle/tape.h"
 #include "ops/attention/test_emulated.h"
@@ -99,9 +100,9 @@ TEST(AttentionOnTiles, IsAttention) {
     const std::vector<Tensor> want = run(g, DType::f64);
     taken = 0;
     taken_backward = 0;
-    cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+    cpu::planted_attention_tiles = &counted_tiles;
     const std::vector<Tensor> got = run(g, DType::bf16);
-    cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+    cpu::planted_attention_tiles = nullptr;
     EXPECT_EQ(taken > 0, g.width % 32 == 0);  // other widths do not fill tiles
     EXPECT_EQ(taken_backward > 0, long_head(g)) << g.tokens;
     for (std::size_t i = 0; i < want.size(); ++i)
@@ -129,9 +130,9 @@ TEST(AttentionOnTiles, NoWidth) {
         return std::vector<Tensor>{y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
       };
       const std::vector<Tensor> want = gradients(DType::f64);
-      cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+      cpu::planted_attention_tiles = &counted_tiles;
       const std::vector<Tensor> got = gradients(DType::bf16);
-      cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+      cpu::planted_attention_tiles = nullptr;
       for (std::size_t i = 0; i < want.size(); ++i) {
         const Distance d = distance(got[i], want[i]);
         EXPECT_LE(d.error, 1e-4 * d.size) << tokens << ", " << width << ", tensor " << i;
@@ -143,15 +144,71 @@ TEST(AttentionOnTiles, ThreadsDoNotChangeABit) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
   const Given g{.tokens = 600, .width = 64, .causal = true, .key_heads = 1};
   const int before = cpu::thread_count();
-  cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+  cpu::planted_attention_tiles = &counted_tiles;
   cpu::set_threads(1);
   const std::vector<Tensor> want = run(g, DType::bf16);
   cpu::set_threads(3);
   const std::vector<Tensor> got = run(g, DType::bf16);
   cpu::set_threads(before);
-  cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+  cpu::planted_attention_tiles = nullptr;
   for (std::size_t i = 0; i < want.size(); ++i)
     EXPECT_EQ(relative_error(got[i], want[i]), 0) << "tensor " << i;
+}
+
+// Workspace of the backward pass at most, in bytes.
+std::int64_t backward_workspace(const cpu::AttentionShape& s, Device device) {
+  const auto filled = [&](std::int64_t tokens, std::int64_t heads) {
+    return Tensor::full({s.batch, tokens, heads, s.width}, 0.1, DType::bf16, device)
+        .set_requires_grad(true);
+  };
+  const Tensor q = filled(s.queries, s.heads), k = filled(s.keys, s.key_heads),
+               v = filled(s.keys, s.key_heads);
+  const Tensor dy = Tensor::full(q.shape(), 0.1, DType::bf16, device);
+  Tape tape;
+  const Tensor y = attention(q, k, v);
+  const auto workspace = static_cast<std::size_t>(Purpose::workspace);
+  const std::int64_t before = memory_use(device).live_by_purpose[workspace];
+  reset_peak_memory(device);
+  tape.backward(std::span(&y, 1), std::span(&dy, 1));
+  return memory_use(device).peak_by_purpose[workspace] - before;
+}
+
+// A whole head is packed and summed in a thread's scratch; of a long one the queries are packed for
+// all, with their gradients' sums.
+TEST(AttentionOnTiles, BooksWhatItUses) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
+  const OnEmulatedTiles tiles;
+  const cpu::AttentionShape short_heads{8, 60, 60, 4, 2, 32, 32},
+      long_heads{8, 300, 300, 4, 2, 32, 32};
+  const auto scratch = [](const cpu::AttentionShape& s, cpu::BackwardPath path) {
+    return cpu::thread_count() * cpu::attention_scratch_bytes(s, 4, path);
+  };
+  const std::int64_t rows = 8 * 4 * cpu::padded(300, cpu::kQueryBlock);
+  const std::int64_t of_long = 4 * rows * 32 * 2 +               // Q and dY in two forms, bf16
+                               rows * 32 * 4 + 8 * 4 * 300 * 4;  // dQ and delta, f32
+  for (const Device device : {Device::cpu, Device::meta}) {
+    EXPECT_EQ(backward_workspace(short_heads, device),
+              scratch(short_heads, cpu::BackwardPath::whole_heads));
+    EXPECT_EQ(backward_workspace(long_heads, device),
+              scratch(long_heads, cpu::BackwardPath::long_heads) + of_long);
+  }
+}
+
+// No kernel writes beside what is booked for it.
+TEST(AttentionOnTiles, StaysWithinItsBuffers) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
+  const std::int64_t before = guard_violations();
+  set_guard_mode(true);
+  {
+    const OnEmulatedTiles tiles;
+    for (const Given& g :
+         {Given{60, 32, true}, Given{250, 128, false, 1}, Given{256, 96, true, 2, 20},
+          Given{.tokens = 250, .width = 32, .causal = true, .sinks = true, .batch = 8},
+          Given{300, 128, true, 1}, Given{600, 32, false}, Given{9, 64, true}})
+      EXPECT_EQ(run(g, DType::bf16).size(), 4u);
+  }
+  set_guard_mode(false);
+  EXPECT_EQ(guard_violations(), before);
 }
 
 // dq, dk and dv where there are more queries than keys, or fewer.
@@ -176,10 +233,10 @@ TEST(AttentionOnTiles, QueriesAndKeysNeedNotBeAsMany) {
   };
   for (const Sizes& s : {Sizes{300, 40}, {40, 530}, {1, 600}, {290, 1}, {300, 0}, {0, 300}}) {
     const std::vector<Tensor> want = cross_gradients(s.queries, s.keys, DType::f64);
-    cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+    cpu::planted_attention_tiles = &counted_tiles;
     cross_gradients(300, 300, DType::bf16);  // leaves something where sums are made
     const std::vector<Tensor> got = cross_gradients(s.queries, s.keys, DType::bf16);
-    cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+    cpu::planted_attention_tiles = nullptr;
     for (std::size_t i = 0; i < want.size(); ++i) {
       const Distance d = distance(got[i], want[i]);
       // A single key has all the weight whatever its score: dq and dk are what rounding leaves.
@@ -226,10 +283,10 @@ TEST(AttentionOnTiles, QueriesThatSeeNothingLieBetweenOthers) {
   for (const std::int64_t rest : {0, 200}) {  // a short head and a long one
     const std::vector<Tensor> want = document_gradients(rest, DType::f64, true);
     taken_backward = 0;
-    cpu::planted_kernels<cpu::AttentionKernels> = &with_tiles;
+    cpu::planted_attention_tiles = &counted_tiles;
     document_gradients(rest, DType::bf16, false);
     const std::vector<Tensor> got = document_gradients(rest, DType::bf16, true);
-    cpu::planted_kernels<cpu::AttentionKernels> = nullptr;
+    cpu::planted_attention_tiles = nullptr;
     EXPECT_EQ(taken_backward > 0, rest > 0);
     for (std::size_t i = 0; i < want.size(); ++i)
       EXPECT_LT(relative_error(got[i], want[i]), 0.01) << rest << ", tensor " << i;

@@ -15,7 +15,7 @@ static_assert(kTurnedQueries == kPad && kTurnedQueries == kAmxRows);
 
 template <class S>
 bool turned(const Problem<S>& p) {
-  return p.on_tiles && p.a.turned_group != nullptr && p.a.dropout == 0 && p.a.softcap == 0;
+  return p.on_tiles && p.a.tiles.turned_group != nullptr && p.a.dropout == 0 && p.a.softcap == 0;
 }
 
 // A block of queries on its way, a group of kTurnedQueries behind the other.
@@ -104,7 +104,7 @@ void turned_group(const Problem<S>& p, const Rows& r, std::int64_t number, const
   g.o = f.o + row * p.s.value_width;
   g.scores = f.scores;
   g.weights = f.weights;
-  p.a.turned_group(g);
+  p.a.tiles.turned_group(g);
 }
 
 // Inverse sums of sixteen queries, and the logarithms that are kept (of relu the sums themselves):

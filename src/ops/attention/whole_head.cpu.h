@@ -14,13 +14,6 @@ namespace attention_detail {
 // Rows of f32 sums are not a power of two apart: tiles are stored faster.
 inline constexpr std::int64_t kSumsGap = 16;
 
-template <class S>
-bool whole_heads(const BackwardProblem<S>& g) {
-  const Problem<S>& p = g.p;
-  return p.on_tiles && plain_scores(p.a) && p.a.dropout == 0 && g.b.partial_sinks == nullptr &&
-         fits_whole(p.s);
-}
-
 // Everything of a key head and of one of its query heads at a time. Blocks are of kAmxRows.
 template <class S>
 struct WholeHead {
@@ -198,9 +191,9 @@ void weigh_whole_block(const Problem<S>& p, std::int64_t first, const WholeHead<
   const Range span = w.spans[first / kAmxRows];
   const auto product = [&](const std::uint32_t* rows, const std::uint32_t* columns,
                            std::int64_t width, float* out) {
-    p.a.small_product({rows + span.begin * width / 2, width / 2, columns + first * width / 2,
-                       kAmxRows, 0, span.end - span.begin, width / 2, kAmxRows,
-                       out + span.begin * kRow, kRow, false});
+    p.a.tiles.small_product({rows + span.begin * width / 2, width / 2, columns + first * width / 2,
+                             kAmxRows, 0, span.end - span.begin, width / 2, kAmxRows,
+                             out + span.begin * kRow, kRow, false});
   };
   product(w.k, w.q_columns, w.width, w.scores);
   product(w.v, w.dy_columns, w.value, w.dp);
@@ -254,7 +247,7 @@ void whole_key_gradients(const Problem<S>& p, bool add, const WholeHead<S>& w) {
         if (!add) zero(sums + key * stride, kAmxRows * stride);
         return;
       }
-      p.a.small_product(
+      p.a.tiles.small_product(
           {reinterpret_cast<const std::uint32_t*>(left + key * w.queries + rows.begin),
            w.queries / 2, right + rows.begin / 2 * kAmxRows, kAmxRows, w.queries / 2 * kAmxRows,
            kAmxRows, (rows.end - rows.begin) / 2, width, sums + key * stride, stride, add});
@@ -273,10 +266,10 @@ void whole_query_gradients(const Problem<S>& p, std::int64_t first, const WholeH
     zero(w.dq + first * stride, kAmxRows * stride);
     return;
   }
-  p.a.small_product({w.ds_by_query + (first * w.keys + span.begin) / 2, w.keys / 2,
-                     w.k_pairs + span.begin / 2 * kAmxRows, kAmxRows, w.keys / 2 * kAmxRows,
-                     kAmxRows, (span.end - span.begin) / 2, w.width, w.dq + first * stride, stride,
-                     false});
+  p.a.tiles.small_product({w.ds_by_query + (first * w.keys + span.begin) / 2, w.keys / 2,
+                           w.k_pairs + span.begin / 2 * kAmxRows, kAmxRows, w.keys / 2 * kAmxRows,
+                           kAmxRows, (span.end - span.begin) / 2, w.width, w.dq + first * stride,
+                           stride, false});
 }
 
 // Sums times `scale` to rows of a tensor.
