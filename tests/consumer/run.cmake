@@ -19,6 +19,13 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G Ninja
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 
+# Every header that was installed, with nothing but what was installed beside it.
+file(GLOB_RECURSE headers RELATIVE ${WORK}/prefix/include ${WORK}/prefix/include/*.h)
+list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
+file(WRITE ${WORK}/every_header.cpp ${headers})
+run(${HEDDLE_COMPILER} -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Werror
+  -I${WORK}/prefix/include ${WORK}/every_header.cpp)
+
 set(model)
 set(program ${WORK}/prefix/bin/heddle)
 if(EXISTS ${program})
