@@ -8,5 +8,7 @@ foreach(main IN LISTS example_mains)
   file(GLOB example_sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   add_executable(example_${name} ${example_sources})
   heddle_target(example_${name})
+  # As in the command line, CLI11 lives in headers.
+  target_compile_options(example_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(example_${name} PRIVATE heddle CLI11::CLI11 heddle_fmt)
 endforeach()
