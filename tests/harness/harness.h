@@ -100,7 +100,7 @@ using Faults = std::vector<std::string>;
 Faults check_float64(const Case& c);   // the op in f64 against its definition
 Faults check_gradient(const Case& c);  // vjp in f64 against differences of the definition
 Faults check_kernels(const Case& c);   // every isa × dtype × layout, forward and gradient, guarded
-Faults check_threads(const Case& c);   // 1, 2, 3, 8 threads: the same bits
+Faults check_threads(const Case& c);   // 1, 2, 3, 8 threads, every isa: the same bits
 Faults check_meta(const Case& c);      // shapes, types and peak bytes on the meta device
 
 }  // namespace heddle::harness
