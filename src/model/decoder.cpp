@@ -15,9 +15,6 @@ namespace heddle::model {
 
 namespace {
 
-// With look_back a cache has room for the window and one block of new tokens.
-constexpr std::int64_t kPromptBlock = 256;
-
 struct DecoderState final : DecodeState {
   StackCache cache;
   std::int64_t sequences = 0;

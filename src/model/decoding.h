@@ -9,6 +9,10 @@
 
 namespace heddle::model {
 
+// Tokens that are there already go through a model so many at a time: with look_back a cache has
+// room for the window and one block of new tokens.
+inline constexpr std::int64_t kPromptBlock = 256;
+
 Tensor last_token(const Tensor& x);  // [B, T, C] -> [B, C]
 
 // What begin() is given to read: one sequence for each of the `sequences`.

@@ -1,5 +1,6 @@
 // The encoder–decoder (Vaswani et al. 2017): one stack reads, the other writes and looks at what
 // was read through cross-attention. Trained with the right answer as the decoder's input.
+#include <algorithm>
 #include <utility>
 
 #include "heddle/tape.h"
@@ -9,6 +10,7 @@
 #include "model/stack.h"
 #include "model/tokens.h"
 #include "nn/select_rows.h"
+#include "ops/view/view.h"
 
 namespace heddle::model {
 
@@ -53,8 +55,8 @@ class EncoderDecoder final : public HeadedModel {
     std::vector<Tensor> balance;
     state->call = read(source, pass, balance);
     state->sequences = sequences;
-    state->cache = decoder_.make_cache({sequences, positions, positions}, pass.precision,
-                                       parameters().options().device);
+    state->cache = decoder_.make_cache({sequences, positions, std::min(positions, kPromptBlock)},
+                                       pass.precision, parameters().options().device);
     return state;
   }
 
@@ -62,9 +64,13 @@ class EncoderDecoder final : public HeadedModel {
     const NoGrad no_grad;
     auto& own = own_state<PairState>(config(), state);
     check_next_tokens(config(), tokens, own.sequences);
-    Tensor x = target_.forward(tokens, own.cache.position(), writing(pass));
-    x = decoder_.forward_cached(x, own.call, pass, own.cache);
-    own.call.memory = {};
+    Tensor x;
+    for (std::int64_t done = 0; done < tokens.size(1); done += kPromptBlock) {
+      const std::int64_t end = std::min(done + kPromptBlock, tokens.size(1));
+      x = target_.forward(ops::slice(tokens, 1, done, end), own.cache.position(), writing(pass));
+      x = decoder_.forward_cached(x, own.call, pass, own.cache);
+      own.call.memory = {};
+    }
     return head_.logits(last_token(x));
   }
 

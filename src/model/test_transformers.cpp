@@ -123,6 +123,33 @@ TEST(Transformers, GenerationStepByStepEqualsThePass) {
   }
 }
 
+// Both kinds that write: what they keep does not grow with the sequence, and a long prompt, which
+// goes around the rings, gives what its tokens give one by one.
+TEST(Transformers, CachesOfAWindowAreRings) {
+  for (const auto& [kind, task] :
+       {std::pair{Kind::decoder, Task::language}, {Kind::encoder_decoder, Task::translate}}) {
+    ModelConfig c = small(kind, task);
+    c.layers = 1;
+    c.attention.look_back = 3;
+    c.attention.position = nn::T5Position{8, 6};
+    const auto model = build_f64(c);
+    const Batch source = random_batch(c);
+    const Tensor written = random_ids({2, 600}, 11, 8);
+    const auto begun = [&](std::int64_t positions) {
+      auto state = model->begin(source, 2, positions, pass_f64());
+      model->next(*state, ops::slice(written, 1, 0, 1), pass_f64());
+      return state;
+    };
+    EXPECT_EQ(begun(5000)->bytes(), begun(50000)->bytes()) << to_string(kind);
+    const auto at_once = begun(600), one_by_one = begun(600);
+    const Tensor last = model->next(*at_once, ops::slice(written, 1, 1, 600), pass_f64());
+    Tensor expected;
+    for (std::int64_t t = 1; t < 600; ++t)
+      expected = model->next(*one_by_one, ops::slice(written, 1, t, t + 1), pass_f64());
+    EXPECT_LE(distance(last, expected), 1e-10) << to_string(kind);
+  }
+}
+
 // logits of a batch whose token `at` of the first sequence is another one, against those before:
 // the positions that notice.
 std::vector<std::int64_t> noticing(const Model& model, Batch batch, std::int64_t at) {
