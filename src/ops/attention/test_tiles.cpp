@@ -45,11 +45,16 @@ std::vector<Tensor> run(const Given& g, DType dtype) {
   options.softcap = g.softcap;
   if (g.relu) options.normaliser = Normaliser::relu;
   const DType sums = dtype == DType::f64 ? DType::f64 : DType::f32;
-  if (g.bias) options.relative_bias = random_normal({2, 2 * g.tokens - 1}, 0, 1, {3, 0, 5}, sums);
-  if (g.sinks) options.sinks = random_normal({2}, 0, 1, {3, 0, 6}, sums);
+  if (g.bias)
+    options.relative_bias =
+        random_normal({2, 2 * g.tokens - 1}, 0, 1, {3, 0, 5}, sums).set_requires_grad(true);
+  if (g.sinks) options.sinks = random_normal({2}, 0, 1, {3, 0, 6}, sums).set_requires_grad(true);
   const Tensor y = attention(x[0], x[1], x[2], options);
   tape.backward(std::span(&y, 1), std::span(&dy, 1));
-  return {y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
+  std::vector<Tensor> out = {y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
+  for (const Tensor* t : {&options.relative_bias, &options.sinks})
+    if (t->defined()) out.push_back(t->grad());
+  return out;
 }
 
 // Whether the kernel of long heads takes it: short ones have another, and so have scores that are
@@ -142,17 +147,21 @@ TEST(AttentionOnTiles, NoWidth) {
 
 TEST(AttentionOnTiles, ThreadsDoNotChangeABit) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
-  const Given g{.tokens = 600, .width = 64, .causal = true, .key_heads = 1};
   const int before = cpu::thread_count();
-  cpu::planted_attention_tiles = &counted_tiles;
-  cpu::set_threads(1);
-  const std::vector<Tensor> want = run(g, DType::bf16);
-  cpu::set_threads(3);
-  const std::vector<Tensor> got = run(g, DType::bf16);
+  const OnEmulatedTiles tiles;
+  for (const Given& g :
+       {Given{.tokens = 600, .width = 64, .causal = true, .key_heads = 1},
+        Given{.tokens = 100, .width = 32, .causal = true, .key_heads = 1, .batch = 16},  // whole
+        Given{.tokens = 300, .width = 32, .causal = true, .key_heads = 1, .bias = true},
+        Given{.tokens = 300, .width = 32, .causal = false, .key_heads = 1, .sinks = true}}) {
+    cpu::set_threads(1);
+    const std::vector<Tensor> want = run(g, DType::bf16);
+    cpu::set_threads(3);
+    const std::vector<Tensor> got = run(g, DType::bf16);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      EXPECT_EQ(relative_error(got[i], want[i]), 0) << g.tokens << " tokens, tensor " << i;
+  }
   cpu::set_threads(before);
-  cpu::planted_attention_tiles = nullptr;
-  for (std::size_t i = 0; i < want.size(); ++i)
-    EXPECT_EQ(relative_error(got[i], want[i]), 0) << "tensor " << i;
 }
 
 // Workspace of the backward pass at most, in bytes.
@@ -205,7 +214,7 @@ TEST(AttentionOnTiles, StaysWithinItsBuffers) {
          {Given{60, 32, true}, Given{250, 128, false, 1}, Given{256, 96, true, 2, 20},
           Given{.tokens = 250, .width = 32, .causal = true, .sinks = true, .batch = 8},
           Given{300, 128, true, 1}, Given{600, 32, false}, Given{9, 64, true}})
-      EXPECT_EQ(run(g, DType::bf16).size(), 4u);
+      EXPECT_GE(run(g, DType::bf16).size(), 4u);
   }
   set_guard_mode(false);
   EXPECT_EQ(guard_violations(), before);
