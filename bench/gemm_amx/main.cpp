@@ -404,8 +404,9 @@ int run(const Options& options) {
   const auto& isas = cpu::available_isas();
   const bool has_tiles = std::find(isas.begin(), isas.end(), cpu::Isa::amx) != isas.end();
   if (!has_tiles && !options.emulated) {
-    std::fprintf(stderr, "this machine has no AMX; --emulated runs without\n");
-    return 1;
+    // No failure: `make bench` goes on with the next one.
+    std::fprintf(stderr, "this machine has no AMX: nothing measured; --emulated runs without\n");
+    return 0;
   }
   cpu::set_threads(options.threads);
   const cpu::GemmPath& path =

@@ -166,6 +166,7 @@ Roofline measure_roofline(const RooflineOptions& options) {
   r.cpu = cpu_name();
   r.threads = threads();
   r.isa = available_instruction_sets();
+  (void)cpu::current_isa();  // a bad HEDDLE_ISA is told before anything is measured
   for (const NamedProbe& p : kProbes)
     if (available(p.needs)) {
       options.progress(std::string("peak of ") + p.name);
