@@ -15,11 +15,11 @@ Tensor copied(const Tensor& x) {
   return out;
 }
 
+}  // namespace
+
 bool sole_owner(const Tensor& x) {
   return x.contiguous() && x.impl().use_count() == 1 && x.impl()->storage.use_count() == 1;
 }
-
-}  // namespace
 
 void copy_values(Tensor& dst, const Tensor& src, bool accumulate) {
   const auto count = static_cast<double>(dst.elements());

@@ -9,6 +9,9 @@ namespace heddle::autograd {
 // Reuses sum's memory when it is the only handle on it.
 Tensor accumulated(Tensor sum, const Tensor& term);
 
+// Whether x is contiguous and the only handle on its memory, so that it may be changed in place.
+bool sole_owner(const Tensor& x);
+
 // dst = src, or dst += src, for equal shapes; types may differ only without `accumulate`.
 void copy_values(Tensor& dst, const Tensor& src, bool accumulate);
 

@@ -24,6 +24,11 @@ class VjpContext {
   bool needs(int input) const;              // whether anyone wants the gradient of this input
   void add(int input, const Tensor& grad);  // checked against the input's shape and type
 
+  // The sum of this input's gradients so far, for an op that can add its own to it in place and
+  // add() the result. The tape has none from then on. Undefined where there is none yet, or where
+  // it is not the tape's alone to change.
+  Tensor take_sum(int input);
+
  private:
   friend struct TapeState;
   VjpContext(TapeState& tape, std::size_t entry) : tape_(tape), entry_(entry) {}

@@ -230,6 +230,15 @@ bool VjpContext::needs(int input) const {
   return tape_.edges[e.first_edge + static_cast<std::size_t>(input)] >= 0;
 }
 
+Tensor VjpContext::take_sum(int input) {
+  if (!needs(input)) return {};
+  const auto& e = tape_.entries[entry_];
+  const std::int32_t at = tape_.edges[e.first_edge + static_cast<std::size_t>(input)];
+  Tensor& sum = tape_.slots[static_cast<std::size_t>(at)].grad;
+  if (!sum.defined() || !autograd::sole_owner(sum)) return {};
+  return std::exchange(sum, Tensor());
+}
+
 void VjpContext::add(int input, const Tensor& grad) {
   tape_.add(tape_.entries[entry_], input, grad);
 }

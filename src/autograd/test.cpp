@@ -194,6 +194,31 @@ TEST(Tape, WrongGradientShapeNamesTheOp) {
             std::string::npos);
 }
 
+// An op may add to the sum of an input's gradients in place, but only where it is the tape's alone.
+TEST(Tape, SumsOfGradientsCanBeTaken) {
+  Tensor x = leaf({1, 2});
+  Tape tape;
+  std::vector<bool> taken;
+  const auto op = [&](bool keep) {
+    Tensor y = Tensor::zeros({2});
+    autograd::record("adds", {&x}, {&y}, [&taken, keep](VjpContext& c) {
+      static Tensor kept;  // somebody else's handle on the sum
+      Tensor sum = c.take_sum(0);
+      taken.push_back(sum.defined());
+      if (!sum.defined()) sum = Tensor::zeros({2});
+      sum.mutable_data<float>()[0] += 1;
+      c.add(0, sum);
+      kept = keep ? sum : Tensor();
+    });
+    return y;
+  };
+  const Tensor last = op(false), after_kept = op(false), kept = op(true), first = op(false);
+  tape.backward(ops::sum_all(ops::add(ops::add(last, after_kept), ops::add(kept, first))));
+  // Backwards: none yet; the first one's; not the one that somebody holds; the sum of both.
+  EXPECT_EQ(taken, (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{4, 0}));
+}
+
 TEST(Tape, ReleasesActivationsDuringBackward) {
   Tensor x = Tensor::zeros({1 << 16});
   x.set_requires_grad(true);

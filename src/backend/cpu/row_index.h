@@ -86,7 +86,8 @@ HWY_INLINE void group_by_row(const I* ids, std::int64_t count, std::int64_t rows
 }
 
 // out[r] = base[r] + sum of x[i] over the places i of row r, in their order. base may be null:
-// zeros.
+// zeros. It may be out itself: then rows without places are not touched, and base is added last, as
+// if the sums had been made first and then added to it.
 template <class X, class Out>
 struct RowSum {
   const X* x;
@@ -104,10 +105,15 @@ HWY_INLINE void sum_group(const RowSum<X, Out>& s, std::int64_t row, std::int64_
   const std::int64_t n = lanes(d);
   const std::int64_t* first = s.order + s.starts[row];
   const std::int64_t* last = s.order + s.starts[row + 1];
-  const Out* base = s.base == nullptr ? nullptr : s.base + row * s.width;
+  const bool in_place = s.base == s.out;
+  if (in_place && first == last) return;
+  const Out* base = s.base == nullptr || in_place ? nullptr : s.base + row * s.width;
   Out* out = s.out + row * s.width;
   const auto start = [&](std::int64_t i) {
     return base == nullptr ? hn::Zero(d) : load(d, base + i);
+  };
+  const auto finish = [&](auto sum, std::int64_t i) {
+    store(d, in_place ? hn::Add(load(d, out + i), sum) : sum, out + i);
   };
   std::int64_t i = begin;
   for (; i + 4 * n <= end; i += 4 * n) {
@@ -119,16 +125,17 @@ HWY_INLINE void sum_group(const RowSum<X, Out>& s, std::int64_t row, std::int64_
       c = hn::Add(c, load(d, p + 2 * n));
       e = hn::Add(e, load(d, p + 3 * n));
     }
-    store(d, a, out + i);
-    store(d, b, out + i + n);
-    store(d, c, out + i + 2 * n);
-    store(d, e, out + i + 3 * n);
+    finish(a, i);
+    finish(b, i + n);
+    finish(c, i + 2 * n);
+    finish(e, i + 3 * n);
   }
   for (; i < end; i += n) {
     const std::int64_t rest = end - i < n ? end - i : n;
     auto a = base == nullptr ? hn::Zero(d) : load_n(d, base + i, rest);
     for (const std::int64_t* at = first; at < last; ++at)
       a = hn::Add(a, load_n(d, s.x + *at * s.width + i, rest));
+    if (in_place) a = hn::Add(load_n(d, out + i, rest), a);
     store_n(d, a, out + i, rest);
   }
 }

@@ -18,21 +18,34 @@ void check_out(const Tensor& table, DType out) {
          to_string(out));
 }
 
+// The shape and type of a table.
+struct TableKind {
+  Shape shape;  // [V, C]
+  DType dtype = DType::f32;
+};
+
 // dtable[r, c] = Σ over i with ids[i] = r of dy[i, c]
-Tensor backward(const Tensor& ids, const Tensor& cotangent, const Shape& shape, DType dtype) {
-  const Tensor dy = dense(cotangent);                        // [..., C]
-  Tensor dtable = Tensor::empty(shape, dtype, dy.device());  // [V, C]
+//
+// A table that is the classifier's weight as well has a gradient already, with all of its rows: the
+// few that ids name are added to it in place, instead of a second table of mostly zeros.
+Tensor backward(const Tensor& ids, const Tensor& cotangent, const TableKind& table, Tensor sum) {
+  const Tensor dy = dense(cotangent);  // [..., C]
+  const bool add = sum.defined();
+  Tensor dtable = add ? std::move(sum) : Tensor::empty(table.shape, table.dtype, dy.device());
   const PurposeScope scope(Purpose::workspace);
-  Tensor starts = Tensor::empty({shape[0] + 2}, DType::i64, dy.device());
+  Tensor starts = Tensor::empty({table.shape[0] + 2}, DType::i64, dy.device());
   Tensor order = Tensor::empty({ids.elements()}, DType::i64, dy.device());
-  if (launch(dtable, {count_of(dy), bytes_of(dy) + bytes_of(ids) + bytes_of(dtable)})) {
+  const double written =
+      add ? 2 * count_of(dy) * static_cast<double>(size_of(table.dtype)) : bytes_of(dtable);
+  if (launch(dtable, {count_of(dy), bytes_of(dy) + bytes_of(ids) + written})) {
     cpu::EmbeddingBackwardArgs args;
-    args.table_dtype = dtype;
+    args.add = add;
+    args.table_dtype = table.dtype;
     args.out_dtype = dy.dtype();
     args.id_dtype = ids.dtype();
     args.count = ids.elements();
-    args.rows = shape[0];
-    args.width = shape[1];
+    args.rows = table.shape[0];
+    args.width = table.shape[1];
     args.ids = ids.raw();
     args.dy = dy.raw();
     args.dtable = dtable.mutable_raw();
@@ -64,8 +77,8 @@ Tensor embedding(const Tensor& table_in, const Tensor& ids_in, DType out) {
                                               ids.raw(), table.raw(), y.mutable_raw()});
   if (tracked({&table_in}))
     record("embedding", {&table_in}, {&y},
-           [ids = Saved(ids), from = table.shape(), dtype = table.dtype()](VjpContext& c) {
-             c.add(0, backward(ids.get(), c.cotangent(), from, dtype));
+           [ids = Saved(ids), kind = TableKind{table.shape(), table.dtype()}](VjpContext& c) {
+             c.add(0, backward(ids.get(), c.cotangent(), kind, c.take_sum(0)));
            });
   return y;
 }

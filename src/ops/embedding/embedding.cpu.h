@@ -22,7 +22,8 @@ inline void backward(const EmbeddingBackwardArgs& a) noexcept {
   for_storage_pair(a.table_dtype, a.out_dtype, [&](auto t, auto o) {
     using T = decltype(t);
     using O = decltype(o);
-    sum_grouped_rows(RowSum<O, T>{static_cast<const O*>(a.dy), nullptr, static_cast<T*>(a.dtable),
+    auto* dtable = static_cast<T*>(a.dtable);
+    sum_grouped_rows(RowSum<O, T>{static_cast<const O*>(a.dy), a.add ? dtable : nullptr, dtable,
                                   a.rows, a.width, a.starts, a.order});
   });
 }

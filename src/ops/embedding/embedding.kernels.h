@@ -18,8 +18,9 @@ struct EmbeddingArgs {
   void* y = nullptr;
 };
 
-// dtable[r, :] = sum of dy[i, :] over the i with ids[i] = r.
+// dtable[r, :] = sum of dy[i, :] over the i with ids[i] = r, or dtable[r, :] += it.
 struct EmbeddingBackwardArgs {
+  bool add = false;
   DType table_dtype = DType::f32;
   DType out_dtype = DType::f32;
   DType id_dtype = DType::i64;

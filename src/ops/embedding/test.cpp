@@ -2,22 +2,42 @@
 
 #include "harness/harness.h"
 #include "harness/values.h"
+#include "heddle/ops.h"
 #include "ops/embedding/embedding.h"
 #include "ops/embedding/embedding.kernels.h"
 
 namespace heddle::harness::embedding_cases {
 namespace {
 
-Tensors rows_of_table(std::span<const Tensor> in) {
-  const auto table = to_doubles(in[0]);
-  const auto width = static_cast<std::size_t>(in[0].size(1));
+Tensor rows_at(const Tensor& from, const Tensor& ids) {
+  const auto table = to_doubles(from);
+  const auto width = static_cast<std::size_t>(from.size(1));
   std::vector<double> out;
-  for (const double id : to_doubles(in[1]))
+  for (const double id : to_doubles(ids))
     for (std::size_t c = 0; c < width; ++c)
       out.push_back(table[static_cast<std::size_t>(id) * width + c]);
-  Shape shape = in[1].shape();
-  shape.push_back(in[0].size(1));
-  return {make_tensor(shape, DType::f64, out)};
+  Shape shape = ids.shape();
+  shape.push_back(from.size(1));
+  return make_tensor(shape, DType::f64, out);
+}
+
+Tensors rows_of_table(std::span<const Tensor> in) { return {rows_at(in[0], in[1])}; }
+
+// The second gradient of the table is added to the first one in place.
+void add_used_twice(const std::string& name, In table, In ids, In more) {
+  Case c;
+  c.op = "embedding";
+  c.name = name;
+  c.inputs = {std::move(table), std::move(ids), std::move(more), constant(act({1}))};
+  c.run = [](std::span<const Tensor> in) {
+    const DType out = in[3].dtype();
+    return Tensors{ops::embedding(in[0], in[1], out), ops::embedding(in[0], in[2], out)};
+  };
+  c.reference = [](std::span<const Tensor> in) {
+    return Tensors{rows_at(in[0], in[1]), rows_at(in[0], in[2])};
+  };
+  c.reduction = 8;
+  add_case(c);
 }
 
 // The third input only says which type the rows are wanted in.
@@ -43,6 +63,10 @@ const bool registered = [] {
   add("no columns", param({3, 0}), index({2}, 3));
   add("unused and repeated rows", param({9, 3}), given_index({6}, {4, 0, 4, 8, 4, 0}));
   add("several chunks", param({131, 300}), index({5, 37}, 131), 8);
+  add_used_twice("used twice", param({9, 83}), given_index({6}, {4, 0, 4, 8, 4, 0}),
+                 given_index({5}, {4, 1, 1, 4, 8}));
+  add_used_twice("used twice, in several chunks", act({131, 300}), index({5, 37}, 131),
+                 index({70}, 131));
   add("one row many times", param({2, 70}), index({1000}, 2), 600);
 
   using K = cpu::EmbeddingKernels;
@@ -57,6 +81,13 @@ const bool registered = [] {
     k.backward = [](const cpu::EmbeddingBackwardArgs& a) noexcept {
       cpu::EmbeddingBackwardArgs b = a;
       b.count -= b.count > 0 ? 1 : 0;
+      sound<K>().backward(b);
+    };
+  });
+  add_kernel_mutant<K>("embedding", "the gradient replaces the one of another op", [](K& k) {
+    k.backward = [](const cpu::EmbeddingBackwardArgs& a) noexcept {
+      cpu::EmbeddingBackwardArgs b = a;
+      b.add = false;
       sound<K>().backward(b);
     };
   });
@@ -100,6 +131,37 @@ TEST(embedding_errors, refuses) {
   EXPECT_THROW(ops::embedding(Tensor::zeros({4, 3}, DType::f16), ids, DType::f32), Error);
   EXPECT_THROW(ops::embedding(table, Tensor::zeros({2}, DType::i64, Device::meta), DType::f32),
                Error);
+}
+
+// As two gradients that are made apart and then added, to the bit; and without the second table.
+TEST(embedding_gradient, of_a_table_in_use_elsewhere) {
+  constexpr std::int64_t kRows = 3000, kWidth = 96;
+  Tensor table = make_tensor({kRows, kWidth}, DType::f32, normals(kRows * kWidth, 1));
+  table.set_requires_grad(true);
+  const Tensor weights = make_tensor({kRows, kWidth}, DType::f32, normals(kRows * kWidth, 2));
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < 300; ++i) numbers.push_back(i * 7 % 40);
+  const Tensor ids = Tensor::from<std::int64_t>({300}, numbers);
+  const Tensor factors = make_tensor({300, kWidth}, DType::f32, normals(300 * kWidth, 3));
+  const auto gradient = [&](bool rows, bool all) {
+    table.clear_grad();
+    Tape tape;
+    Tensor loss = Tensor::zeros({});
+    if (rows)
+      loss =
+          ops::add(loss, ops::sum_all(ops::mul(ops::embedding(table, ids, DType::f32), factors)));
+    if (all) loss = ops::add(loss, ops::sum_all(ops::mul(table, weights)));
+    reset_peak_memory(Device::cpu);
+    tape.backward(loss);
+    return table.grad();
+  };
+  const Tensor apart = ops::add(gradient(true, false), gradient(false, true));
+  table.clear_grad();
+  const std::int64_t before = memory_use(Device::cpu).live;
+  const Tensor together = gradient(true, true);
+  EXPECT_EQ(to_doubles(together), to_doubles(apart));
+  const auto table_bytes = static_cast<std::int64_t>(table.bytes());
+  EXPECT_LT(memory_use(Device::cpu).peak - before, 3 * table_bytes / 2);
 }
 
 // The cases of the harness are too small to be written past the caches.
