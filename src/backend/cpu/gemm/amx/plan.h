@@ -26,7 +26,7 @@ enum class Choice : std::uint8_t { automatic, never, always };
 // Sizes in elements unless said otherwise. The defaults are for 2 MiB of L2 and 48 KiB of L1 per
 // core; bench/gemm_amx tries others.
 struct Tuning {
-  std::int64_t a_bytes = 768 << 10;        // of A in L2 at a time
+  std::int64_t a_bytes = 384 << 10;        // of A in L2 at a time
   std::int64_t partial_bytes = 768 << 10;  // of sums that wait for the next outer block of K
   std::int64_t k_outer = 1536;             // a K up to k_whole is not cut
   std::int64_t k_whole = 1536;

@@ -1,0 +1,20 @@
+// Asking for memory before its turn, for kernels that go through arrays larger than the caches (see
+// simd.h).
+#pragma once
+
+#include "backend/cpu/simd.h"
+
+namespace heddle::cpu::HEDDLE_ISA {
+
+// How far before its turn. The hardware foresees a stream within a page of 4 KiB; asked for from
+// half a page on, the next page is under way before it begins, for every array of several.
+inline constexpr std::int64_t kAheadBytes = 2048;
+
+// Element i of each array, that far on; the end of an array does not matter. Into the second cache:
+// the first one has too few misses at a time to hide the memory.
+template <class... S>
+HWY_INLINE void ask_ahead(std::int64_t i, const S*... arrays) {
+  (__builtin_prefetch(arrays + i + kAheadBytes / static_cast<std::int64_t>(sizeof(S)), 0, 2), ...);
+}
+
+}  // namespace heddle::cpu::HEDDLE_ISA
