@@ -133,15 +133,20 @@ TEST(embedding_errors, refuses) {
                Error);
 }
 
+// 300 ids below `rows`, `step` apart.
+std::vector<std::int64_t> every(std::int64_t step, std::int64_t rows) {
+  std::vector<std::int64_t> ids(300);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i) * step % rows;
+  return ids;
+}
+
 // As two gradients that are made apart and then added, to the bit; and without the second table.
 TEST(embedding_gradient, of_a_table_in_use_elsewhere) {
   constexpr std::int64_t kRows = 3000, kWidth = 96;
   Tensor table = make_tensor({kRows, kWidth}, DType::f32, normals(kRows * kWidth, 1));
   table.set_requires_grad(true);
   const Tensor weights = make_tensor({kRows, kWidth}, DType::f32, normals(kRows * kWidth, 2));
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 0; i < 300; ++i) numbers.push_back(i * 7 % 40);
-  const Tensor ids = Tensor::from<std::int64_t>({300}, numbers);
+  const Tensor ids = Tensor::from<std::int64_t>({300}, every(7, 40));
   const Tensor factors = make_tensor({300, kWidth}, DType::f32, normals(300 * kWidth, 3));
   const auto gradient = [&](bool rows, bool all) {
     table.clear_grad();
@@ -167,8 +172,7 @@ TEST(embedding_gradient, of_a_table_in_use_elsewhere) {
 // The cases of the harness are too small to be written past the caches.
 TEST(embedding_kernels, streaming_changes_nothing) {
   const Tensor table = make_tensor({9, 96}, DType::f32, normals(9 * 96, 1));
-  std::vector<std::int64_t> ids;
-  for (std::int64_t i = 0; i < 300; ++i) ids.push_back(i * 5 % 9);
+  const std::vector<std::int64_t> ids = every(5, 9);
   for (const cpu::Isa isa : cpu::available_isas())
     for (const DType dtype : {DType::f32, DType::bf16}) {
       Tensor y[2];
