@@ -131,6 +131,12 @@ if(Python3_FOUND AND TARGET heddle_cli)
     ${PROJECT_BINARY_DIR}/e2e/use_models ${PROJECT_BINARY_DIR}/pages/inspect)
   set_tests_properties(pages.inspect PROPERTIES FIXTURES_REQUIRED tiny_models)
 endif()
+# What `make run` does once everything is built.
+if(Python3_FOUND AND TARGET heddle_cli)
+  heddle_test(e2e.first_run slow 120 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/first_run.py $<TARGET_FILE:heddle_cli> ${PROJECT_SOURCE_DIR}
+    ${PROJECT_BINARY_DIR}/e2e/first_run)
+endif()
 # Comparisons: the same for all, killed and resumed, pages that a browser shows.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.compare slow 300 Python3::Interpreter

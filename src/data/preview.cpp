@@ -1,7 +1,10 @@
 #include "data/preview.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+
+#include "heddle/error.h"
 
 namespace heddle::data {
 namespace {
@@ -73,6 +76,17 @@ std::string drawn(const model::Batch& batch, std::int64_t row) {
   return text;
 }
 
+// A batch is made whole even if little of it is shown.
+void check_can_be_shown(const Dataset& data, const BatchShape& shape) {
+  constexpr double kMostValues = 1 << 28;
+  const model::DataSizes sizes = data.codec().sizes();
+  const auto each = static_cast<double>(shape.tokens + shape.target_tokens +
+                                        sizes.channels * sizes.height * sizes.width);
+  if (static_cast<double>(shape.sequences) * each > kMostValues)
+    fail(ErrorCode::invalid_argument, "data", "examples of a batch this large (train.batch)",
+         "at most 268435456 tokens or pixels in a batch", std::to_string(shape.sequences));
+}
+
 }  // namespace
 
 std::vector<Preview> preview(const Dataset& data, std::int64_t count, std::int64_t batch_size,
@@ -80,6 +94,7 @@ std::vector<Preview> preview(const Dataset& data, std::int64_t count, std::int64
   std::vector<Preview> previews;
   const std::int64_t steps = data.epoch_steps(batch_size);
   for (std::int64_t step = 0; step < steps; ++step) {
+    check_can_be_shown(data, data.training_shape(step, batch_size, seed));
     const model::Batch batch = data.training_batch(step, batch_size, seed);
     const bool images = batch.images.defined();
     const std::int64_t rows = images ? batch.images.size(0) : batch.tokens.size(0);

@@ -33,6 +33,16 @@ TEST(DataPreview, TokensAsTheyAre) {
   EXPECT_EQ(text.at(0).wanted, "␣ b");
 }
 
+TEST(DataPreview, ABatchThatNoMemoryHoldsIsRefused) {
+  const SampleData files;
+  try {
+    preview(*files.language().open(), 1, std::int64_t{1} << 40, 1);
+    FAIL() << "was taken";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("train.batch"), std::string::npos) << e.what();
+  }
+}
+
 TEST(DataPreview, ImagesAreDrawn) {
   const SampleData files;
   Sample sample = files.images();

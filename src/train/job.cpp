@@ -69,9 +69,7 @@ void Job::take_data(std::shared_ptr<const data::Dataset> data) {
 }
 
 void Job::build() {
-  check_fits(
-      plan_training(recipe_.model, recipe_.train, batch_shapes(*data_, recipe_.train).largest),
-      machine_memory());
+  check_fits(recipe_, *data_);
   model::BuildOptions options;
   options.seed = recipe_.train.seed;
   model_ = model::build_model(recipe_.model, options);

@@ -94,8 +94,11 @@ std::int64_t machine_memory() {
   return static_cast<std::int64_t>((info.totalram + info.totalswap) * info.mem_unit);
 }
 
-void check_fits(const Plan& plan, std::int64_t bytes) {
-  if (plan.memory.peak <= bytes) return;
+void check_fits(const Recipe& recipe, const data::Dataset& data) {
+  const BatchShape largest = batch_shapes(data, recipe.train).largest;
+  const std::int64_t bytes = machine_memory();
+  const std::int64_t needed = plan_training(recipe.model, recipe.train, largest).memory.peak;
+  if (needed <= bytes) return;
   const auto gigabytes = [](std::int64_t n) {
     return fmt::format("{:.4g} GB", 1e-9 * static_cast<double>(n));
   };
@@ -103,7 +106,7 @@ void check_fits(const Plan& plan, std::int64_t bytes) {
        "at most the " + gigabytes(bytes) +
            " of this machine: a smaller train.batch, more parts (train.accumulate), "
            "train.recompute or a smaller model (heddle plan --memory finds the largest batch)",
-       gigabytes(plan.memory.peak));
+       gigabytes(needed));
 }
 
 nlohmann::json bytes_json(std::int64_t total, const BytesByPurpose& by_purpose) {

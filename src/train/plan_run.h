@@ -32,8 +32,9 @@ Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineSpee
 
 // What this machine has, swap included.
 std::int64_t machine_memory();
-// Throws Error where a step needs more than `bytes`: the system would end it without a word.
-void check_fits(const Plan& plan, std::int64_t bytes);
+// Throws Error where the largest step needs more than the machine has: the system would end it
+// without a word. `recipe.model.sizes` must be known.
+void check_fits(const Recipe& recipe, const data::Dataset& data);
 
 // {"parameters","flops_per_step","peak_bytes":{..},"step_seconds","kv_bytes_per_token"}: figures
 // that are not known are absent.

@@ -1,8 +1,10 @@
 // Whole runs of every kind of model, from recipe to loaded weights, and fine-tuning between them.
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "data/test_support.h"
+#include "io/safetensors.h"
 #include "train/evaluate.h"
 #include "train/job.h"
 #include "train/run.h"
@@ -37,6 +39,36 @@ class JobTest : public testing::Test {
   }
   std::string sample(const std::string& name) const { return "\"" + data_.file(name) + "\""; }
 
+  // Every kind, task and score: a name, what [model] says besides, and [data].
+  std::vector<std::array<std::string, 3>> kinds() const {
+    const std::string share = "validation_share = 0.2\n", word = "tokenizer = \"word\"\n";
+    const std::string text =
+        "text = " + sample("text.txt") + "\ncontext = 12\ntokenizer = \"char\"\n";
+    const std::string pairs = "pairs = " + sample("pairs.tsv") + "\n" + share + word;
+    const std::string tags = "tags = " + sample("tags.tsv") + "\n" + share + word;
+    const std::string labelled = "labelled = " + sample("labelled.tsv") + "\n" + share + word;
+    const std::string images =
+        "images = " + sample("images.idx") + "\nlabels = " + sample("labels.idx") + "\n" + share;
+    return {
+        {"decoder", "kind = \"decoder\"\ndropout = 0.1\n", text},
+        {"moe", "kind = \"decoder\"\nffn = \"moe\"\nmoe.experts = 3\n", text},
+        {"masked", "kind = \"encoder\"\ntask = \"masked\"\n", text},
+        {"tagger", "kind = \"encoder\"\ntask = \"tag\"\n", tags},
+        {"classifier", "kind = \"encoder\"\ntask = \"classify\"\n", labelled},
+        {"translator", "kind = \"encoder-decoder\"\n", pairs},
+        {"vit", "kind = \"vit\"\npatch = 2\n", images},
+        {"rnn", "kind = \"rnn\"\n", text},
+        {"birnn", "kind = \"birnn\"\ntask = \"tag\"\n", tags},
+        {"birnn-language", "kind = \"birnn\"\ntask = \"language\"\n", text},
+        {"moe-translator",
+         "kind = \"encoder-decoder\"\nffn = \"moe\"\nmoe.capacity = 0.5\nmoe.shared = 1\n", pairs},
+        {"rnn-seq2seq", "kind = \"rnn-seq2seq\"\n", pairs},
+        {"multiplicative", "kind = \"rnn-seq2seq\"\nattention.score = \"multiplicative\"\n", pairs},
+        {"concat", "kind = \"rnn-seq2seq\"\nattention.score = \"concat\"\n", pairs},
+        {"additive", "kind = \"rnn-seq2seq\"\nattention.score = \"additive\"\n", pairs},
+    };
+  }
+
   data::SampleData data_;
   TempDir dir_;
   Outcome outcome_;
@@ -44,33 +76,7 @@ class JobTest : public testing::Test {
 
 // What is trained is what is loaded: evaluation of the loaded run gives the best loss of the log.
 TEST_F(JobTest, EveryKindIsTrainedAndLoaded) {
-  const std::string share = "validation_share = 0.2\n", word = "tokenizer = \"word\"\n";
-  const std::string text =
-      "text = " + sample("text.txt") + "\ncontext = 12\ntokenizer = \"char\"\n";
-  const std::string pairs = "pairs = " + sample("pairs.tsv") + "\n" + share + word;
-  const std::string tags = "tags = " + sample("tags.tsv") + "\n" + share + word;
-  const std::string labelled = "labelled = " + sample("labelled.tsv") + "\n" + share + word;
-  const std::string images =
-      "images = " + sample("images.idx") + "\nlabels = " + sample("labels.idx") + "\n" + share;
-  const std::vector<std::array<std::string, 3>> cases = {
-      {"decoder", "kind = \"decoder\"\ndropout = 0.1\n", text},
-      {"moe", "kind = \"decoder\"\nffn = \"moe\"\nmoe.experts = 3\n", text},
-      {"masked", "kind = \"encoder\"\ntask = \"masked\"\n", text},
-      {"tagger", "kind = \"encoder\"\ntask = \"tag\"\n", tags},
-      {"classifier", "kind = \"encoder\"\ntask = \"classify\"\n", labelled},
-      {"translator", "kind = \"encoder-decoder\"\n", pairs},
-      {"vit", "kind = \"vit\"\npatch = 2\n", images},
-      {"rnn", "kind = \"rnn\"\n", text},
-      {"birnn", "kind = \"birnn\"\ntask = \"tag\"\n", tags},
-      {"birnn-language", "kind = \"birnn\"\ntask = \"language\"\n", text},
-      {"moe-translator",
-       "kind = \"encoder-decoder\"\nffn = \"moe\"\nmoe.capacity = 0.5\nmoe.shared = 1\n", pairs},
-      {"rnn-seq2seq", "kind = \"rnn-seq2seq\"\n", pairs},
-      {"multiplicative", "kind = \"rnn-seq2seq\"\nattention.score = \"multiplicative\"\n", pairs},
-      {"concat", "kind = \"rnn-seq2seq\"\nattention.score = \"concat\"\n", pairs},
-      {"additive", "kind = \"rnn-seq2seq\"\nattention.score = \"additive\"\n", pairs},
-  };
-  for (const auto& [name, model, data] : cases) {
+  for (const auto& [name, model, data] : kinds()) {
     SCOPED_TRACE(name);
     const std::string recipe = write(name, model, data);
     train(recipe, name, {"train.precision=bf16"});
@@ -89,6 +95,38 @@ TEST_F(JobTest, EveryKindIsTrainedAndLoaded) {
     EXPECT_GT(outcome_.state.tokens, 0);
     options.batch = 3;  // does not matter
     EXPECT_NEAR(evaluate(*run.model, *dataset, options).loss, evaluation.loss, 2e-2);
+  }
+}
+
+// The tensors of a checkpoint; its state has seconds in it.
+std::map<std::string, std::vector<float>> tensors_of(const std::string& path) {
+  const io::SafetensorsFile file(path);
+  std::map<std::string, std::vector<float>> all;
+  for (const io::TensorEntry& entry : file.entries())
+    all[entry.name] = file.load(entry.name).to_vector<float>();
+  return all;
+}
+
+// With everything that a step can have: dropout, parts, bf16, recomputed layers.
+TEST_F(JobTest, EveryKindResumesToTheBit) {
+  const std::vector<std::string> set = {"model.dropout=0.1", "train.accumulate=2",
+                                        "train.precision=bf16", "train.recompute=true"};
+  for (const auto& [name, model, data] : kinds()) {
+    SCOPED_TRACE(name);
+    const std::string recipe = write(name, model, data);
+    train(recipe, name + "-whole", set);
+    const RunPaths whole{out(name + "-whole")}, stopped{out(name + "-stopped")};
+    Hooks hooks;
+    std::int64_t step = 0;
+    hooks.on_step = [&step](const StepReport& r) { step = r.step; };
+    hooks.should_stop = [&step] { return step == 2; };
+    EXPECT_EQ(Job::begin(load_recipe(recipe, set), stopped.directory).run(hooks).ending,
+              Ending::stopped);
+    const Outcome end = Job::resume(load_recipe(recipe, set), stopped.directory).run({});
+    EXPECT_EQ(end.ending, Ending::finished);
+    EXPECT_EQ(end.state.best_loss, outcome_.state.best_loss);
+    EXPECT_TRUE(slurp(stopped.weights()) == slurp(whole.weights()));
+    EXPECT_EQ(tensors_of(stopped.checkpoint(4)), tensors_of(whole.checkpoint(4)));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "train/compare/statistics.h"
 #include "train/fingerprint.h"
 #include "train/job.h"
+#include "train/plan_run.h"
 #include "train/split.h"
 
 namespace heddle::train {
@@ -173,6 +174,7 @@ void Comparison::open_data() {
       if (variants_[j].recipe.model.kind == r.model.kind) data_.push_back(data_[j]);
     if (data_.size() <= i) data_.push_back(data::open_dataset(r.data, r.model.kind, r.model.task));
     r.model.sizes = data_[i]->codec().sizes();
+    check_fits(r, *data_[i]);
     TrainConfig config = r.train;
     config.seed = 1;
     TrainConfig first = variants_[0].recipe.train;

@@ -245,6 +245,7 @@ TEST_F(CompareTest, BadInputSaysWhatToWriteInstead) {
   refused({}, {"nothing to compare", "--vary key=a,b"});
   refused({"model.norm=rms"}, {"nothing to compare", "two values or more"});
   refused({"model.norm=rms,batch"}, {"model.norm", "layer"});
+  refused({"model.ffn_width=8,16777216", "train.batch=4,1048576"}, {"memory of a step", "GB"});
   refused({"data.context=8,16"}, {"data.context", "other data cannot be compared"});
   refused({"train.steps=8,16"}, {"train.steps", "--budget steps=N"});
   refused({"train.seed=8,16"}, {"train.seed", "--seeds"});
