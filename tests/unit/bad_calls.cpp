@@ -242,6 +242,8 @@ std::vector<BadCall> attentions() {
       {"attention", "argument k",
        [] { (void)ops::attention(heads(4), bf({2, 3, 2, 4}), heads(2)); }},
       {"attention", "argument softcap", with([](O& o) { o.softcap = -1; })},
+      {"attention", "argument softcap", with([](O& o) { o.softcap = 1e-40; })},
+      {"attention", "argument scale", with([](O& o) { o.scale = 1e40; })},
       {"attention", "argument dropout", with([](O& o) { o.dropout = 1; })},
       {"attention", "argument look_back", with([](O& o) { o.mask.look_back = -1; })},
       {"attention", "argument look_ahead", with([](O& o) {

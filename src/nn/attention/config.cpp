@@ -1,7 +1,6 @@
 #include "nn/attention/config.h"
 
 #include <array>
-#include <cmath>
 #include <string>
 
 #include "nn/position/t5.h"
@@ -44,10 +43,12 @@ void check_score(const AttentionConfig& c) {
     check_number(*c.score_width > 0, "score_width", "1 or more",
                  static_cast<double>(*c.score_width));
   }
-  check_number(std::isfinite(c.scale) && c.scale >= 0, "scale",
-               "a positive number, or 0 for the score's own", c.scale);
-  check_number(std::isfinite(c.softcap) && c.softcap >= 0, "softcap",
-               "a positive number, or 0 for none", c.softcap);
+  // Scores are f32: so must these be, and the cap's inverse.
+  const auto in_range = [](double v) { return v == 0 || (v >= 1e-30 && v <= 1e30); };
+  check_number(in_range(c.scale), "scale",
+               "a positive number (1e-30 to 1e30), or 0 for the score's own", c.scale);
+  check_number(in_range(c.softcap), "softcap", "a positive number (1e-30 to 1e30), or 0 for none",
+               c.softcap);
   check_number(c.dropout >= 0 && c.dropout < 1, "dropout", "0 or more and below 1", c.dropout);
   refuse_unless(!c.sinks || c.normaliser == ops::Normaliser::softmax, "sinks",
                 "normaliser = softmax: a sink takes its share of that sum", "relu");

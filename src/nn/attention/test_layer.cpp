@@ -50,6 +50,10 @@ TEST(AttentionConfig, RefusesWithTheKeyAndTheReason) {
     expect_refused(changed([&](C& c) { c.softcap = bad; }), "softcap", "positive");
     expect_refused(changed([&](C& c) { c.dropout = bad; }), "dropout", "below 1");
   }
+  for (const double bad : {1e-40, 1e40}) {  // 0 and infinity, or the other way round, in f32
+    expect_refused(changed([&](C& c) { c.scale = bad; }), "scale", "1e-30 to 1e30");
+    expect_refused(changed([&](C& c) { c.softcap = bad; }), "softcap", "1e-30 to 1e30");
+  }
   expect_refused(changed([](C& c) { c.dropout = 1; }), "dropout", "below 1");
   expect_refused(changed([](C& c) {
                    c.sinks = true;

@@ -122,8 +122,11 @@ void validate_mask(const char* op, const AttentionMask& m, const AttentionSizes&
 void check_options(const char* op, const AttentionOptions& o, const Tensor& q,
                    const AttentionSizes& s) {
   // Strings are made for errors alone: they take as long as the scores of a few rows.
-  check_number(op, "scale", true, "a finite number", o.scale);
-  check_number(op, "softcap", o.softcap >= 0, "0 (none) or a positive number", o.softcap);
+  // Scores are f32, and so are these and the cap's inverse.
+  constexpr double kLeast = 1e-30, kMost = 1e30;
+  check_number(op, "scale", std::abs(o.scale) <= kMost, "a number from -1e30 to 1e30", o.scale);
+  check_number(op, "softcap", o.softcap == 0 || (o.softcap >= kLeast && o.softcap <= kMost),
+               "0 (none) or a number from 1e-30 to 1e30", o.softcap);
   check_number(op, "dropout", o.dropout >= 0 && o.dropout < 1, "0 or more and below 1", o.dropout);
   if (o.first_row < 0 || o.first_row >= std::max<std::int64_t>(s.keys, 1))
     check_condition(false, op, "first_row", "a row of the " + std::to_string(s.keys) + " keys",
