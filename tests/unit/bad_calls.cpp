@@ -224,6 +224,58 @@ std::vector<BadCall> optimizers() {
   };
 }
 
+// Numbers instead of tensors.
+std::vector<BadCall> numbers() {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  return {
+      {"random_uniform", "argument dtype",
+       [] { (void)ops::random_uniform({2}, 0, 1, {}, DType::i32); }},
+      {"random_uniform", "argument low", [nan] { (void)ops::random_uniform({2}, nan, 1, {}); }},
+      {"random_uniform", "argument high", [] { (void)ops::random_uniform({2}, 1, 0, {}); }},
+      {"random_normal", "argument stddev", [] { (void)ops::random_normal({2}, 0, -1, {}); }},
+      {"random_normal", "argument mean", [nan] { (void)ops::random_normal({2}, nan, 1, {}); }},
+      {"rope_tables", "argument rotated", [] { (void)ops::rope_tables(4, 3, 10000); }},
+      {"rope_tables", "argument positions", [] { (void)ops::rope_tables(-1, 4, 10000); }},
+      {"rope_tables", "argument base", [] { (void)ops::rope_tables(4, 4, 0); }},
+      {"rope_tables", "argument dtype", [] { (void)ops::rope_tables(4, 4, 10, DType::bf16); }},
+      {"clip_scale", "argument max_norm", [] { (void)ops::clip_scale(1, 0); }},
+      {"clip_scale", "argument norm", [] { (void)ops::clip_scale(-1, 1); }},
+      {"adamw", "argument beta1",
+       [] {
+         Tensor w = f32({3}), m = f32({3}), v = f32({3});
+         ops::adamw(w, f32({3}), m, v, {.beta1 = 1});
+       }},
+      {"adamw", "argument lr",
+       [nan] {
+         Tensor w = f32({3}), m = f32({3}), v = f32({3});
+         ops::adamw(w, f32({3}), m, v, {.lr = nan});
+       }},
+      {"sgd", "argument nesterov",
+       [] {
+         Tensor w = f32({3}), none_yet;
+         ops::sgd(w, f32({3}), none_yet, {.nesterov = true});
+       }},
+      {"linear", "option wide",
+       [] {
+         (void)ops::linear(bf({2, 3}), f32({5, 3}), {},
+                           {.activation = ops::Activation::relu, .residual = {}, .wide = true});
+       }},
+      {"linear_many", "weights[1]: argument weight",
+       [] {
+         const std::vector<ops::LinearWeights> weights = {{f32({5, 3}), {}}, {f32({5, 4}), {}}};
+         (void)ops::linear_many(f32({2, 3}), weights);
+       }},
+      {"linear_pair", "second: argument bias",
+       [] {
+         (void)ops::linear_pair(f32({2, 3}), {f32({5, 3}), {}}, ops::Activation::gelu,
+                                {f32({3, 5}), f32({5})});
+       }},
+      {"elman", "argument recurrent", [] { (void)ops::elman(f32({1, 2, 3}), f32({3, 4})); }},
+      {"elman", "argument lengths",
+       [] { (void)ops::elman(f32({1, 2, 3}), f32({3, 3}), {.lengths = i64({1}, 3)}); }},
+  };
+}
+
 Tensor heads(std::int64_t count) { return f32({2, 3, count, 4}); }
 
 std::vector<BadCall> attentions() {
@@ -268,8 +320,8 @@ std::vector<BadCall> attentions() {
 
 std::vector<BadCall> all_bad_calls() {
   std::vector<BadCall> all;
-  for (const auto& part :
-       {elementwise(), shapes(), matrices(), rows(), indices(), optimizers(), attentions()})
+  for (const auto& part : {elementwise(), shapes(), matrices(), rows(), indices(), optimizers(),
+                           numbers(), attentions()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
