@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What no compiler checks: sizes of files, paths of one machine, ops that nobody lists.
+"""What no compiler checks: sizes of files, paths of one machine, ops that nobody lists or tests.
 
 Prints `file:line: reason` for each finding, and exits with 1.
 """
@@ -58,8 +58,24 @@ def check_ops():
             yield f"src/ops/{folder.name}:1: not listed in src/ops/ops.def"
 
 
+DECLARATION = re.compile(r"^(?:void|double|std::vector<Tensor>|[A-Z]\w+) (\w+)\(", re.M)
+
+
+def check_functions(ops: Path):
+    """Every function that an op's header offers is called in its tests: ops.def knows folders only."""
+    for header in sorted(ops.glob("*/*.h")):
+        if header.stem != header.parent.name:
+            continue
+        offered = re.sub(r"//.*", "", header.read_text()).split("namespace reference")[0]
+        tests = "".join(file.read_text() for file in header.parent.glob("test*.cpp"))
+        for name in DECLARATION.findall(offered):
+            if not re.search(rf"\b{name}\b", tests):
+                yield f"src/ops/{header.stem}/{header.name}:1: no test of the op calls {name}"
+
+
 def main() -> int:
     problems = [p for path in files() for p in check_file(path)] + list(check_ops())
+    problems += check_functions(ROOT / "src/ops")
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -75,6 +75,21 @@ class Style(unittest.TestCase):
                 self.assertFalse(any(p.search(text) for p, _ in check_style.FORBIDDEN))
 
 
+    def test_function_without_a_test(self):
+        with tempfile.TemporaryDirectory() as root:
+            folder = Path(root) / "twice"
+            folder.mkdir()
+            (folder / "twice.h").write_text(
+                "Tensor twice(const Tensor& x);\n// Tensor old(int);\nPair twice_many(\n    int n);\n"
+                "namespace reference {\nTensor half(int);\n}\n")
+            (folder / "test.cpp").write_text("ops::twice(x); ops::twice_many_more(x);\n")
+            found = list(check_style.check_functions(Path(root)))
+            self.assertEqual(1, len(found), found)
+            self.assertIn("calls twice_many", found[0])
+            (folder / "test_more.cpp").write_text("ops::twice_many(3);\n")
+            self.assertEqual([], list(check_style.check_functions(Path(root))))
+
+
 class IsaSymbols(unittest.TestCase):
     def run_check(self, code):
         with tempfile.TemporaryDirectory() as folder:
