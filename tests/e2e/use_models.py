@@ -181,6 +181,10 @@ def plans():
     window = json.loads(heddle(*plan, "--set", "model.attention.look_back=8", "--context", 100000,
                                "--json"))
     check(window["kv_bytes"] < whole["kv_bytes"] / 10, "plan --context of a window", window)
+    # Shapes are enough: this batch would be 36 GB before anything is computed.
+    huge = json.loads(heddle(*plan, "--set", "train.batch=1048576", "--set", "data.context=4096",
+                             "--json"))
+    check(huge["peak_bytes"]["total"] > 1e12, "plan of a batch that no memory holds", huge)
     for memory in ["0", "9EB", "99EB", "-1"]:
         refused(*plan, "--memory", memory, saying=["--memory"])
     for name in ["tagger", "halves"]:

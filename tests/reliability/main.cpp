@@ -226,6 +226,30 @@ TEST_F(Reliability, AFullDiskLeavesTheLastCheckpoint) {
   }
 }
 
+// What has no permission for root either: a file where the directory was.
+TEST_F(Reliability, ADirectoryThatCannotBeWrittenIsNamedAndNothingIsLost) {
+  const RunPaths paths = fresh();
+  const fs::path checkpoints = paths.checkpoints(), aside = paths.directory + "-checkpoints";
+  Program first(train(paths));
+  while (!fs::exists(paths.checkpoint(6))) std::this_thread::yield();
+  first.send(SIGSTOP);
+  ASSERT_FALSE(fs::exists(paths.checkpoint(120)));
+  fs::rename(checkpoints, aside);
+  std::ofstream(checkpoints.string()) << "in the way";
+  first.send(SIGCONT);
+  const Ending ending = first.wait();
+  EXPECT_EQ(ending.status, 1) << ending.err;
+  EXPECT_NE(ending.err.find(checkpoints.string()), std::string::npos) << ending.err;
+  EXPECT_NE(ending.err.find("Not a directory"), std::string::npos) << ending.err;
+  EXPECT_NE(ending.err.find("--resume"), std::string::npos) << ending.err;
+  EXPECT_EQ(run(train(paths)).status, 2);  // as long as it is in the way
+  fs::remove(checkpoints);
+  fs::rename(aside, checkpoints);
+  expect_loadable(paths);
+  EXPECT_EQ(run(train(paths)).status, 0);
+  expect_as_if_undisturbed(paths);
+}
+
 TEST_F(Reliability, RefusesWhatWouldNotBeTheSameRun) {
   const auto refused = [](const std::vector<std::string>& arguments,
                           const std::vector<std::string>& parts) {
