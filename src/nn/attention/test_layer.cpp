@@ -212,6 +212,36 @@ TEST(Attention, RefusesCallsThatDoNotFit) {
   EXPECT_EQ(refusal(next(integers({2}, {3, 1}))), "");
 }
 
+struct Ignoring final : AttentionObserver {
+  void see(std::int64_t, bool, const AttentionTrace&) override {}
+};
+
+TEST(Attention, RefusesWhatACacheHasNoUseFor) {
+  AttentionConfig c = small();
+  c.causal = true;
+  c.dropout = 0.5;
+  const Attention layer = make_attention(c);
+  const Tensor x = Tensor::zeros({1, 3, 8});
+  const NoGrad no_grad;
+  KvCache cache(c, {1, 10, 3});
+  Ignoring observer;
+  const auto says = [&](const auto& body, const char* text) {
+    const std::string message = refusal(body);
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  says([&] { layer.forward(x, {.cache = &cache, .dropout = RandomKey{1, 2, 3}}); },
+       "argument dropout; expected none beside a cache");
+  says([&] { layer.forward(x, {.cache = &cache, .observer = &observer}); }, "argument observer");
+  says([&] { layer.weights(x, {0, 0, 1}, {.cache = &cache}); }, "a map needs the whole sequence");
+  says([&] { layer.forward(x, {.key_lengths = integers({1}, {-1}), .cache = &cache}); },
+       "argument key_lengths; expected 0 or more; got -1");
+  says([&] { layer.forward(x, {.key_lengths = Tensor::zeros({1}), .cache = &cache}); },
+       "argument key_lengths");
+  says([&] { layer.forward(x, {.memory_documents = integers({1, 3}, {0, 0, 0})}); },
+       "argument memory_documents");
+  EXPECT_TRUE(cache.empty());
+}
+
 // Of the memory a cache keeps what the first call brought: another one would not be looked at.
 TEST(Attention, TakesAMemoryOnce) {
   AttentionConfig c = small();
