@@ -72,8 +72,10 @@ std::vector<std::string> read_texts(const Options& options, const TokenizerSpec&
       spec.kind == TokenizerSpec::Kind::byte || spec.kind == TokenizerSpec::Kind::bpe;
   std::vector<std::string> texts;
   texts.reserve(options.files.size());
-  for (const std::string& file : options.files)
+  for (const std::string& file : options.files) {
     texts.push_back(any_bytes ? io::read_maybe_gzip(file, io::kMaxText) : io::read_text(file));
+    if (texts.back().empty()) fail(ErrorCode::io, file, "is empty", "a text");
+  }
   return texts;
 }
 

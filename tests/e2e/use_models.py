@@ -192,6 +192,13 @@ def plans():
         refused("plan", f"{name}.toml", "--context", 50, saying=["--context", "decoder"])
 
 
+def tokenizers_of_nothing():
+    (WORK / "empty.txt").write_text("")
+    for spec in ["bpe:300", "char", "word"]:
+        refused("tokenizer", "train", "text.txt", "empty.txt", "--spec", spec, "--out", "t.json",
+                saying=["empty.txt", "is empty"])
+
+
 def lab_outputs():
     """Known before the experiments run."""
     for option in ["--out", "--markdown"]:
@@ -443,8 +450,9 @@ def main():
     WORK.mkdir(parents=True)
     for step in [language_model, use_language_model, translation_model, use_translation_model,
                  tagger, use_tagger, image_model, use_image_model, text_classifier,
-                 use_text_classifier, options_before_the_positional, plans, lab_outputs,
-                 benchmarks_beside_nothing, full_disk, closed_files, names_that_are_no_text, helps]:
+                 use_text_classifier, options_before_the_positional, plans, tokenizers_of_nothing,
+                 lab_outputs, benchmarks_beside_nothing, full_disk, closed_files,
+                 names_that_are_no_text, helps]:
         before = len(FAILURES)
         step()
         print(f"{step.__name__}: {'fine' if len(FAILURES) == before else 'WRONG'}", flush=True)
