@@ -3,11 +3,11 @@
 
 namespace heddle::cli {
 
-// From now on SIGINT and SIGTERM end the program at once with these words on standard error and
-// status 128 + signal: for the time before there is anything to save. The words must stay.
+// From now on SIGINT, SIGTERM and SIGHUP end the program at once with these words on standard error
+// and status 128 + signal: for the time before there is anything to save. The words must stay.
 void end_on_signals(const char* words);
 
-// From now on SIGINT and SIGTERM are noted. The second one ends the program as usual, which does no
+// From now on they are noted. A second SIGINT or SIGTERM ends the program as usual, which does no
 // harm to runs: what was saved is whole.
 void catch_signals();
 

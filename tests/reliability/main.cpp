@@ -187,9 +187,26 @@ TEST_F(Reliability, InterruptedItSaysHowToGoOn) {
   expect_as_if_undisturbed(paths);
 }
 
+// The shell and the terminal both say so.
+TEST_F(Reliability, AClosedTerminalIsAnInterruption) {
+  const RunPaths paths = fresh();
+  {
+    Program program(train(paths));
+    while (!fs::exists(paths.log()) || slurp(paths.log()).empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    program.send(SIGHUP);
+    program.send(SIGHUP);
+    const Ending ending = program.wait();
+    EXPECT_EQ(ending.status, 129) << ending.err;
+    EXPECT_EQ(json::parse(ending.out)["ending"], "stopped");
+  }
+  EXPECT_EQ(run(train(paths)).status, 0);
+  expect_as_if_undisturbed(paths);
+}
+
 // Its text is a pipe, so that it is surely reading data when the signal comes.
 TEST_F(Reliability, InterruptedBeforeTheFirstStepItLeavesNothing) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const RunPaths paths = fresh();
     const std::string pipe = paths.directory + ".pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

@@ -51,6 +51,7 @@ Program::Program(const std::vector<std::string>& arguments, std::optional<std::u
   if (pid_ > 0) return;
   redirect(out_, STDOUT_FILENO);
   redirect(err_, STDERR_FILENO);
+  std::signal(SIGHUP, SIG_DFL);  // also where the tests run under nohup
   if (file_limit) {
     // Writing fails instead of raising a signal, as on a disk without space.
     std::signal(SIGXFSZ, SIG_IGN);
