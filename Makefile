@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run test quick nightly asan tsan clang conformance bench format check-format tidy check install clean
+.PHONY: help setup tools build run test-programs test quick nightly asan tsan clang conformance bench format check-format tidy check install clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -36,13 +36,17 @@ run: setup build/data/kjv.txt ## build Heddle, train a small model on real text 
 	$(call cmake-build,release,heddle_cli)
 	@scripts/first_run.sh $(ARGS)
 
-test: build ## build and run all tests but the nightly ones
+# What tests run, without benchmarks and examples, which `make build` and CI build as well.
+test-programs: setup
+	$(call cmake-build,release,test_programs)
+
+test: test-programs ## build and run all tests but the nightly ones
 	@ctest --preset release -j $(JOBS)
 
-quick: build ## build and run the quick tests
+quick: test-programs ## build and run the quick tests
 	@ctest --preset release -L quick -j $(JOBS)
 
-nightly: build ## build and run the tests that take minutes
+nightly: test-programs ## build and run the tests that take minutes
 	@ctest --preset nightly
 
 asan: setup ## unit and op tests under the address and undefined behaviour sanitizers

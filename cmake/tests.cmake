@@ -150,3 +150,11 @@ if(Python3_FOUND AND NOT HEDDLE_SANITIZE)
     heddle_test(style quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_style.py)
   endif()
 endif()
+
+# What the tests above run (make test).
+add_custom_target(test_programs)
+foreach(program heddle unit_tests op_tests reliability_tests heddle_cli heddle_faulty)
+  if(TARGET ${program})
+    add_dependencies(test_programs ${program})
+  endif()
+endforeach()
