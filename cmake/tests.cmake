@@ -38,18 +38,6 @@ if(unit_sources)
   target_compile_definitions(unit_tests PRIVATE
     HEDDLE_DOCS_DIRECTORY="${PROJECT_SOURCE_DIR}/docs"
     HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")
-  # RapidCheck's templates take most of the time of a test that draws at random: such tests share
-  # them, whatever their folders.
-  set(properties "")
-  foreach(source IN LISTS unit_sources)
-    file(STRINGS "${source}" random REGEX "include <rapidcheck/|include \"text/test_support.h\"")
-    if(random)
-      list(APPEND properties "${source}")
-    endif()
-  endforeach()
-  if(HEDDLE_UNITY)
-    heddle_unity_groups(unit_tests_properties 6 ${properties})
-  endif()
   heddle_unity(unit_tests src/autograd src/base src/bench src/check src/data src/generate src/io
     src/lab src/model src/nn src/ops src/report src/tensor src/text src/train tests/unit)
   # Every sentence of the attention grammar, and how memory grows: half of the time of all the rest.

@@ -17,8 +17,7 @@ function(heddle_unity_groups prefix most)
   endforeach()
 endfunction()
 
-# heddle_unity(<target> <folder of the sources>...): a folder takes its subfolders with it. Files that
-# are in a group already stay there.
+# heddle_unity(<target> <folder of the sources>...): a folder takes its subfolders with it.
 function(heddle_unity target)
   if(NOT HEDDLE_UNITY)
     return()
@@ -28,12 +27,6 @@ function(heddle_unity target)
   foreach(folder IN LISTS ARGN)
     set(files ${all})
     list(FILTER files INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/${folder}/")
-    foreach(file IN LISTS files)
-      get_source_file_property(group "${file}" UNITY_GROUP)
-      if(group)
-        list(REMOVE_ITEM files "${file}")
-      endif()
-    endforeach()
     list(SORT files)
     string(REPLACE "/" "_" name "${folder}")
     heddle_unity_groups(${target}_${name} ${HEDDLE_UNITY_FILES} ${files})
