@@ -10,8 +10,8 @@ function(heddle_test name label timeout)
   endif()
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${timeout})
-  # Quick tests share the machine (ctest -j); the others measure, interrupt and use all of it.
-  if(NOT label STREQUAL "quick")
+  # Tests share the machine (ctest -j), all but those that measure it.
+  if(label STREQUAL "nightly")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endfunction()
@@ -40,8 +40,9 @@ if(unit_sources)
     HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")
   heddle_unity(unit_tests src/autograd src/base src/bench src/check src/data src/generate src/io
     src/lab src/model src/nn src/ops src/report src/tensor src/text src/train tests/unit)
-  # Every sentence of the attention grammar, and how memory grows: half of the time of all the rest.
-  set(exhaustive "Scores/*")
+  # Every sentence of the attention grammar, how memory grows, products of every shape on emulated
+  # tiles, whole comparisons, every kind of model trained and resumed: twice the time of the rest.
+  set(exhaustive "Scores/*:AmxGemm.*:CompareTest.*:JobTest.EveryKind*")
   heddle_test(unit quick 120 unit_tests --gtest_filter=-${exhaustive})
   heddle_test(unit.exhaustive slow 300 unit_tests --gtest_filter=${exhaustive})
 endif()
@@ -71,6 +72,7 @@ endif()
 # Every claim of the lab that takes seconds comes to its verdict, and the page of it is written.
 if(TARGET heddle_cli)
   heddle_test(lab.all slow 300 heddle_cli lab all --lang zh --out ${PROJECT_BINARY_DIR}/lab.html)
+  set_tests_properties(lab.all PROPERTIES RUN_SERIAL ON)  # some claims are of time
   # The others train models: minutes.
   heddle_test(lab.slow nightly 1800 heddle_cli lab all --slow)
 endif()
@@ -144,5 +146,14 @@ add_custom_target(test_programs)
 foreach(program heddle unit_tests op_tests reliability_tests heddle_cli heddle_faulty)
   if(TARGET ${program})
     add_dependencies(test_programs ${program})
+  endif()
+endforeach()
+
+# The longest first, so that threads end together. ctest knows them only from its second run on.
+set(cost 100)
+foreach(name reliability unit.exhaustive e2e.use_models op.mutants unit e2e.check e2e.compare)
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES COST ${cost})
+    math(EXPR cost "${cost} - 10")
   endif()
 endforeach()
