@@ -89,6 +89,10 @@ class Reliability : public testing::Test {
     return arguments;
   }
   static double seconds() { return seconds_; }
+  static void wait_for_a_step(const RunPaths& run) {
+    while (!fs::exists(run.log()) || slurp(run.log()).empty())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 
   static std::vector<json> timeless_log(const RunPaths& run) {
     std::vector<json> lines;
@@ -169,8 +173,7 @@ TEST_F(Reliability, InterruptedItSaysHowToGoOn) {
   const RunPaths paths = fresh();
   {
     Program program(train(paths));
-    while (!fs::exists(paths.log()) || slurp(paths.log()).empty())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    wait_for_a_step(paths);
     program.send(SIGINT);
     const Ending ending = program.wait();
     EXPECT_EQ(ending.status, 130) << ending.err;
@@ -192,8 +195,7 @@ TEST_F(Reliability, AClosedTerminalIsAnInterruption) {
   const RunPaths paths = fresh();
   {
     Program program(train(paths));
-    while (!fs::exists(paths.log()) || slurp(paths.log()).empty())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    wait_for_a_step(paths);
     program.send(SIGHUP);
     program.send(SIGHUP);
     const Ending ending = program.wait();

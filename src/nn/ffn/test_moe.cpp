@@ -70,21 +70,20 @@ TEST(MixtureOfExperts, EqualsTheSumOverAllExpertsByHand) {
   EXPECT_EQ(std::accumulate(r.load.begin(), r.load.end(), std::int64_t{0}), 28);
 }
 
-TEST(MixtureOfExperts, CapacityLimitsEveryExpert) {
+// The same weights with every capacity; none: dropless.
+MixtureOfExperts with_capacity(std::optional<double> capacity) {
   MoeConfig c = small(4, 2);
-  c.capacity = 0.5;  // ⌈0.5 · 28 / 4⌉ = 4
+  c.capacity = capacity;
   ParameterStore store({.seed = 2, .dtype = DType::f64});
-  const MixtureOfExperts moe(c, store.root());
-  const MoeResult r = moe.forward(tokens());
-  for (const std::int64_t n : r.load) EXPECT_LE(n, 4);
-  c.capacity = 4;
-  ParameterStore again({.seed = 2, .dtype = DType::f64});
-  const MixtureOfExperts roomy(c, again.root());
-  c.capacity = {};
-  ParameterStore third({.seed = 2, .dtype = DType::f64});
-  const MixtureOfExperts dropless(c, third.root());
-  EXPECT_EQ(doubles_of(roomy.forward(tokens()).y), doubles_of(dropless.forward(tokens()).y));
-  EXPECT_NE(doubles_of(r.y), doubles_of(dropless.forward(tokens()).y));
+  return {c, store.root()};
+}
+
+TEST(MixtureOfExperts, CapacityLimitsEveryExpert) {
+  const MoeResult r = with_capacity(0.5).forward(tokens());
+  for (const std::int64_t n : r.load) EXPECT_LE(n, 4);  // ⌈0.5 · 28 / 4⌉ = 4
+  const auto dropless = doubles_of(with_capacity({}).forward(tokens()).y);
+  EXPECT_EQ(doubles_of(with_capacity(4).forward(tokens()).y), dropless);
+  EXPECT_NE(doubles_of(r.y), dropless);
 }
 
 // What padding holds changes nothing of what counts, and it takes nobody's place.
@@ -119,15 +118,8 @@ TEST(MixtureOfExperts, PaddingIsNoToken) {
 }
 
 TEST(MixtureOfExperts, WithoutALimitNothingIsDropped) {
-  MoeConfig c = small(4, 2);
-  c.capacity = 0.5;
-  ParameterStore store({.seed = 2, .dtype = DType::f64});
-  const MixtureOfExperts moe(c, store.root());
-  c.capacity = {};
-  ParameterStore again({.seed = 2, .dtype = DType::f64});
-  const MixtureOfExperts dropless(c, again.root());
-  EXPECT_EQ(doubles_of(moe.forward(tokens(), {.limited = false}).y),
-            doubles_of(dropless.forward(tokens()).y));
+  EXPECT_EQ(doubles_of(with_capacity(0.5).forward(tokens(), {.limited = false}).y),
+            doubles_of(with_capacity({}).forward(tokens()).y));
 }
 
 TEST(MixtureOfExperts, TheMetaDeviceKnowsTheSizes) {
