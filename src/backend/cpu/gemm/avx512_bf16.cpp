@@ -10,7 +10,8 @@
 namespace heddle::cpu::avx512_bf16 {
 namespace {
 
-// The same tile as in f32: a lane takes a pair of bf16 instead of one f32.
+// 12 × 2 vectors of sums. A lane takes a pair of bf16, and two vectors of sums are stored as one of
+// bf16.
 struct PairRegisters {
   using Vec = __m512;
   using Factor = __m512i;

@@ -96,9 +96,30 @@ class BlockProduct {
     std::int64_t step, jump, tile;
   };
 
+  // Memory that tiles ask for, a share each, until all of it is on its way. From then on they ask
+  // for what they have at hand, which costs less than to decide.
+  struct Ahead {
+    const Element* next = nullptr;
+    const Element* end = nullptr;
+
+    void aim(TileJob<Ops>& tile) noexcept {
+      constexpr std::int64_t kShare = L::kLineUnits / kAheadUnits * L::kLineElements;
+      const bool more = next < end;
+      tile.ahead = reinterpret_cast<const char*>(more ? next : tile.b);
+      tile.ahead_step = more ? kLineBytes : 0;
+      if (more) next += tile.units / L::kLineUnits * kShare;
+    }
+  };
+
   // The height of the tiles: all alike, up to the last one.
   static std::int64_t even_rows(std::int64_t rows) noexcept {
     return L::ceil_div(rows, L::ceil_div(rows, L::kRows));
+  }
+
+  // The width of the tile at `column`: up to the end of its panel.
+  std::int64_t tile_columns(std::int64_t column) const noexcept {
+    const std::int64_t first_panel = job_.packed_b != nullptr ? 0 : range_.column_begin;
+    return L::min(L::kColumns - (column - first_panel) % L::kColumns, range_.column_end - column);
   }
 
   ReadableA readable_a(std::int64_t block) noexcept {
@@ -126,10 +147,11 @@ class BlockProduct {
     tile.a_step = source.step;
     tile.a_jump = source.jump;
     Sum* waiting = sums_;
-    for (std::int64_t column = range_.column_begin; column < range_.column_end;
-         column += L::kColumns) {
-      const std::int64_t columns = L::min(L::kColumns, range_.column_end - column);
+    for (std::int64_t column = range_.column_begin, columns; column < range_.column_end;
+         column += columns) {
+      columns = tile_columns(column);
       find_b(block, column, tile);
+      Ahead ahead = ahead_of(block, column + columns);
       tile.a = source.data;
       const bool straight = last && finish_.takes_sums(columns);
       for (std::int64_t row = range_.row_begin; row < range_.row_end; row += tile_rows_) {
@@ -140,6 +162,7 @@ class BlockProduct {
         tile.rounded_to = nullptr;
         if (straight) finish_.aim(tile, row, column);
         if (last) finish_.prefetch(row, rows, column, columns);
+        if constexpr (kAsksAhead<Ops>) ahead.aim(tile);
         MicroTable<Ops, Read>::get(rows, columns)(tile);
         if (last && !straight) finish_.tile(tile.to, row, rows, column, columns);
         tile.a += source.tile;
@@ -149,15 +172,15 @@ class BlockProduct {
   }
 
   void pack_b(std::int64_t block) noexcept {
-    const PanelRange panels{block, range_.column_begin / L::kColumns,
-                            L::ceil_div(range_.column_end, L::kColumns)};
+    const PanelRange panels{block, range_.column_begin,
+                            L::panels(range_.column_end - range_.column_begin)};
     Packer<Ops>::block_b(job_.k, job_.n, job_.b, panels, packed_b_);
   }
 
   void find_b(std::int64_t block, std::int64_t column, TileJob<Ops>& tile) const noexcept {
     tile.b_step = L::kColumns * L::kPair;
     if (job_.packed_b != nullptr) {
-      tile.b = b_ + L::b_offset(job_.k, job_.n, block, column / L::kColumns);
+      tile.b = b_ + L::b_offset(job_.k, job_.n, block, column);
     } else if (b_in_place_) {
       const std::int64_t k = block * L::kBlockDepth;
       tile.b = static_cast<const Element*>(job_.b.data) + k * job_.b.row_stride + column;
@@ -166,6 +189,18 @@ class BlockProduct {
       const std::int64_t panel = (column - range_.column_begin) / L::kColumns;
       tile.b = packed_b_ + panel * L::b_panel(L::depth_of(job_.k, block));
     }
+  }
+
+  // B that was packed beforehand comes from far away: while tiles use a panel, they ask for the one
+  // at column `next`, or for the first one of the next k-block if there is none.
+  Ahead ahead_of(std::int64_t block, std::int64_t next) const noexcept {
+    if (next >= range_.column_end) {
+      next = range_.column_begin;
+      ++block;
+    }
+    if (job_.packed_b == nullptr || block == L::depth_blocks(job_.k)) return {};
+    const Element* panel = b_ + L::b_offset(job_.k, job_.n, block, next);
+    return {panel, panel + L::b_panel(L::depth_of(job_.k, block))};
   }
 
   void finish_zeros() noexcept {
@@ -206,8 +241,11 @@ constexpr Kernels make_kernels() {
   using L = Layout<Ops>;
   static_assert(
       kBlockColumnBytes % (L::kColumns * static_cast<std::int64_t>(sizeof(typename L::Sum))) == 0);
+  static_assert(L::kColumns - L::kLanes <= L::kColumnStep,
+                "a CRange that begins within a panel may have no more tiles than the widest one");
   return {.rows = L::kRows,
           .columns = L::kColumns,
+          .column_step = L::kColumnStep,
           .block_depth = L::kBlockDepth,
           .pair = L::kPair,
           .element_bytes = sizeof(typename L::Element),

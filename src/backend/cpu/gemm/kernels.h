@@ -14,7 +14,7 @@ namespace heddle::cpu {
 struct CRange {
   std::int64_t batch = 0;
   std::int64_t row_begin = 0, row_end = 0;
-  std::int64_t column_begin = 0, column_end = 0;  // begins at a multiple of Kernels::columns
+  std::int64_t column_begin = 0, column_end = 0;  // begins at a multiple of Kernels::column_step
 };
 
 // Aligned to 64 bytes, at least kScratchABytes, kScratchBBytes and kScratchSumBytes.
@@ -24,16 +24,16 @@ struct BlockScratch {
   void* sums = nullptr;
 };
 
-// A part of packing B: the k-block `depth_block` of the panels [panel_begin, panel_end).
+// A part of packing B: the k-block `depth_block` of `panels` panels, from column `column` on.
 struct PanelRange {
   std::int64_t depth_block = 0;
-  std::int64_t panel_begin = 0, panel_end = 0;
+  std::int64_t column = 0, panels = 0;
 };
 
 // The most rows and columns of a CRange, and the scratch they need: a block of A (kBlockRows rows ×
 // kBlockLines cache lines and a third for padding), as many lines of each column of B, and the sums
-// of one CRange in f32. f64 sums are as many bytes, because a register tile of doubles is half as
-// wide and a CRange is counted in panels.
+// of one CRange in f32. f64 sums are as many bytes, because it is bytes that limit a CRange's
+// width.
 inline constexpr std::int64_t kBlockRows = 144;
 inline constexpr std::int64_t kBlockColumnBytes = 384 * 4;
 inline constexpr std::int64_t kBlockLines = 24;
@@ -48,6 +48,7 @@ inline constexpr std::size_t kScratchSumBytes =
 struct Kernels {
   std::int64_t rows;           // of the register tile
   std::int64_t columns;        // of the register tile: the width of a panel of packed B
+  std::int64_t column_step;    // a CRange begins at a multiple of this
   std::int64_t block_depth;    // elements of K in one k-block
   std::int64_t pair;           // neighbours along K that are packed together: 2 for vdpbf16ps
   std::int64_t element_bytes;  // of one packed element

@@ -32,6 +32,9 @@ struct Layout {
   static constexpr std::int64_t kLanes = Ops::kLanes;
   static constexpr std::int64_t kVectors = Ops::kVectors;
   static constexpr std::int64_t kColumns = kLanes * kVectors;
+  // A CRange begins at a multiple of this, also within a panel: few wide panels would not be shared
+  // out evenly.
+  static constexpr std::int64_t kColumnStep = kLanes * (kVectors < 2 ? kVectors : 2);
   static constexpr std::int64_t kUnitBytes = kPair * static_cast<std::int64_t>(sizeof(Element));
   static constexpr std::int64_t kLineUnits = kLineBytes / kUnitBytes;
   static constexpr std::int64_t kLineElements = kLineUnits * kPair;
@@ -53,10 +56,11 @@ struct Layout {
     return min(kBlockDepth, k - b * kBlockDepth);
   }
 
-  // Where the panel `panel` of k-block `b` begins in packed B, in elements.
+  // Where the column `column` of k-block `b` begins in packed B, in elements.
   static constexpr std::int64_t b_offset(std::int64_t k, std::int64_t n, std::int64_t b,
-                                         std::int64_t panel) {
-    return b * kBlockDepth * panels(n) * kColumns + panel * b_panel(depth_of(k, b));
+                                         std::int64_t column) {
+    return b * kBlockDepth * panels(n) * kColumns + column / kColumns * b_panel(depth_of(k, b)) +
+           column % kColumns * kPair;
   }
 
   // Elements of one panel of packed B with `depth` elements of K.

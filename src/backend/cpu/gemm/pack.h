@@ -112,7 +112,7 @@ struct Packer {
                       std::int64_t k, std::int64_t depth, Element* to) noexcept {
     constexpr std::int64_t kLine = L::kLineElements;
     // All rows in step, so that many lines are on their way from memory at once; the processor's
-    // own prefetching does not follow twelve rows.
+    // own prefetching does not follow so many rows.
     constexpr std::int64_t kAhead = 4 * kLineBytes / static_cast<std::int64_t>(sizeof(Source));
     for (std::int64_t done = 0; done < depth; done += kLine)
       for (std::int64_t r = 0; r < rows; ++r) {
@@ -166,10 +166,10 @@ struct Packer {
     // A few lines of k at a time over all panels: rows of the source are read in long runs.
     for (std::int64_t done = 0; done < depth; done += L::kLineElements) {
       const std::int64_t count = L::min(L::kLineElements, depth - done);
-      for (std::int64_t p = range.panel_begin; p < range.panel_end; ++p) {
-        const std::int64_t column = p * L::kColumns;
+      for (std::int64_t p = 0; p < range.panels; ++p) {
+        const std::int64_t column = range.column + p * L::kColumns;
         const std::int64_t columns = L::min(L::kColumns, n - column);
-        Element* to = dst + (p - range.panel_begin) * L::b_panel(depth) + done * L::kColumns;
+        Element* to = dst + p * L::b_panel(depth) + done * L::kColumns;
         if (transpose) {
           b_line_transposed(source, column, columns, k_begin + done, count, to);
         } else {
@@ -216,7 +216,7 @@ struct Packer {
   // Where block_b() puts the panels among those of the whole matrix.
   static void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
                      void* dst) noexcept {
-    const std::int64_t offset = L::b_offset(k, n, range.depth_block, range.panel_begin);
+    const std::int64_t offset = L::b_offset(k, n, range.depth_block, range.column);
     block_b(k, n, b, range, static_cast<Element*>(dst) + offset);
   }
 

@@ -58,6 +58,13 @@ bool packs_own_b(const Kernels& kernels, const GemmJob& job) {
          operations(job.m, job.n, job.k) <= kSmall;
 }
 
+// The width of `blocks` blocks of columns: whole panels, unless that makes one much larger.
+std::int64_t block_columns(const Kernels& kernels, std::int64_t n, std::int64_t blocks) {
+  const auto width = [&](std::int64_t step) { return ceil_div(ceil_div(n, step), blocks) * step; };
+  const std::int64_t whole = width(kernels.columns), even = width(kernels.column_step);
+  return whole * 32 <= even * 33 ? whole : even;
+}
+
 Cut cut(const Kernels& kernels, const GemmJob& job) {
   // Enough rectangles for many threads and for uneven ones, as long as each is worth its start,
   // which is more where it packs both of its operands.
@@ -66,18 +73,18 @@ Cut cut(const Kernels& kernels, const GemmJob& job) {
   const double worth_splitting = packs_own_b(kernels, job) ? 1.5e7 : 3e6;
   // A product of few rows waits for B, as long as this many rows would compute.
   constexpr std::int64_t kRowsForB = 8;
-  const std::int64_t panels = ceil_div(job.n, kernels.columns);
-  const std::int64_t most_panels = kBlockColumnBytes / (kernels.columns * kernels.sum_bytes);
+  // So few rows are not cut, columns are: low tiles load more for each product.
+  constexpr std::int64_t kFewRows = 12;
   Cut c{};
   c.row_blocks = ceil_div(job.m, kBlockRows);
-  c.column_blocks = ceil_div(panels, most_panels);
+  c.column_blocks = ceil_div(job.n * kernels.sum_bytes, kBlockColumnBytes);
   for (;;) {
     c.rows = ceil_div(job.m, c.row_blocks);
-    c.columns = ceil_div(panels, c.column_blocks) * kernels.columns;
+    c.columns = block_columns(kernels, job.n, c.column_blocks);
     c.blocks = job.batch * c.row_blocks * c.column_blocks;
     const double work = operations(std::max(c.rows, kRowsForB), c.columns, job.k);
     c.grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kWorthStarting / work));
-    const bool tall = c.rows > kernels.rows, wide = c.columns > kernels.columns;
+    const bool tall = c.rows > std::max(kernels.rows, kFewRows), wide = c.columns > kernels.columns;
     if (c.blocks >= kEnough || work < worth_splitting || !(tall || wide)) break;
     // Powers of two, which any two, four or eight threads share evenly. Rows first, because two
     // rectangles beside each other pack the same rows of A twice; but squares where B is not packed
@@ -127,15 +134,16 @@ struct Path {
     check_b(b);
     const std::int64_t panels = ceil_div(n, kernels.columns);
     const std::int64_t depth_blocks = ceil_div(k, kernels.block_depth);
-    // Up to 8 panels a chunk (256 columns of 32), fewer where chunks are few; tiny matrices are not
-    // worth waking anybody up.
+    // Up to 8 panels a chunk (256 or 384 columns), fewer where chunks are few; tiny matrices are
+    // not worth waking anybody up.
     const std::int64_t width = std::clamp<std::int64_t>(panels * depth_blocks / 16, 1, 8);
     const std::int64_t groups = ceil_div(panels, width);
     const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(k * n, 1));
     parallel_ranges(groups * depth_blocks, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t panel = i % groups * width;
-        const PanelRange range{i / groups, panel, std::min(panel + width, panels)};
+        const PanelRange range{i / groups, panel * kernels.columns,
+                               std::min(width, panels - panel)};
         kernels.pack_b(k, n, b, range, dst);
       }
     });

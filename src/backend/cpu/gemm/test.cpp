@@ -370,9 +370,12 @@ TEST(Gemm, ShapesAndOrders) {
   });
 }
 
+// The last three are cut where no panel of 48 columns begins: B packed, read in place, and packed
+// by each block.
 TEST(Gemm, LargerThanBlocks) {
-  constexpr std::int64_t kShapes[][3] = {
-      {37, 70, 801}, {150, 390, 20}, {12, 32, 1537}, {300, 20, 50}};
+  constexpr std::int64_t kShapes[][3] = {{37, 70, 801}, {150, 390, 20}, {12, 32, 1537},
+                                         {300, 20, 50}, {4, 128, 2100}, {24, 128, 600},
+                                         {5, 500, 70}};
   for_each_path([&](Isa isa, DType operand) {
     int turn = 0;
     for (const auto& [m, n, k] : kShapes) {
@@ -381,6 +384,19 @@ TEST(Gemm, LargerThanBlocks) {
       c.c_dtype = default_c(operand);
       c.accumulate = turn % 2 == 1;
       ++turn;
+      expect_right(c, isa, operand);
+    }
+  });
+}
+
+// Last panels of every number of vectors, full and not, behind none, one and several others.
+TEST(Gemm, Widths) {
+  for_each_path([&](Isa isa, DType operand) {
+    int turn = 0;
+    for (std::int64_t n = 7; n <= 161; n += n % 8 == 1 ? 6 : 1, ++turn) {
+      Case c{.m = 1 + turn % 20, .n = n, .k = 37, .b_dtype = operand};
+      c.a_order = kOrders[turn % 3], c.b_order = kOrders[turn / 3 % 3];
+      c.c_dtype = default_c(operand);
       expect_right(c, isa, operand);
     }
   });
