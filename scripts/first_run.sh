@@ -6,10 +6,20 @@ cd "$(dirname "$0")/.."
 heddle=build/release/heddle
 run=runs/first
 
+# `--out` names the run here, too: it is what writes afterwards.
+arguments=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --out) run=${2:?--out needs a folder}; shift 2 ;;
+    --out=*) run=${1#--out=}; shift ;;
+    *) arguments+=("$1"); shift ;;
+  esac
+done
+
 if [ -e "$run/recipe.toml" ]; then
-  "$heddle" train "$run" --resume "$@"
+  "$heddle" train "$run" --resume "${arguments[@]}"
 else
-  "$heddle" train recipes/llama-style.toml --out "$run" "$@"
+  "$heddle" train recipes/llama-style.toml --out "$run" "${arguments[@]}"
 fi
 
 seed=1

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -17,7 +18,7 @@ namespace reliability {
 namespace {
 
 std::string temporary_file() {
-  std::string name = "/tmp/heddle-reliability-XXXXXX";
+  std::string name = std::filesystem::temp_directory_path() / "heddle-reliability-XXXXXX";
   const int fd = mkstemp(name.data());
   if (fd < 0) throw std::runtime_error("no temporary file");
   close(fd);
