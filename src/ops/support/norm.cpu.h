@@ -16,12 +16,14 @@ inline constexpr std::int64_t kRowBuffer = 4096;
 // Short rows are taken several at a time: each is a chain of sums, roots and products of which the
 // next row's knows nothing, and too long for the processor to find that out by itself. What is read
 // and written for every row, such as the sums of a block, is then read and written once for all.
+// Arrays that do not fit into the caches are read faster in one go, up to twice as fast, unless
+// rows are very short.
 inline constexpr int kTogether = 4, kTogetherBack = 2;
-inline constexpr std::int64_t kShortBytes = 2048;
+inline constexpr std::int64_t kShortBytes = 2048, kShortFarBytes = 256;
 static_assert(kTogether * kShortBytes <= kRowBuffer * static_cast<std::int64_t>(sizeof(bf16)));
 template <class S>
-HWY_INLINE bool short_rows(std::int64_t columns) {
-  return columns * static_cast<std::int64_t>(sizeof(S)) <= kShortBytes &&
+HWY_INLINE bool short_rows(std::int64_t columns, bool far) {
+  return columns * static_cast<std::int64_t>(sizeof(S)) <= (far ? kShortFarBytes : kShortBytes) &&
          whole_rows(Tag<S>(), columns);
 }
 
@@ -197,7 +199,7 @@ void forward_block(const NormArgs& a, std::int64_t first, std::int64_t last) {
   f.past = past;
   f.buffer = buffered ? buffer : nullptr;
   std::int64_t r = first;
-  if (short_rows<S>(n))
+  if (short_rows<S>(n, a.stream))
     for (; r + kTogether <= last; r += kTogether) forward_rows<Centred, kTogether>(f, r);
   for (; r < last; ++r) forward_rows<Centred, 1>(f, r);
   finish_streams(past);
@@ -358,7 +360,7 @@ void backward_block(const NormBackwardArgs& a, std::int64_t block) {
   const std::int64_t rows = norm_block(a.rows, n);
   std::int64_t r = block * rows;
   const std::int64_t end = a.rows - r < rows ? a.rows : r + rows;
-  if (Usual && short_rows<S>(n))
+  if (Usual && short_rows<S>(n, a.stream))
     for (; r + kTogetherBack <= end; r += kTogetherBack)
       backward_rows<Centred, Usual, Extra, kTogetherBack, S>(a, r, gain, dgain, dbias, past);
   for (; r < end; ++r) backward_rows<Centred, Usual, Extra, 1, S>(a, r, gain, dgain, dbias, past);
