@@ -57,7 +57,8 @@ void add_norm_mutants(const std::string& op) {
 }
 
 struct NormBuffers {
-  Tensor x, residual, gain, bias, sum, y, mean, rstd, dx, partial, dgain;
+  Tensor x, residual, gain, bias, sum, y, mean, rstd, dx;
+  Tensor dgain, dgain_partial, dbias, dbias_partial;
 };
 
 inline NormBuffers norm_buffers(std::int64_t rows, std::int64_t columns, DType dtype) {
@@ -74,7 +75,9 @@ inline NormBuffers norm_buffers(std::int64_t rows, std::int64_t columns, DType d
   b.mean = Tensor::empty({rows}, parameter);
   b.rstd = Tensor::empty({rows}, parameter);
   b.dgain = Tensor::empty({columns}, parameter);
-  b.partial = Tensor::empty({cpu::norm_blocks(rows, columns), columns}, parameter);
+  b.dbias = Tensor::empty({columns}, parameter);
+  b.dgain_partial = Tensor::empty({cpu::norm_blocks(rows, columns), columns}, parameter);
+  b.dbias_partial = Tensor::empty(b.dgain_partial.shape(), parameter);
   return b;
 }
 
@@ -106,19 +109,21 @@ inline void run_norm(const cpu::NormKernels& k, NormBuffers& b, bool stream) {
   g.dy = f.x;
   g.dsum = f.residual;
   g.dx = b.dx.mutable_raw();
-  g.dgain_partial = b.partial.mutable_raw();
+  g.dgain_partial = b.dgain_partial.mutable_raw();
+  g.dbias_partial = b.dbias_partial.mutable_raw();
   g.dgain = b.dgain.mutable_raw();
+  g.dbias = b.dbias.mutable_raw();
   k.backward(g);
 }
 
 // The cases of the harness are too small to be written past the caches. The results must be the
-// same bits either way, whether a row can be streamed (64), is longer than the buffer (4160) or
-// neither.
+// same bits either way, whether a row can be streamed (64), is taken together with others only
+// within the caches (256), is longer than the buffer (4160) or nothing of it (50).
 template <class K>
 void expect_streaming_changes_nothing() {
   for (const cpu::Isa isa : cpu::available_isas())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
-      for (const std::int64_t columns : {64, 4160, 50}) {
+      for (const std::int64_t columns : {64, 256, 4160, 50}) {
         NormBuffers plain = norm_buffers(37, columns, dtype);
         NormBuffers past = norm_buffers(37, columns, dtype);
         run_norm(cpu::native_kernels<K>(isa), plain, false);
@@ -129,6 +134,7 @@ void expect_streaming_changes_nothing() {
         EXPECT_EQ(to_doubles(plain.y), to_doubles(past.y)) << where;
         EXPECT_EQ(to_doubles(plain.dx), to_doubles(past.dx)) << where;
         EXPECT_EQ(to_doubles(plain.dgain), to_doubles(past.dgain)) << where;
+        EXPECT_EQ(to_doubles(plain.dbias), to_doubles(past.dbias)) << where;
       }
 }
 

@@ -39,7 +39,7 @@ struct TileJob {
 inline constexpr std::int64_t kAheadUnits = 4;
 
 template <class Ops>
-inline constexpr bool kAsksAhead = requires { Ops::kAsksAhead; };
+inline constexpr bool kAsksAhead = requires { requires Ops::kAsksAhead; };
 
 // Can the kernels of Ops store their sums as bf16?
 template <class Ops>
