@@ -26,8 +26,7 @@ using check::Case;
 using nlohmann::json;
 
 struct Arguments {
-  std::string recipe;
-  std::vector<std::string> set;
+  RecipeArguments recipe;
   bool as_json = false;
 };
 
@@ -104,7 +103,7 @@ void print(const check::Report& report, const model::ModelConfig& m) {
 }
 
 void run(const Arguments& a) {
-  const train::Recipe recipe = train::load_recipe(recipe_file(a.recipe), a.set);
+  const train::Recipe recipe = train::load_recipe(recipe_file(a.recipe), a.recipe.set);
   const model::ModelConfig model = check::reduced(recipe);
   ProgressLine progress;
   check::Options options;
@@ -133,13 +132,9 @@ void add(CLI::App& app) {
       "check", "every fast path of a recipe's model against float64, at reduced size");
   command->footer(
       "Reads no data. Exit status: 0 when every error is within its tolerance, 1 when one is not.\n"
-      "Example: heddle check recipes/llama-style.toml");
+      "Example: heddle check llama-style");
   auto a = std::make_shared<Arguments>();
-  command->add_option("recipe", a->recipe, "a recipe (TOML), or the directory of a run")
-      ->required();
-  command->add_option("--set", a->set, "key=value, instead of what the recipe says")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  declare_recipe(*command, a->recipe);
   command->add_flag("--json", a->as_json, "one JSON document on standard output");
   command->callback([a] { run(*a); });
 }

@@ -16,10 +16,13 @@ namespace bench_command { void add(CLI::App& app); }
 namespace check_command { void add(CLI::App& app); }
 namespace classify_command { void add(CLI::App& app); }
 namespace compare_command { void add(CLI::App& app); }
+namespace completion_command { void add(CLI::App& app); }
 namespace data_command { void add(CLI::App& app); }
 namespace eval_command { void add(CLI::App& app); }
 namespace generate_command { void add(CLI::App& app); }
+namespace help_command { void add(CLI::App& app); }
 namespace info_command { void add(CLI::App& app); }
+namespace init_command { void add(CLI::App& app); }
 namespace inspect_command { void add(CLI::App& app); }
 namespace lab_command { void add(CLI::App& app); }
 namespace logits_command { void add(CLI::App& app); }
@@ -29,6 +32,7 @@ namespace tokenize_command { void add(CLI::App& app); }
 namespace tokenizer_command { void add(CLI::App& app); }
 namespace train_command { void add(CLI::App& app); }
 namespace translate_command { void add(CLI::App& app); }
+namespace version_command { void add(CLI::App& app); }
 // clang-format on
 
 }  // namespace heddle::cli

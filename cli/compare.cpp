@@ -25,8 +25,8 @@ using train::Comparison;
 using train::ComparisonResults;
 
 struct Arguments {
-  train::ComparisonSpec spec;
-  std::string named;
+  RecipeArguments recipe;
+  train::ComparisonSpec spec;  // without the recipe and what is set in it
   std::int64_t seeds = 0;
   bool as_json = false;
 };
@@ -121,10 +121,10 @@ bool run_turns(Comparison& comparison, ProgressLine& line) {
 
 void run(const Arguments& a) {
   train::ComparisonSpec spec = a.spec;
-  if (spec.recipe.empty() == a.named.empty())
-    fail(ErrorCode::invalid_argument, "compare", "which recipe?",
-         "either a path, or --recipe with the name of one that ships (rope-gqa)");
-  spec.recipe = a.named.empty() ? recipe_file(spec.recipe) : find_recipe(a.named);
+  spec.recipe = recipe_file(a.recipe);
+  spec.set = a.recipe.set;
+  for (std::string& other : spec.also) other = recipe_file(other);
+  if (spec.out.empty()) spec.out = "runs/compare-" + recipe_name(a.recipe);
   if (a.seeds > 0) spec.seeds = a.seeds;
   end_on_signals("heddle: interrupted before the first step; the same command again begins\n");
   Comparison comparison(std::move(spec));
@@ -163,29 +163,27 @@ void add(CLI::App& app) {
       "command again goes on where it was stopped or killed. With [compare] in the recipe, --vary\n"
       "may be left out.\n"
       "Examples:\n"
-      "  heddle compare --recipe rope-gqa --out runs/rope-gqa\n"
-      "  heddle compare recipes/char-gpt.toml --vary model.attention.kv_heads=1,2,4 --seeds 3\n"
+      "  heddle compare rope-gqa\n"
+      "  heddle compare char-gpt --vary model.attention.kv_heads=1,2,4 --seeds 3\n"
       "      --budget steps=200 --out runs/kv-heads");
   auto a = std::make_shared<Arguments>();
-  command->add_option("recipe", a->spec.recipe, "a recipe (TOML), or the directory of a run")
-      ->check(CLI::ExistingPath);
-  command->add_option("--recipe", a->named, "a recipe that ships, by its name: rope-gqa");
+  declare_recipe(*command, a->recipe);
   command->add_option("--vary", a->spec.vary, "values to compare: model.attention.kv_heads=1,2,6")
       ->type_name("KEY=A,B,C")
       ->allow_extra_args(false);
   command->add_option("--also", a->spec.also, "another recipe on the same data as a variant")
-      ->check(CLI::ExistingFile)
-      ->allow_extra_args(false);
-  command->add_option("--set", a->spec.set, "change a key of the recipe in all variants")
-      ->type_name("KEY=VALUE")
+      ->type_name("RECIPE")
       ->allow_extra_args(false);
   command->add_option("--seeds", a->seeds, "seeds of each variant, from train.seed on (default: 1)")
       ->check(CLI::Range(1, 1000));
   command->add_option("--budget", a->spec.budget,
                       "of each variant: steps=200, tokens=1M, time=60s or flops=1e12 (default: the "
                       "recipe's train.steps)");
-  command->add_option("--out", a->spec.out, "directory for runs, results.json and index.html")
-      ->required();
+  command
+      ->add_option("--out", a->spec.out,
+                   "directory for runs, results.json and index.html (default: runs/compare- and "
+                   "the recipe's name)")
+      ->type_name("DIR");
   command->add_flag("--json", a->as_json, "one JSON document on standard output at the end");
   command->callback([a] { run(*a); });
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "heddle/error.h"
+#include "io/errors.h"
 #include "train/run_directory.h"
 
 namespace heddle::cli {
@@ -19,36 +21,74 @@ std::vector<fs::path> recipe_folders() {
   return {program / "../share/heddle/recipes", program / "../../recipes", "recipes"};
 }
 
-}  // namespace
-
-std::string find_recipe(const std::string& name) {
-  std::vector<std::string> known;
+std::optional<std::string> find_shipped(const std::string& name) {
   std::error_code error;
-  for (const fs::path& folder : recipe_folders()) {
-    if (!fs::is_directory(folder, error)) continue;
-    const fs::path file = folder / (name + ".toml");
-    const bool is_name = name.find('/') == std::string::npos;
-    if (is_name && fs::exists(file, error)) return file.lexically_normal().string();
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-      if (entry.path().extension() == ".toml") known.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(known);
-  const auto repeated = std::ranges::unique(known);
-  known.erase(repeated.begin(), repeated.end());
-  std::string list;
-  for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
-  fail(
-      ErrorCode::invalid_argument, "--recipe", "there is no recipe " + name,
-      list.empty() ? "a recipe's path instead" : "one of " + list + ", or a recipe's path instead");
+  if (name.empty() || name.find('/') != std::string::npos) return std::nullopt;
+  for (const fs::path& folder : recipe_folders())
+    if (const fs::path file = folder / (name + ".toml"); fs::exists(file, error))
+      return file.lexically_normal().string();
+  return std::nullopt;
 }
 
-std::string recipe_file(const std::string& path) {
-  if (train::is_run(path)) return train::RunPaths{path}.recipe();
+[[noreturn]] void refuse_name(const std::string& name, const std::string& problem) {
+  const std::vector<std::string> known = shipped_recipes();
+  std::string list;
+  for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
+  const std::string near = io::nearest_name(fs::path(name).stem().string(), known);
+  std::string expected = "a recipe's path, the directory of a run";
+  expected += list.empty() ? "" : ", or a recipe that ships: " + list;
+  fail(ErrorCode::invalid_argument, name,
+       problem + (near.empty() ? "" : "; did you mean " + near + "?"), expected);
+}
+
+}  // namespace
+
+std::vector<std::string> shipped_recipes() {
+  std::vector<std::string> names;
   std::error_code error;
-  if (fs::is_directory(path, error))
-    fail(ErrorCode::invalid_argument, path, "is a directory without a recipe.toml",
-         "a recipe (TOML), or the directory of a run");
-  return path;
+  for (const fs::path& folder : recipe_folders())
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+      if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+  return names;
+}
+
+void declare_recipe(CLI::App& command, RecipeArguments& a) {
+  command.add_option("RECIPE", a.given,
+                     "a recipe (TOML), the name of one that ships (char-gpt), or the directory of "
+                     "a run");
+  command.add_option("--recipe", a.named, "a recipe that ships, by its name")->type_name("NAME");
+  command.add_option("--set", a.set, "change a key of the recipe: model.layers=2; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+std::string recipe_file(const std::string& given) {
+  if (train::is_run(given)) return train::RunPaths{given}.recipe();
+  std::error_code error;
+  if (const bool folder = fs::is_directory(given, error); fs::exists(given, error) && !folder)
+    return given;
+  if (const auto shipped = find_shipped(given)) return *shipped;
+  if (fs::is_directory(given, error)) refuse_name(given, "is a directory without a recipe.toml");
+  refuse_name(given, "there is no such recipe");
+}
+
+std::string recipe_file(const RecipeArguments& a) {
+  if (a.given.empty() == a.named.empty())
+    fail(ErrorCode::invalid_argument, "RECIPE", "which recipe?",
+         "either a path, or --recipe with the name of one that ships (char-gpt)",
+         a.given.empty() ? "neither" : "both");
+  if (a.named.empty()) return recipe_file(a.given);
+  if (const auto shipped = find_shipped(a.named)) return *shipped;
+  refuse_name(a.named, "there is no such recipe");
+}
+
+std::string recipe_name(const RecipeArguments& a) {
+  const fs::path path(a.named.empty() ? a.given : a.named);
+  if (train::is_run(path.string())) return fs::path(path.string()).lexically_normal().filename();
+  return path.extension() == ".toml" ? path.stem().string() : path.filename().string();
 }
 
 }  // namespace heddle::cli

@@ -1,16 +1,34 @@
 // Recipes by what the command line calls them.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace heddle::cli {
 
-// "rope-gqa" -> the path of rope-gqa.toml: beside the program as installed
-// (../share/heddle/recipes) or as built (recipes/ of the source tree), or in ./recipes. Error
-// naming the ones there are.
-std::string find_recipe(const std::string& name);
+struct RecipeArguments {
+  std::string given;  // a path, the directory of a run, or the name of a recipe that ships
+  std::string named;  // --recipe: always a name
+  std::vector<std::string> set;
+};
 
-// The directory of a run stands for the recipe in it; any other path is the recipe's own.
-std::string recipe_file(const std::string& path);
+// RECIPE, --recipe NAME and --set KEY=VALUE.
+void declare_recipe(CLI::App& command, RecipeArguments& arguments);
+
+// The file that is meant. A directory of a run stands for the recipe in it; what is no path is
+// looked for among the recipes that ship: beside the program as installed
+// (../share/heddle/recipes) or as built (recipes/ of the source tree), or in ./recipes. Errors name
+// the nearest one, and all there are.
+std::string recipe_file(const RecipeArguments& arguments);
+
+// The same for a recipe that another option names (--also).
+std::string recipe_file(const std::string& given);
+
+// The names of all that ship, sorted.
+std::vector<std::string> shipped_recipes();
+
+// "char-gpt": what a run of it is called unless somebody says otherwise.
+std::string recipe_name(const RecipeArguments& arguments);
 
 }  // namespace heddle::cli

@@ -3,38 +3,32 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "command.h"
 #include "heddle/error.h"
-#include "io/errors.h"
+#include "help.h"
+#include "suggest.h"
 
 namespace {
-
-// What to say of a command that there is not; empty where that is not the mistake.
-std::string unknown_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return {};
-  const std::string given = argv[1];
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), given) != names.end()) return {};
-  const std::string nearest = heddle::io::nearest_name(given, names);
-  return "there is no command " + given +
-         (nearest.empty() ? "; heddle --help lists them" : "; did you mean " + nearest + "?");
-}
 
 int run_command(int argc, char** argv) {
   CLI::App app(
       "Heddle: a Transformer engine. A recipe says what a model is; the commands train it and use "
       "it.",
       "heddle");
-  app.set_version_flag("--version", "heddle " HEDDLE_VERSION);
-  app.require_subcommand(1);
+  app.set_version_flag("--version", "heddle " HEDDLE_VERSION, "the version alone");
+  app.set_help_flag("-h,--help", "this help");
+  const auto formatter = std::make_shared<heddle::cli::HelpFormatter>();
+  formatter->label("Positionals", "Arguments");
+  formatter->label("Subcommands", "Commands");
+  app.formatter(formatter);
+  app.footer("heddle help COMMAND says more, with an example; heddle help lists topics.");
   app.failure_message([](const CLI::App* parsed, const CLI::Error& e) {
     return "heddle: " + CLI::FailureMessage::simple(parsed, e);
   });
@@ -42,24 +36,30 @@ int run_command(int argc, char** argv) {
   heddle::cli::check_command::add(app);
   heddle::cli::classify_command::add(app);
   heddle::cli::compare_command::add(app);
+  heddle::cli::completion_command::add(app);
   heddle::cli::data_command::add(app);
   heddle::cli::eval_command::add(app);
   heddle::cli::generate_command::add(app);
+  heddle::cli::help_command::add(app);
   heddle::cli::info_command::add(app);
+  heddle::cli::init_command::add(app);
   heddle::cli::inspect_command::add(app);
   heddle::cli::lab_command::add(app);
   heddle::cli::logits_command::add(app);
+  heddle::cli::plan_command::add(app);
   heddle::cli::tag_command::add(app);
   heddle::cli::tokenize_command::add(app);
   heddle::cli::tokenizer_command::add(app);
-  heddle::cli::plan_command::add(app);
   heddle::cli::train_command::add(app);
   heddle::cli::translate_command::add(app);
+  heddle::cli::version_command::add(app);
   try {
     app.parse(argc, argv);
+    if (argc < 2) std::cout << app.help();
     return 0;
   } catch (const CLI::ParseError& e) {
-    if (const std::string complaint = unknown_command(app, argc, argv); !complaint.empty()) {
+    if (const std::string complaint = heddle::cli::usage_complaint(app, {argv + 1, argv + argc}, e);
+        !complaint.empty()) {
       std::cerr << "heddle: " << complaint << "\n";
       return 2;
     }

@@ -25,8 +25,7 @@ namespace {
 using nlohmann::json;
 
 struct Arguments {
-  std::string recipe;
-  std::vector<std::string> set;
+  RecipeArguments recipe;
   std::int64_t memory = 0;
   std::int64_t vocabulary = 0;
   std::int64_t context = 0;
@@ -54,7 +53,7 @@ void assume_sizes(train::Recipe& recipe, std::int64_t vocabulary, std::int64_t c
 
 Answer make(const Arguments& a) {
   Answer out;
-  out.recipe = train::load_recipe(recipe_file(a.recipe), a.set);
+  out.recipe = train::load_recipe(recipe_file(a.recipe), a.recipe.set);
   model::ModelConfig& m = out.recipe.model;
   train::BatchShapes shapes;
   if (a.vocabulary > 0) {
@@ -123,13 +122,9 @@ void add(CLI::App& app) {
   command->footer(
       "Memory and arithmetic come from one step without numbers and are exact; the time is an\n"
       "estimate from this machine's peak. With --vocabulary no data is read.\n"
-      "Example: heddle plan recipes/llama-style.toml --memory 8G");
+      "Example: heddle plan llama-style --memory 8G");
   auto a = std::make_shared<Arguments>();
-  command->add_option("recipe", a->recipe, "a recipe (TOML), or the directory of a run")
-      ->required();
-  command->add_option("--set", a->set, "key=value, instead of what the recipe says")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  declare_recipe(*command, a->recipe);
   command->add_option("--memory", a->memory, "find the largest batch that fits, as in 8G")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60));

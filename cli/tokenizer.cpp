@@ -25,7 +25,7 @@ using text::TokenizerSpec;
 using text::TrainingProgress;
 
 struct Options {
-  std::string spec, out;
+  std::string spec, out = "tokenizer.json";
   std::vector<std::string> files, specials;
   bool as_json = false;
 };
@@ -132,7 +132,9 @@ void add(CLI::App& app) {
           "--spec", options->spec,
           "char, byte, word (seen at least twice), word:N (seen N times) or bpe:N (N tokens)")
       ->required();
-  training->add_option("--out", options->out, "the tokenizer.json to write")->required();
+  training->add_option("--out", options->out, "the file to write")
+      ->type_name("FILE")
+      ->capture_default_str();
   training
       ->add_option("--specials", options->specials,
                    "special tokens, with commas: pad,begin,end,unknown,mask")

@@ -33,8 +33,7 @@ using train::Outcome;
 using train::Recipe;
 
 struct Arguments {
-  std::string recipe;
-  std::vector<std::string> set;
+  RecipeArguments recipe;
   std::string out;
   bool resume = false;
   bool as_json = false;
@@ -42,8 +41,8 @@ struct Arguments {
 
 std::string run_directory(const Arguments& a) {
   if (!a.out.empty()) return a.out;
-  if (train::is_run(a.recipe)) return a.recipe;
-  return (std::filesystem::path("runs") / std::filesystem::path(a.recipe).stem()).string();
+  if (train::is_run(a.recipe.given)) return a.recipe.given;
+  return (std::filesystem::path("runs") / recipe_name(a.recipe)).string();
 }
 
 std::string how_to_resume(const Job& job) {
@@ -192,7 +191,7 @@ constexpr const char* kNothingYet =
 void run(const Arguments& a) {
   end_on_signals(a.resume ? "heddle: interrupted before the first step; the run is as it was\n"
                           : kNothingYet);
-  Recipe recipe = train::load_recipe(recipe_file(a.recipe), a.set);
+  Recipe recipe = train::load_recipe(recipe_file(a.recipe), a.recipe.set);
   const std::string directory = run_directory(a);
   Job job = a.resume ? Job::resume(std::move(recipe), directory)
                      : Job::begin(std::move(recipe), directory, catch_signals);
@@ -218,15 +217,11 @@ void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "train a model from a recipe");
   command->footer(
       "Examples:\n"
-      "  heddle train recipes/char-gpt.toml --set data.text=input.txt --set train.steps=500\n"
+      "  heddle train char-gpt --set data.text=input.txt --set train.steps=500\n"
+      "  heddle train my.toml --out runs/mine\n"
       "  heddle train runs/char-gpt --resume");
   auto a = std::make_shared<Arguments>();
-  command->add_option("recipe", a->recipe, "a recipe (TOML), or the directory of a run")
-      ->required()
-      ->check(CLI::ExistingPath);
-  command->add_option("--set", a->set, "change a key of the recipe: model.layers=2")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  declare_recipe(*command, a->recipe);
   command->add_option("--out", a->out,
                       "directory of the run (default: runs/ and the recipe's name)");
   command->add_flag("--resume", a->resume,

@@ -11,7 +11,25 @@ install(TARGETS heddle EXPORT heddle-targets)
 if(TARGET heddle_cli)
   install(TARGETS heddle_cli)
 endif()
-# Where `heddle compare --recipe NAME` finds them: ../share/heddle/recipes from the program.
+# Completion for shells and the manual page are what the installed program says of itself.
+if(TARGET heddle_cli)
+  install(CODE "
+    set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    foreach(kind bash zsh fish man)
+      set(bash share/bash-completion/completions/heddle)
+      set(zsh share/zsh/site-functions/_heddle)
+      set(fish share/fish/vendor_completions.d/heddle.fish)
+      set(man share/man/man1/heddle.1)
+      cmake_path(GET \${kind} PARENT_PATH folder)
+      file(MAKE_DIRECTORY \"\${root}/\${folder}\")
+      execute_process(COMMAND \"\${root}/${CMAKE_INSTALL_BINDIR}/heddle\" completion \${kind}
+        OUTPUT_FILE \"\${root}/\${\${kind}}\" COMMAND_ERROR_IS_FATAL ANY)
+      message(STATUS \"Installing: \${root}/\${\${kind}}\")
+    endforeach()")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+    FILES_MATCHING PATTERN "*.md")
+endif()
+# Where `heddle train NAME` finds them: ../share/heddle/recipes from the program.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/recipes" DESTINATION "${CMAKE_INSTALL_DATADIR}/heddle"
   FILES_MATCHING PATTERN "*.toml")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -2,6 +2,7 @@
 # runs, `nightly` for what takes minutes: test presets leave it out (make nightly runs it).
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)  # package librapidcheck-dev
+find_package(CLI11 REQUIRED)  # tests of the command line
 
 # heddle_test(<name> <quick|slow|nightly> <timeout> <command>...)
 function(heddle_test name label timeout)
@@ -30,11 +31,13 @@ file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 # What of the command line can be tested without a process, and its tests.
 file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
-list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/shell_word.cpp")
+list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/help.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/progress.cpp" "${PROJECT_SOURCE_DIR}/cli/shell_word.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/suggest.cpp")
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
-  target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest heddle_fmt)
+  target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest heddle_fmt
+    CLI11::CLI11)
   target_compile_definitions(unit_tests PRIVATE
     HEDDLE_DOCS_DIRECTORY="${PROJECT_SOURCE_DIR}/docs"
     HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")

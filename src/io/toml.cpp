@@ -322,6 +322,8 @@ void TomlDocument::apply(std::string_view assignment, std::string_view option) {
   set(trimmed(assignment.substr(0, equals)), assignment.substr(equals + 1), option);
 }
 
+void TomlDocument::expect_habits(const KeyHabits& habits) { state_->expect_habits(habits); }
+
 void TomlDocument::finish() const { state_->finish(); }
 
 std::string TomlDocument::text() const { return toml_text(state_->root()); }

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +30,13 @@ struct NumberRange {
   double low = -std::numeric_limits<double>::max();
   double high = std::numeric_limits<double>::max();
 };
+
+// What somebody who writes an unknown key may have meant by it: a key of this document by its whole
+// path, and where that one counts otherwise, how. By the last part of the key that was written.
+struct KeyHabit {
+  std::string key, remark;
+};
+using KeyHabits = std::map<std::string, KeyHabit, std::less<>>;
 
 class TomlState;
 
@@ -84,6 +93,9 @@ class TomlDocument {
   static TomlDocument parse(std::string_view text, const std::string& file);
 
   TomlTable root() const;
+
+  // Complaints about unknown and missing keys look here before they look for the nearest name.
+  void expect_habits(const KeyHabits& habits);
 
   // Replaces or adds a value. `text` is TOML; what is not, and does not begin like a string, array
   // or table, is taken as a string: precision=bf16, text=books/one.txt. Errors about the value name

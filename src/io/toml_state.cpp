@@ -48,15 +48,23 @@ const TomlValue* TomlState::ask(const TomlPath& path, std::string_view key) {
   return find(path, key);
 }
 
-void TomlState::missing(const TomlPath& path, std::string_view key,
-                        std::string_view expected) const {
-  // A slip of the pen is the likeliest reason: looks for it among what nobody asked for yet.
+std::string TomlState::meant_as(const TomlPath& path, std::string_view key) const {
   std::vector<std::string> candidates;
   const auto known = known_.find(path);
   if (const TomlMembers* table = find_table(path))
     for (const auto& [name, value] : *table)
       if (known == known_.end() || !known->second.contains(name)) candidates.push_back(name);
-  const std::string near = nearest_name(key, candidates);
+  for (const std::string& name : candidates)
+    if (const auto habit = habits_.find(name);
+        habit != habits_.end() && habit->second.key == path_text(path, key))
+      return name;
+  return nearest_name(key, candidates);
+}
+
+// A slip of the pen, or another system's word, is the likeliest reason.
+void TomlState::missing(const TomlPath& path, std::string_view key,
+                        std::string_view expected) const {
+  const std::string near = meant_as(path, key);
   const std::string got =
       near.empty() ? "" : "the key " + part_text(near) + " at " + find(path, near)->origin;
   fail_io(file_, "key " + path_text(path, key) + " is missing", expected, got);
@@ -64,6 +72,9 @@ void TomlState::missing(const TomlPath& path, std::string_view key,
 
 // " (did you mean heads?)", or the keys there are when none is near, or nothing.
 std::string TomlState::suggestion(const TomlPath& path, const std::string& key) const {
+  if (const auto habit = habits_.find(key); habit != habits_.end())
+    return " (did you mean " + habit->second.key + "?" +
+           (habit->second.remark.empty() ? "" : " " + habit->second.remark) + ")";
   const auto here = known_.find(path);
   if (here != known_.end()) {
     const std::string near = nearest_name(key, here->second);

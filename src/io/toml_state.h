@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/toml.h"
 #include "io/toml_value.h"
 
 namespace heddle::io {
@@ -30,9 +31,12 @@ class TomlState {
 
   [[noreturn]] void missing(const TomlPath& path, std::string_view key,
                             std::string_view expected) const;
+  void expect_habits(const KeyHabits& habits) { habits_ = habits; }
   void finish() const;
 
  private:
+  // A key of the table that nobody asked for and that may be meant as the missing one; or empty.
+  std::string meant_as(const TomlPath& path, std::string_view key) const;
   void list_unknown(const TomlMembers& table, const TomlPath& path,
                     std::vector<std::string>& complaints) const;
   std::string suggestion(const TomlPath& path, const std::string& key) const;
@@ -40,6 +44,7 @@ class TomlState {
   TomlValue root_;
   std::string file_;
   std::map<TomlPath, std::set<std::string, std::less<>>> known_;  // by table
+  KeyHabits habits_;
 };
 
 }  // namespace heddle::io

@@ -1,0 +1,155 @@
+#include "help.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace heddle::cli {
+
+namespace {
+
+constexpr std::size_t kNarrowest = 60, kWidest = 110, kNoTerminal = 80;
+constexpr std::size_t kColumn = 26;  // where descriptions begin
+
+// A bound beyond this is "as large as the type", and says nothing to a reader.
+constexpr double kWorthSaying = 1e7;
+
+std::string joined(const std::vector<std::string>& parts, std::string_view with) {
+  std::string all;
+  for (const std::string& part : parts) all += (all.empty() ? "" : std::string(with)) + part;
+  return all;
+}
+
+std::vector<std::string> split(std::string_view text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+// "INT in [1 - 64]" -> "1 to 64"; empty for what is no range, or one that nobody will leave.
+std::string range_words(const std::string& text) {
+  const std::size_t open = text.find(" in ["), dash = text.find(" - ");
+  if (open == std::string::npos || dash == std::string::npos || !text.ends_with("]")) return {};
+  const std::string low = text.substr(open + 5, dash - open - 5);
+  const std::string high = text.substr(dash + 3, text.size() - dash - 4);
+  double last = 0;
+  const auto [end, error] = std::from_chars(high.data(), high.data() + high.size(), last);
+  if (error != std::errc() || end != high.data() + high.size()) return {};
+  if (last <= kWorthSaying) return low + " to " + high;
+  return low == "0" || low == "1" ? "" : "at least " + low;
+}
+
+std::string plain_name(const std::string& type) {
+  if (type == "INT" || type == "UINT") return "N";
+  if (type == "FLOAT") return "X";
+  return type;
+}
+
+// By name: the set is in the order of addresses.
+std::string names_of(const std::set<CLI::Option*>& options) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) names.push_back(option->get_name());
+  std::ranges::sort(names);
+  return joined(names, ", ");
+}
+
+// What there is to say behind the description: "(1 to 64; default: 4; not with --beam)".
+std::string remarks(const CLI::Option& option, const ValueWords& words) {
+  std::vector<std::string> all;
+  if (!words.range.empty()) all.push_back(words.range);
+  if (option.get_type_size() != 0 && !option.get_default_str().empty())
+    all.push_back("default: " + option.get_default_str());
+  if (!option.get_needs().empty()) all.push_back("with " + names_of(option.get_needs()));
+  if (!option.get_excludes().empty()) all.push_back("not with " + names_of(option.get_excludes()));
+  return all.empty() ? "" : " (" + joined(all, "; ") + ")";
+}
+
+// Name and description in two columns; a long name has a line of its own.
+std::string two_columns(const std::string& name, const std::string& text) {
+  std::string left = "  " + name;
+  if (left.size() + 2 > kColumn)
+    left += "\n" + std::string(kColumn, ' ');
+  else
+    left.resize(kColumn, ' ');
+  return left + wrapped(text, help_columns() - kColumn, kColumn) + "\n";
+}
+
+}  // namespace
+
+std::size_t help_columns() {
+  std::size_t columns = 0;
+  if (const char* given = std::getenv("COLUMNS")) columns = std::strtoul(given, nullptr, 10);
+  winsize size{};
+  if (columns == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  return columns == 0 ? kNoTerminal : std::clamp(columns, kNarrowest, kWidest);
+}
+
+std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent) {
+  const std::string blanks = "\n" + std::string(indent, ' ');
+  std::string all;
+  for (const std::string& line : split(text, '\n')) {
+    if (!all.empty()) all += blanks;
+    std::size_t used = 0;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      const bool first = used == 0, fits = used + 1 + word.size() <= columns;
+      all += first ? "" : fits ? " " : blanks;
+      used = first || !fits ? word.size() : used + 1 + word.size();
+      all += word;
+    }
+  }
+  return all;
+}
+
+ValueWords value_words(const std::string& type) {
+  ValueWords words;
+  for (const std::string& part : split(type, ':')) {
+    if (words.name.empty()) words.name = plain_name(part);
+    if (part.starts_with("{") && part.ends_with("}"))
+      words.name = joined(split(part.substr(1, part.size() - 2), ','), "|");
+    if (part.starts_with("SIZE")) words.name = "SIZE";
+    if (const std::string range = range_words(part); !range.empty()) words.range = range;
+  }
+  return words;
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  const ValueWords words = value_words(option->get_type_name());
+  std::string name = make_option_name(option, is_positional);
+  if (const std::size_t comma = name.find(','); comma != std::string::npos)
+    name.insert(comma + 1, " ");
+  if (!is_positional && option->get_type_size() != 0) name += " " + words.name;
+  return two_columns(name, option->get_description() + remarks(*option, words));
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  std::string line = "usage: " + name;
+  for (const CLI::Option* option :
+       app->get_options([](const CLI::Option* o) { return o->get_positional(); }))
+    line +=
+        option->get_required() ? " " + option->get_name(true) : " [" + option->get_name(true) + "]";
+  const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (has_commands) line += app->get_require_subcommand_min() > 0 ? " COMMAND" : " [COMMAND]";
+  return line + " [OPTION]...\n";
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
+  return two_columns(command->get_name(), command->get_description());
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return wrapped(app->get_description(), help_columns(), 0) + "\n\n";
+}
+
+}  // namespace heddle::cli

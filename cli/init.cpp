@@ -1,0 +1,96 @@
+// heddle init: a first recipe for one's own data.
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "heddle/error.h"
+#include "io/file.h"
+#include "shell_word.h"
+#include "train/starter.h"
+
+namespace heddle::cli::init_command {
+
+namespace {
+
+using train::StarterData;
+using train::StarterSize;
+
+struct Arguments {
+  std::string file = "recipe.toml", data, path, size;
+  bool force = false;
+};
+
+std::string answer(const std::string& question, const std::string& fallback) {
+  std::cerr << question << " [" << fallback << "]: " << std::flush;
+  std::string line;
+  if (!std::getline(std::cin, line))
+    fail(ErrorCode::invalid_argument, "init", "the questions were not answered",
+         "answers, or --data, --path and --size");
+  return line.empty() ? fallback : line;
+}
+
+template <class Value>
+void explain(std::initializer_list<Value> all) {
+  for (const Value value : all)
+    std::cerr << "  " << train::to_string(value) << ": " << train::explain(value) << "\n";
+}
+
+// What the options leave open is asked for, where somebody is there to answer.
+train::Starter starter(const Arguments& a) {
+  const bool ask =
+      isatty(STDIN_FILENO) != 0 && (a.data.empty() || a.path.empty() || a.size.empty());
+  train::Starter s;
+  std::string data = a.data, path = a.path, size = a.size;
+  if (ask && data.empty()) {
+    std::cerr << "What is there to learn from?\n";
+    explain({StarterData::text, StarterData::pairs, StarterData::tags, StarterData::labelled,
+             StarterData::images});
+    data = answer("data", "text");
+  }
+  if (!data.empty()) s.data = train::starter_data(data);
+  if (ask && path.empty()) path = answer(s.data == StarterData::images ? "folder" : "file", s.path);
+  if (!path.empty()) s.path = path;
+  if (ask && size.empty()) {
+    std::cerr << "How large?\n";
+    explain({StarterSize::tiny, StarterSize::small, StarterSize::medium});
+    size = answer("size", "small");
+  }
+  if (!size.empty()) s.size = train::starter_size(size);
+  return s;
+}
+
+void run(const Arguments& a) {
+  if (!a.force && std::filesystem::exists(a.file))
+    fail(ErrorCode::invalid_argument, a.file, "is there already",
+         "another name, or --force to write over it");
+  const train::Starter s = starter(a);
+  io::write_file_atomic(a.file, train::starter_recipe(s, shell_word(a.file)));
+  std::cout << a.file << "\n";
+  std::cerr << "next: heddle data " << shell_word(a.file) << ", then heddle train "
+            << shell_word(a.file) << "\n";
+}
+
+}  // namespace
+
+void add(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("init", "writes a commented recipe for your data: three questions");
+  command->footer(
+      "Examples: heddle init\n"
+      "          heddle init my.toml --data text --path input.txt --size tiny");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("FILE", a->file, "the recipe to write")->capture_default_str();
+  command->add_option("--data", a->data, "what there is to learn from; absent: asked, or text")
+      ->check(CLI::IsMember({"text", "pairs", "tags", "labelled", "images"}));
+  command->add_option("--path", a->path, "where it is; absent: asked, or input.txt");
+  command->add_option("--size", a->size, "of the model; absent: asked, or small")
+      ->check(CLI::IsMember({"tiny", "small", "medium"}));
+  command->add_flag("--force", a->force, "write over a file that is there");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli::init_command

@@ -1,0 +1,116 @@
+// Help without the parser's types, and what is said of options that there are not.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "help.h"
+#include "suggest.h"
+
+namespace heddle::cli {
+namespace {
+
+TEST(HelpWords, NamesOfValues) {
+  EXPECT_EQ(value_words("INT").name, "N");
+  EXPECT_EQ(value_words("UINT:0 to 2^64 - 1").name, "N");
+  EXPECT_EQ(value_words("FLOAT").name, "X");
+  EXPECT_EQ(value_words("KEY=VALUE").name, "KEY=VALUE");
+  EXPECT_EQ(value_words("TEXT:{fp32,bf16}").name, "fp32|bf16");
+  EXPECT_EQ(value_words("INT:SIZE [b, kb(=1024b), ...]:INT in [1 - 1152921504606846976]").name,
+            "SIZE");
+}
+
+TEST(HelpWords, Ranges) {
+  EXPECT_EQ(value_words("INT:INT in [1 - 1024]").range, "1 to 1024");
+  EXPECT_EQ(value_words("FLOAT:FLOAT in [0 - 1e+06]").range, "0 to 1e+06");
+  // A bound that only the type sets is none to a reader.
+  EXPECT_EQ(value_words("INT:INT in [1 - 1152921504606846976]").range, "");
+  EXPECT_EQ(value_words("INT:INT in [2 - 1152921504606846976]").range, "at least 2");
+  EXPECT_EQ(value_words("INT").range, "");
+}
+
+TEST(HelpWords, LinesEndWhereTheTerminalDoes) {
+  EXPECT_EQ(wrapped("one two three four", 9, 2), "one two\n  three\n  four");
+  EXPECT_EQ(wrapped("one two three four", 13, 0), "one two three\nfour");
+  EXPECT_EQ(wrapped("unbreakable word", 4, 1), "unbreakable\n word");
+  EXPECT_EQ(wrapped("kept\nlines", 80, 0), "kept\nlines");
+  EXPECT_EQ(wrapped("", 80, 4), "");
+}
+
+const std::vector<std::string> kGenerate = {"--prompt", "--tokens", "--temperature", "--json"};
+const std::vector<std::string> kTrain = {"--recipe", "--set", "--out", "--resume", "--json"};
+
+TEST(SuggestOption, WordsOfOtherSystems) {
+  EXPECT_EQ(suggest_option("--max-tokens", kGenerate), "did you mean --tokens?");
+  EXPECT_EQ(suggest_option("--max-new-tokens=20", kGenerate), "did you mean --tokens?");
+  EXPECT_EQ(suggest_option("-p", kGenerate), "did you mean --prompt?");
+  EXPECT_EQ(suggest_option("--output", kTrain), "did you mean --out?");
+  // Only what the command has.
+  EXPECT_EQ(suggest_option("--max-tokens", kTrain), "");
+}
+
+TEST(SuggestOption, SlipsOfThePen) {
+  EXPECT_EQ(suggest_option("--temprature", kGenerate), "did you mean --temperature?");
+  EXPECT_EQ(suggest_option("--resum", kTrain), "did you mean --resume?");
+}
+
+TEST(SuggestOption, KeysOfARecipe) {
+  EXPECT_EQ(suggest_option("--lr", kTrain),
+            "it is a key of the recipe: --set train.learning_rate=VALUE");
+  EXPECT_EQ(suggest_option("--batch-size=8", kTrain),
+            "it is a key of the recipe: --set train.batch=VALUE");
+  EXPECT_EQ(suggest_option("--n_head", kTrain),
+            "it is a key of the recipe: --set model.attention.heads=VALUE");
+  EXPECT_EQ(suggest_option("--layers", kTrain),
+            "it is a key of the recipe: --set model.layers=VALUE");
+  EXPECT_EQ(suggest_option("--lr", kGenerate), "");
+}
+
+TEST(SuggestOption, WhatIsSetElsewhere) {
+  EXPECT_NE(suggest_option("--threads", kTrain).find("HEDDLE_THREADS"), std::string::npos);
+  EXPECT_NE(suggest_option("--device", kTrain).find("CPU"), std::string::npos);
+  EXPECT_EQ(suggest_option("--frobnicate", kTrain), "");
+}
+
+// The command line "heddle ..." of a small program with the shape of this one.
+std::string complaint(const std::vector<std::string>& arguments) {
+  CLI::App app("", "heddle");
+  CLI::App* generate = app.add_subcommand("generate", "");
+  std::int64_t tokens = 0;
+  std::string model;
+  generate->add_option("--tokens", tokens, "");
+  generate->add_option("MODEL", model, "");
+  CLI::App* bench = app.add_subcommand("bench", "");
+  bench->require_subcommand(1);
+  bench->add_subcommand("roofline", "");
+  bench->add_subcommand("attention", "");
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& e) {
+    return usage_complaint(app, arguments, e);
+  }
+  return "parsed";
+}
+
+TEST(UsageComplaint, CommandsThatThereAreNot) {
+  EXPECT_EQ(complaint({"generat"}), "there is no command generat; did you mean generate?");
+  EXPECT_EQ(complaint({"serve"}), "there is no command heddle serve; there are: generate, bench");
+  EXPECT_EQ(complaint({"bench", "gpu"}),
+            "there is no command heddle bench gpu; there are: roofline, attention");
+  EXPECT_EQ(complaint({"bench", "attenton"}),
+            "there is no command attenton; did you mean attention?");
+}
+
+TEST(UsageComplaint, OptionsAndArgumentsTooMany) {
+  EXPECT_EQ(complaint({"generate", "runs/a", "--max-tokens", "5"}),
+            "heddle generate has no option --max-tokens; did you mean --tokens?");
+  EXPECT_EQ(complaint({"generate", "runs/a", "--frobnicate"}),
+            "heddle generate has no option --frobnicate; heddle generate --help lists them");
+  EXPECT_EQ(complaint({"generate", "runs/a", "runs/b"}),
+            "what is runs/b for? heddle generate --help shows what it takes");
+  EXPECT_EQ(complaint({"generate", "runs/a", "--tokens", "5"}), "parsed");
+}
+
+}  // namespace
+}  // namespace heddle::cli
