@@ -26,14 +26,9 @@ endef
 build: setup ## build everything, optimised, in build/release
 	$(call cmake-build,release)
 
-# Verses of the King James Bible, one a line, from Debian's package: a real text for the first run.
-build/data/kjv.txt: | setup
-	@mkdir -p $(@D)
-	@bible -l100000 ge1:1-re22:21 | sed -nE 's/^ +[0-9]+ //p' > $@.part
-	@test -s $@.part && mv $@.part $@
-
-run: setup build/data/kjv.txt ## build Heddle, train a small model on real text and let it write (ARGS="--set ...")
+run: setup ## build Heddle, train a small model on real text and let it write (ARGS="--set ...")
 	$(call cmake-build,release,heddle_cli)
+	@build/release/heddle data get kjv
 	@scripts/first_run.sh $(ARGS)
 
 # What tests run, without benchmarks and examples, which `make build` and CI build as well.
@@ -62,7 +57,8 @@ clang: tools ## build with the second compiler
 
 # PYTHON must have the package `tokenizers`; it judges, Heddle never needs it.
 PYTHON ?= python3
-conformance: build build/data/kjv.txt ## compare with other systems (PYTHON=... with their packages)
+conformance: build ## compare with other systems (PYTHON=... with their packages)
+	@build/release/heddle data get kjv --to build/data
 	@$(PYTHON) tests/conformance/check_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 
 bench: build ## run the benchmarks

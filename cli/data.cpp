@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "data/dataset.h"
+#include "data/library.h"
 #include "data/preview.h"
 #include "find_recipe.h"
 #include "print_json.h"
@@ -17,8 +18,7 @@ namespace heddle::cli::data_command {
 namespace {
 
 struct DataOptions {
-  std::string recipe;
-  std::vector<std::string> overrides;
+  RecipeArguments recipe;
   std::int64_t examples = 3;
   bool as_json = false;
 };
@@ -39,7 +39,7 @@ nlohmann::json json_of(const model::DataSizes& sizes) {
 }
 
 void print(const DataOptions& options) {
-  const train::Recipe recipe = train::load_recipe(recipe_file(options.recipe), options.overrides);
+  const train::Recipe recipe = train::load_recipe(recipe_file(options.recipe), options.recipe.set);
   const auto dataset = data::open_dataset(recipe.data, recipe.model.kind, recipe.model.task);
   const std::vector<data::Preview> previews =
       data::preview(*dataset, options.examples, recipe.train.batch, recipe.train.seed);
@@ -59,22 +59,73 @@ void print(const DataOptions& options) {
               << "\nwants: " << one.wanted << "\n";
 }
 
+struct GetArguments {
+  std::string name;
+  data::GetOptions options;
+};
+
+void get(const GetArguments& a) {
+  const data::KnownData& known = data::known_data(a.name);
+  data::get_data(known, a.options, [](const std::string& what) { std::cerr << what << "\n"; });
+}
+
+void list(bool as_json) {
+  nlohmann::json document = nlohmann::json::array();
+  for (const data::KnownData& one : data::known_data()) {
+    if (!as_json)
+      std::cout << one.name << ": " << one.title << "; " << one.licence << "\n    "
+                << data::how_to_get(one) << "\n";
+    document.push_back({{"name", one.name},
+                        {"title", one.title},
+                        {"licence", one.licence},
+                        {"how", data::how_to_get(one)}});
+  }
+  if (as_json) cli::print_json(nlohmann::json{{"folder", data::data_folder()}, {"data", document}});
+}
+
+void add_get(CLI::App& command) {
+  CLI::App* getting =
+      command.add_subcommand("get", "makes a data set that recipes which ship learn from");
+  getting->footer(
+      "Examples: heddle data get kjv\n"
+      "          heddle data get multi30k --from ~/Downloads/raw");
+  auto a = std::make_shared<GetArguments>();
+  getting->add_option("NAME", a->name, "kjv, or another that heddle data list shows")->required();
+  getting->add_option("--from", a->options.from, "a folder or URL with a copy of its files")
+      ->type_name("PLACE");
+  getting
+      ->add_option("--to", a->options.to,
+                   "another folder than ~/.local/share/heddle (which HEDDLE_DATA changes)")
+      ->type_name("DIR");
+  getting->callback([a] { get(*a); });
+}
+
+void add_list(CLI::App& command) {
+  CLI::App* listing = command.add_subcommand("list", "data sets of the recipes that ship");
+  listing->footer("Example: heddle data list");
+  auto as_json = std::make_shared<bool>(false);
+  listing->add_flag("--json", *as_json, "one JSON document on standard output");
+  listing->callback([as_json] { list(*as_json); });
+}
+
 }  // namespace
 
 void add(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("data", "reads a recipe's data and shows what the model will see");
-  command->footer("Example: heddle data recipes/char-gpt.toml --examples 2");
+  command->footer(
+      "Examples: heddle data char-gpt --examples 2\n"
+      "          heddle data get kjv");
   auto options = std::make_shared<DataOptions>();
-  command->add_option("recipe", options->recipe, "a recipe (TOML), or the directory of a run")
-      ->required();
-  command->add_option("--set", options->overrides, "key=value, instead of what the recipe says")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  declare_recipe(*command, options->recipe);
   command->add_option("--examples", options->examples, "training examples to show")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--json", options->as_json, "one JSON document on standard output");
-  command->callback([options] { print(*options); });
+  add_get(*command);
+  add_list(*command);
+  command->callback([options, command] {
+    if (command->get_subcommands().empty()) print(*options);
+  });
 }
 
 }  // namespace heddle::cli::data_command

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "data/keys.h"
+#include "data/library.h"
 #include "heddle/error.h"
 #include "nn/require.h"
 #include "text/train.h"
@@ -208,15 +209,16 @@ void validate(const DataConfig& config, Kind kind, Task task, const DataNeeds& n
 }
 
 std::string resolve_path(const DataConfig& config, const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::path given(path);
-  if (given.is_absolute() || fs::exists(given, ignored)) return path;
-  const fs::path beside = fs::path(config.directory) / given;
-  if (!config.directory.empty() && fs::exists(beside, ignored)) return beside.string();
-  fail(ErrorCode::io, path, "there is no such file",
-       config.directory.empty() ? "a file in the working directory"
-                                : "one in the working directory or " + beside.string());
+  if (const auto found = find_path(config.directory, path)) return *found;
+  const KnownData* known = known_data_of(path);
+  const std::filesystem::path given(path);
+  if (given.is_absolute() && known == nullptr) return path;  // whoever opens it says what is wrong
+  std::string expected = "a file in the working directory";
+  if (!config.directory.empty())
+    expected = "one in the working directory or " +
+               (std::filesystem::path(config.directory) / given).string();
+  if (known != nullptr) expected = how_to_get(*known);
+  fail(ErrorCode::io, path, "there is no such file", expected);
 }
 
 }  // namespace heddle::data

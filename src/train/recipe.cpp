@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "data/library.h"
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "io/toml.h"
 #include "io/utf8.h"
 #include "model/parse.h"
+#include "train/synonyms.h"
 
 namespace heddle::train {
 
@@ -36,17 +38,14 @@ std::vector<std::string> paths_of(const data::DataConfig& config) {
 // As data::resolve_path(), but what is not there stays as it is: a model is used in places where
 // its training data is not.
 std::string absolute(const std::string& path, const std::string& directory) {
+  const auto found = data::find_path(directory, path);
+  if (!found) return path;
   std::error_code error;
-  for (const fs::path& candidate : {fs::path(path), fs::path(directory) / path})
-    if (!path.empty() && fs::exists(candidate, error)) {
-      std::string whole = fs::absolute(candidate, error).lexically_normal().string();
-      if (io::first_invalid_utf8(whole) != std::string::npos)
-        fail(ErrorCode::invalid_argument, "recipe", "path of a file",
-             "UTF-8: the run keeps its recipe with whole paths, and TOML is UTF-8",
-             io::shown(whole));
-      return whole;
-    }
-  return path;
+  std::string whole = fs::absolute(*found, error).lexically_normal().string();
+  if (io::first_invalid_utf8(whole) != std::string::npos)
+    fail(ErrorCode::invalid_argument, "recipe", "path of a file",
+         "UTF-8: the run keeps its recipe with whole paths, and TOML is UTF-8", io::shown(whole));
+  return whole;
 }
 
 // A recipe says the same wherever it is read from.
@@ -82,6 +81,7 @@ ComparisonKeys parse_compare(const io::TomlTable& table) {
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
                    const std::vector<std::string>& varied) {
   io::TomlDocument document = io::TomlDocument::read(path);
+  document.expect_habits(key_habits());
   for (const std::string& assignment : overrides) document.apply(assignment);
   for (const std::string& assignment : varied) document.apply(assignment, "--vary");
   Recipe recipe;

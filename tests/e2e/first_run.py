@@ -25,13 +25,13 @@ def run(command):
 
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
-    for folder in ["build/release", "build/data", "scripts"]:
+    for folder in ["build/release", "data", "scripts"]:
         (WORK / folder).mkdir(parents=True)
     (WORK / "build/release/heddle").symlink_to(HEDDLE)
     shutil.copy(SOURCE / "scripts/first_run.sh", WORK / "scripts")
     shutil.copytree(SOURCE / "recipes", WORK / "recipes")
     verses = [f"And God said, Let there be {n} lights: and there were {n} lights." for n in range(2000)]
-    (WORK / "build/data/kjv.txt").write_text("\n".join(verses) + "\n")
+    (WORK / "data/kjv.txt").write_text("\n".join(verses) + "\n")
 
     first = run(f"scripts/first_run.sh {FEW}")
     for part in ["And God said", "In the beginning", "Blessed are", "runs/first/report.html"]:
