@@ -21,7 +21,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> names;
   bool slow = false, as_json = false;
-  std::string language = "en", page, markdown;
+  std::string language = "en", page, markdown, fault;
 };
 
 lab::Language language_of(const Arguments& a) {
@@ -29,14 +29,14 @@ lab::Language language_of(const Arguments& a) {
 }
 
 void list(const Arguments& a) {
-  const bool only_for_runs = a.slow || !a.page.empty() || !a.markdown.empty();
+  const bool only_for_runs = a.slow || !a.page.empty() || !a.markdown.empty() || !a.fault.empty();
   if (a.names.empty() && only_for_runs)
     fail(ErrorCode::invalid_argument, "lab", "which experiments?",
          "all, or names of some (heddle lab list shows them): heddle lab all --out lab.html",
-         "none, with --slow, --out or --markdown");
+         "none, with --slow, --out, --markdown or --plant");
   if (a.names.size() > 1 || only_for_runs)
     fail(ErrorCode::invalid_argument, "lab list", "only shows the experiments",
-         "neither names nor --slow, --out, --markdown; to run them: heddle lab all");
+         "neither names nor --slow, --out, --markdown, --plant; to run them: heddle lab all");
   const std::vector<std::string> all = {"all"};
   const auto chosen = lab::choose(lab::experiments(), all, true);
   std::cout << (a.as_json ? lab::list_json(chosen, language_of(a)) + "\n"
@@ -52,6 +52,9 @@ void check_outputs(const Arguments& a) {
 void run(const Arguments& a) {
   const lab::Language language = language_of(a);
   const auto chosen = lab::choose(lab::experiments(), a.names, a.slow);
+  if (!a.fault.empty() && !a.markdown.empty())
+    fail(ErrorCode::invalid_argument, "lab", "--plant beside --markdown",
+         "one of them: what docs/lab.md shows was measured without faults");
   check_outputs(a);
   const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   ProgressLine progress;
@@ -64,7 +67,7 @@ void run(const Arguments& a) {
       std::cout << lab::outcome_text(o, language, colour) << "\n"
                 << std::flush;  // as soon as it is there
   };
-  const std::vector<lab::Outcome> outcomes = lab::run(chosen, language, watch);
+  const std::vector<lab::Outcome> outcomes = lab::run(chosen, language, watch, a.fault);
   if (!a.page.empty()) io::write_file_atomic(a.page, lab::outcomes_page(outcomes, language));
   if (!a.markdown.empty())
     io::write_file_atomic(a.markdown, lab::outcomes_markdown(outcomes, language));
@@ -88,6 +91,10 @@ void add(CLI::App& app) {
   command->add_option("--lang", a->language, "en or zh")->check(CLI::IsMember({"en", "zh"}));
   command->add_option("--out", a->page, "write a page with figures")->type_name("FILE.html");
   command->add_option("--markdown", a->markdown, "write what docs/lab.md is")->type_name("FILE.md");
+  command
+      ->add_option("--plant", a->fault,
+                   "let one experiment measure wrongly, to see that it notices: it must not pass")
+      ->type_name("FAULT");
   command->add_flag("--json", a->as_json, "one JSON document on standard output");
   command->callback([a] {
     if (a->names.empty() || a->names.front() == "list")

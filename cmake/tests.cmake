@@ -46,8 +46,11 @@ if(unit_sources)
   # Every sentence of the attention grammar, how memory grows, products of every shape on emulated
   # tiles, whole comparisons, every kind of model trained and resumed: twice the time of the rest.
   set(exhaustive "Scores/*:AmxGemm.*:CompareTest.*:JobTest.EveryKind*")
-  heddle_test(unit quick 120 unit_tests --gtest_filter=-${exhaustive})
+  set(lab_faults "Quick/LabFaults.*:Long/LabFaults.*")  # the lab's measurements on trial
+  heddle_test(unit quick 120 unit_tests --gtest_filter=-${exhaustive}:${lab_faults})
   heddle_test(unit.exhaustive slow 300 unit_tests --gtest_filter=${exhaustive})
+  heddle_test(lab.faults slow 300 unit_tests --gtest_filter=Quick/LabFaults.*)
+  heddle_test(lab.faults.slow nightly 3600 unit_tests --gtest_filter=Long/LabFaults.*)
 endif()
 
 # The harness names its suites after the ops; what is left over are its own tests, among them the one

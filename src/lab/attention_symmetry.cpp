@@ -25,24 +25,36 @@ struct Measured {
   double scores;       // largest |S − Sᵀ|
   double map;          // largest |A − Aᵀ|
   double normalisers;  // largest / smallest row sum of exp(S)
+  double off_ratio;    // largest |a_ij·Z_i − a_ji·Z_j| / Z_i: the reason, put to the test
   Tensor a;
 };
 
-double asymmetry(const Tensor& square) {
+double asymmetry(const Findings& f, const Tensor& square) {
+  if (f.fault("not-transposed")) return largest_difference(square, square);
   return largest_difference(square, ops::contiguous(views::transpose(square, 0, 1)));
 }
 
+double off_ratio(const Tensor& a, const std::vector<double>& sums) {
+  const auto rows = rows_of(a);
+  double worst = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t j = 0; j < rows.size(); ++j)
+      worst = std::max(worst, std::abs(rows[i][j] * sums[i] - rows[j][i] * sums[j]) / sums[i]);
+  return worst;
+}
+
 // One head whose W_q and W_k are both w: [C, C]. x: [1, T, C]
-Measured measure(const Tensor& x, const Tensor& w) {
+Measured measure(const Findings& f, const Tensor& x, const Tensor& w) {
+  const bool own = f.fault("own-keys");
   nn::Attention layer = attention_layer({.width = kWidth}, 1);
   layer.for_each_parameter([&](std::string_view name, Tensor& t) {
-    if (name == "q.weight" || name == "k.weight") t = w;
+    if (name == "q.weight" || (name == "k.weight" && !own)) t = w;
   });
   const Tensor a =
       ops::reshape(layer.weights(x, {.head = 0, .first = 0, .count = kTokens}), {kTokens, kTokens});
   const Tensor q = ops::matmul(ops::reshape(x, {kTokens, kWidth}), ops::transpose(w, 0, 1));
-  const Tensor s =
-      ops::scale(ops::matmul(q, ops::transpose(q, 0, 1)), 1 / std::sqrt(double{kWidth}));
+  const double scale = f.fault("scale-left-out") ? 1 : 1 / std::sqrt(double{kWidth});
+  const Tensor s = ops::scale(ops::matmul(q, ops::transpose(q, 0, 1)), scale);
   std::vector<double> sums;
   for (const auto& row : rows_of(ops::exp(s))) {
     double sum = 0;
@@ -50,7 +62,7 @@ Measured measure(const Tensor& x, const Tensor& w) {
     sums.push_back(sum);
   }
   const auto [low, high] = std::minmax_element(sums.begin(), sums.end());
-  return {asymmetry(s), asymmetry(a), *high / *low, a};
+  return {asymmetry(f, s), asymmetry(f, a), *high / *low, off_ratio(a, sums), a};
 }
 
 // Tokens on circles: token t is token 0 turned by t/7 of a full turn, at three speeds. The product
@@ -78,9 +90,9 @@ report::HeatMap map_of(const Findings& f, const Tensor& a) {
 
 void run(Findings& f) {
   const Tensor x = normal({1, kTokens, kWidth}, 31);
-  const Measured shared = measure(x, normal({kWidth, kWidth}, 32, 0.5));
+  const Measured shared = measure(f, x, normal({kWidth, kWidth}, 32, 0.5));
   // A matrix with orthonormal columns keeps the products of the tokens.
-  const Measured circles = measure(tokens_on_circles(), orthonormal_columns(kWidth, kWidth, 33));
+  const Measured circles = measure(f, tokens_on_circles(), orthonormal_columns(kWidth, kWidth, 33));
 
   f.number("scores_asymmetry", shared.scores,
            {"W_q = W_k, random tokens: |S − Sᵀ|", "W_q = W_k、随机输入：|S − Sᵀ|"});
@@ -109,6 +121,10 @@ void run(Findings& f) {
             shared.scores, Relation::less, 1e-12);
   f.control({"asymmetry of A when all normalisers are equal", "归一化因子全相等时 A 的不对称程度"},
             circles.map, Relation::less, 1e-12);
+  f.control({"their normalisers: largest / smallest − 1", "其归一化因子：最大值 / 最小值 − 1"},
+            circles.normalisers - 1, Relation::less, 1e-12);
+  f.control({"a_ij·Z_i − a_ji·Z_j, relative", "a_ij·Z_i − a_ji·Z_j 的相对大小"},
+            std::max(shared.off_ratio, circles.off_ratio), Relation::less, 1e-12);
   const bool symmetric = f.check({"asymmetry of A when W_q = W_k", "W_q = W_k 时 A 的不对称程度"},
                                  shared.map, Relation::less, 1e-12);
   f.verdict(symmetric ? Verdict::holds : Verdict::refuted);
@@ -140,6 +156,12 @@ Experiment experiment() {
                   "W_q = W_k 只保证得分对称，而 softmax 让每一行除以自己的和：a_ij/a_ji = Z_j/Z_i。"
                   "因此在得分对称时，当且仅当各行归一化因子相等，A 才对称，"
                   "例如一组可由旋转互相变换的输入。"},
+      .faults = {{"own-keys", {"W_k stays another matrix than W_q", "W_k 没有换成 W_q"}},
+                 {"not-transposed",
+                  {"a matrix is compared with itself", "矩阵与它自己（而不是转置）比较"}},
+                 {"scale-left-out",
+                  {"the normalisers are those of scores without 1/√d",
+                   "计算归一化因子时漏掉了 1/√d"}}},
       .run = run,
   };
 }

@@ -11,8 +11,9 @@ namespace heddle::lab::birnn_leak {
 namespace {
 
 void run(Findings& f) {
-  const TwoWayStudy two_way(model::Task::tag);
-  const auto& [effect, total_before, total_after, entropy, losses] = two_way;
+  const TwoWayStudy two_way(f, model::Task::tag);
+  const auto& [effect, total_before, total_after, other_effect, other_total, entropy, losses] =
+      two_way;
 
   f.number("future_effect", effect,
            {"change of p(x_1) when only x_5 changes", "只改变 x_5 时 p(x_1) 的变化"});
@@ -32,6 +33,14 @@ void run(Findings& f) {
             "the answer from the future.",
             "所有序列等可能，本来无从预测；网络却从未来读到了答案。"});
 
+  f.control({"prefix by prefix: a future token changes p(x_1) by",
+             "逐前缀的网络：未来的词元使 p(x_1) 改变"},
+            other_effect, Relation::equal, 0);
+  f.control({"prefix by prefix: distance of the sum from 1", "逐前缀的网络：总和与 1 的距离"},
+            std::abs(other_total - 1), Relation::less, 1e-12);
+  // Every p is near 1 once the answer is copied, so that each of the 243 products is.
+  f.control({"the sum after training, of 243", "训练后的总和与 243 之比"}, total_after / kSequences,
+            Relation::greater, 0.9);
   const bool leaks = f.check({"a future token changes p(x_1) by", "未来的词元使 p(x_1) 改变"},
                              effect, Relation::greater, 1e-3);
   const bool no_distribution =
@@ -71,6 +80,12 @@ Experiment experiment() {
            "the answer, and its “perplexity” means nothing.",
            "反向状态把 x_t 带进了 h_{t−1}。这些乘积不再是同一分布的条件概率，总和不为 1；"
            "训练后网络直接抄答案，其「困惑度」毫无意义。"},
+      .faults = {{"other-network",
+                  {"the network of the other experiment is measured", "测的是另一个实验的网络"}},
+                 {"first-token-changes", {"x_1 changes instead of x_5", "改变的是 x_1 而不是 x_5"}},
+                 {"sequence-left-out",
+                  {"one of the 243 sequences is left out of the sum", "求和时漏掉一个序列"}},
+                 {"untrained", {"the network is not trained", "网络没有训练"}}},
       .run = run,
   };
 }

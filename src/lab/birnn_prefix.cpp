@@ -12,8 +12,9 @@ namespace heddle::lab::birnn_prefix {
 namespace {
 
 void run(Findings& f) {
-  const TwoWayStudy two_way(model::Task::language);
-  const auto& [effect, total_before, total_after, entropy, losses] = two_way;
+  const TwoWayStudy two_way(f, model::Task::language);
+  const auto& [effect, total_before, total_after, other_effect, other_total, entropy, losses] =
+      two_way;
   const double least = *std::min_element(losses.begin(), losses.end());
 
   f.number("future_effect", effect,
@@ -32,6 +33,13 @@ void run(Findings& f) {
   f.figure(chart, {"Trained like the leaking one, it comes down to the entropy and no further.",
                    "与泄漏的网络同样训练，它只能降到熵，不会更低。"});
 
+  f.control({"over the whole sequence: a future token changes p(x_1) by",
+             "整句的网络：未来的词元使 p(x_1) 改变"},
+            other_effect, Relation::greater, 1e-3);
+  f.control({"over the whole sequence: distance of the sum from 1", "整句的网络：总和与 1 的距离"},
+            std::abs(other_total - 1), Relation::greater, 1e-3);
+  f.control({"training comes down to the entropy up to", "训练后的最低损失高出熵"}, least - entropy,
+            Relation::less, 1e-3);
   const bool sums = f.check({"distance of the sum from 1", "总和与 1 的距离"},
                             std::max(std::abs(total_before - 1), std::abs(total_after - 1)),
                             Relation::less, 1e-12);
@@ -69,6 +77,12 @@ Experiment experiment() {
            "steps.",
            "每个因子都是只依赖 x_1 … x_{t−1} 的关于 x_t 的 softmax，其余由链式法则保证。"
            "代价是每个前缀都要重新运行网络：T² 步而不是 T 步。"},
+      .faults = {{"other-network",
+                  {"the network of the other experiment is measured", "测的是另一个实验的网络"}},
+                 {"first-token-changes", {"x_1 changes instead of x_5", "改变的是 x_1 而不是 x_5"}},
+                 {"sequence-left-out",
+                  {"one of the 243 sequences is left out of the sum", "求和时漏掉一个序列"}},
+                 {"untrained", {"the network is not trained", "网络没有训练"}}},
       .run = run,
   };
 }

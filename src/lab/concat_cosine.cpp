@@ -1,6 +1,8 @@
 // concat-cosine: can wᵀ[k; q] say how alike a key and a query are?
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
 #include "lab/cosine_pairs.h"
 #include "lab/experiments.h"
@@ -20,20 +22,39 @@ std::vector<std::vector<double>> with_constant(const Tensor& x) {
   return rows;
 }
 
-// R² on pairs that the fit has not seen.
-double linear_fit(bool angle) {
+// k_i·q_i and a constant: what the cosine is made of, but for the lengths.
+std::vector<std::vector<double>> products(const Tensor& x) {
+  std::vector<std::vector<double>> out;
+  for (const auto& row : rows_of(x)) {
+    out.push_back({1});
+    for (std::size_t i = 0; i < kWidth; ++i) out.back().push_back(row[i] * row[i + kWidth]);
+  }
+  return out;
+}
+
+struct Fit {
+  double r2 = 0;    // on pairs that the fit has not seen
+  double mean = 0;  // of what is fitted
+};
+
+using Features = std::vector<std::vector<double>> (*)(const Tensor&);
+
+Fit linear_fit(const Findings& f, bool angle, Features features) {
   CosinePairs seen = cosine_pairs(kPairs, kWidth, 71), fresh = cosine_pairs(kPairs, kWidth, 72);
-  if (angle)
+  if (angle && !f.fault("cosine-for-angle"))
     for (auto* list : {&seen.cosine, &fresh.cosine})
       for (double& c : *list) c = std::acos(std::clamp(c, -1.0, 1.0));
-  const std::vector<double> w = least_squares(with_constant(seen.x), seen.cosine);
+  if (f.fault("shuffled-answers"))
+    std::rotate(seen.cosine.begin(), seen.cosine.begin() + 1, seen.cosine.end());
+  const std::vector<double> w = least_squares(features(seen.x), seen.cosine);
   std::vector<double> predicted;
-  for (const auto& row : with_constant(fresh.x)) {
+  for (const auto& row : features(fresh.x)) {
     double sum = 0;
     for (std::size_t i = 0; i < w.size(); ++i) sum += w[i] * row[i];
     predicted.push_back(sum);
   }
-  return r_squared(fresh.cosine, predicted);
+  return {r_squared(fresh.cosine, predicted),
+          std::accumulate(fresh.cosine.begin(), fresh.cosine.end(), 0.0) / kPairs};
 }
 
 // The weights of a head over the tokens: [queries][keys].
@@ -45,19 +66,23 @@ std::vector<std::vector<double>> map_of(nn::Score score, const Tensor& x) {
 }
 
 // How much the weight of a key differs between two queries, at most.
-double spread_over_queries(const std::vector<std::vector<double>>& map) {
+double spread_over_queries(const Findings& f, const std::vector<std::vector<double>>& map) {
+  const bool one_query = f.fault("one-query");
   double spread = 0;
   for (std::size_t key = 0; key < map.front().size(); ++key)
-    for (const auto& row : map) spread = std::max(spread, std::abs(row[key] - map.front()[key]));
+    for (const auto& row : map)
+      spread = std::max(spread, std::abs((one_query ? map.front() : row)[key] - map.front()[key]));
   return spread;
 }
 
 void run(Findings& f) {
-  const double r2_cosine = linear_fit(false), r2_angle = linear_fit(true);
+  const Fit cosine = linear_fit(f, false, with_constant);
+  const Fit angle = linear_fit(f, true, with_constant);
+  const double r2_cosine = cosine.r2, r2_angle = angle.r2;
   const Tensor x = normal({1, kTokens, kWidth}, 73, 2);
-  const auto concat = map_of(nn::Score::concat, x);
-  const double spread = spread_over_queries(concat);
-  const double dot_spread = spread_over_queries(map_of(nn::Score::scaled_dot, x));
+  const auto concat = map_of(f.fault("other-score") ? nn::Score::scaled_dot : nn::Score::concat, x);
+  const double spread = spread_over_queries(f, concat);
+  const double dot_spread = spread_over_queries(f, map_of(nn::Score::scaled_dot, x));
 
   f.number("r2_cosine", r2_cosine,
            {"R² of the best wᵀ[k; q] + b for cos θ, fresh pairs",
@@ -74,6 +99,12 @@ void run(Findings& f) {
   f.figure(map, {"Weights of Heddle's concat attention: every query sees the same.",
                  "Heddle 连接注意力的权重：所有查询看到的完全一样。"});
 
+  f.control({"R² for cos θ from the products k_i·q_i", "用乘积 k_i·q_i 拟合 cos θ 的 R²"},
+            linear_fit(f, false, products).r2, Relation::greater, 0.8);
+  f.control({"mean of θ: distance from a right angle", "θ 的均值与直角之差"},
+            std::abs(angle.mean - std::numbers::pi / 2), Relation::less, 0.03);
+  f.control({"mean of cos θ: distance from 0", "cos θ 的均值与 0 之差"}, std::abs(cosine.mean),
+            Relation::less, 0.03);
   f.control({"scaled dot product: weights differ between queries by", "缩放点积：不同查询的权重差"},
             dot_spread, Relation::greater, 0.01);
   const bool no_cosine =
@@ -114,6 +145,14 @@ Experiment experiment() {
            "k 或 q 单独反向时 cos θ 都会变号，而只含其中一个的部分无法随另一个变化，"
            "平均下来与 cos θ 毫无相关。事实比文档说的更糟：查询那部分对所有键都相同，"
            "在 softmax 中被消去，连接注意力根本不看查询。"},
+      .faults = {{"shuffled-answers",
+                  {"the fit gets the cosines of other pairs", "拟合时用了别的向量对的余弦"}},
+                 {"cosine-for-angle",
+                  {"the cosine is fitted where the angle is meant", "该拟合夹角处拟合了余弦"}},
+                 {"one-query",
+                  {"the first query is compared with itself", "拿第一个查询与它自己比较"}},
+                 {"other-score",
+                  {"the weights are those of scaled dot products", "权重来自缩放点积注意力"}}},
       .run = run,
   };
 }

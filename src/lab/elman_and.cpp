@@ -22,6 +22,10 @@ constexpr std::int64_t kLength = 8, kSequences = 65536;  // 4⁸: x_t is one of 
 constexpr std::int64_t kUnits = 2, kBatch = 128, kSteps = 500, kSeeds = 4;
 constexpr double kRate = 0.05;
 
+// With W_yh = [1 1] and b_y = 0 the network says “either” instead of “both”. Wrong are then all
+// prefixes with 1s in one input only: Σ over t of 2·(2ᵗ − 1)·4^(8−t).
+constexpr double kWrongOfEither = 86870;
+
 struct Task {
   Tensor x;       // [S, T, 2]
   Ids seen_both;  // S · T: 1 from the step on at which both inputs have been 1
@@ -29,7 +33,7 @@ struct Task {
 
 // `symbol(s, t)` has x_{t,0} in bit 0 and x_{t,1} in bit 1.
 template <class F>
-Task task_of(std::int64_t sequences, const F& symbol) {
+Task task_of(std::int64_t sequences, bool either, const F& symbol) {
   std::vector<double> x;
   Task task;
   for (std::int64_t s = 0; s < sequences; ++s) {
@@ -38,7 +42,7 @@ Task task_of(std::int64_t sequences, const F& symbol) {
       const unsigned now = symbol(s, t);
       seen |= now;
       x.insert(x.end(), {static_cast<double>(now & 1U), static_cast<double>(now >> 1U)});
-      task.seen_both.push_back(seen == 3 ? 1 : 0);
+      task.seen_both.push_back((either ? seen != 0 : seen == 3) ? 1 : 0);
     }
   }
   task.x = Tensor::from<double>({sequences, kLength, 2}, std::span<const double>(x));
@@ -46,15 +50,16 @@ Task task_of(std::int64_t sequences, const F& symbol) {
 }
 
 // Every sequence of length 8; the shorter ones are their beginnings.
-Task all_sequences() {
-  return task_of(kSequences, [](std::int64_t s, std::int64_t t) {
-    return static_cast<unsigned>(s >> (2 * t)) & 3U;
+Task all_sequences(const Findings& f) {
+  const std::int64_t bits = f.fault("overlapping-symbols") ? 1 : 2;
+  return task_of(kSequences, f.fault("either-input"), [bits](std::int64_t s, std::int64_t t) {
+    return static_cast<unsigned>(s >> (bits * t)) & 3U;
   });
 }
 
 // For training: each input is 1 in one step of six, so that there is something to remember.
 Task random_sequences(std::int64_t step) {
-  return task_of(kBatch, [step](std::int64_t s, std::int64_t t) {
+  return task_of(kBatch, false, [step](std::int64_t s, std::int64_t t) {
     const RandomKey key{9, static_cast<std::uint32_t>(step), 0};
     const std::int64_t at = 2 * (s * kLength + t);
     return (random_id(key, at, 6) == 0 ? 1U : 0U) + (random_id(key, at + 1, 6) == 0 ? 2U : 0U);
@@ -64,19 +69,21 @@ Task random_sequences(std::int64_t step) {
 // slide(a) = min(1, max(0, a))
 Tensor slide(const Tensor& a) { return ops::sub(ops::relu(a), ops::relu(ops::shift(a, -1))); }
 
-// The document's parameters: W_hh = W_hx = I, b_h = 0, W_yh = [1 1], b_y = −1. How many outputs
-// are not exactly what they should be.
-std::int64_t wrong_by_hand(const Task& task) {
+// The document's parameters: W_hh = W_hx = I, b_h = 0, W_yh = [1 1]; its b_y is −1. How many
+// outputs are not exactly what they should be.
+std::int64_t wrong_by_hand(const Findings& f, const Task& task, double b_y) {
+  const bool itself = f.fault("answers-as-outputs");
   const Tensor identity = matrix({{1, 0}, {0, 1}}), ones = matrix({{1, 1}});
   Tensor h = Tensor::zeros({kSequences, 2}, DType::f64);
   std::int64_t wrong = 0;
   for (std::int64_t t = 0; t < kLength; ++t) {
     const Tensor x = ops::reshape(ops::slice(task.x, 1, t, t + 1), {kSequences, 2});
     h = slide(ops::add(ops::linear(h, identity), ops::linear(x, identity)));
-    const std::vector<double> y = slide(ops::shift(ops::linear(h, ones), -1)).to_vector<double>();
-    for (std::int64_t s = 0; s < kSequences; ++s)
-      wrong += y[static_cast<std::size_t>(s)] !=
-               task.seen_both[static_cast<std::size_t>(s * kLength + t)];
+    const std::vector<double> y = slide(ops::shift(ops::linear(h, ones), b_y)).to_vector<double>();
+    for (std::int64_t s = 0; s < kSequences; ++s) {
+      const double wanted = task.seen_both[static_cast<std::size_t>(s * kLength + t)];
+      wrong += (itself ? wanted : y[static_cast<std::size_t>(s)]) != wanted;
+    }
   }
   return wrong;
 }
@@ -104,19 +111,31 @@ std::vector<double> train(Network& network) {
   });
 }
 
-std::int64_t wrong_when_learnt(const Network& network, const Task& task) {
+std::int64_t wrong_when_learnt(const Findings& f, const Network& network, const Task& task) {
+  const std::size_t other = f.fault("one-score-twice") ? 1 : 0;
   const NoGrad no_grad;
   const std::vector<double> scores =
       ops::linear(network.state(task.x), network.weight, network.bias).to_vector<double>();
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < task.seen_both.size(); ++i)
-    wrong += (scores[2 * i + 1] > scores[2 * i] ? 1 : 0) != task.seen_both[i];
+    wrong += (scores[2 * i + 1] > scores[2 * i + other] ? 1 : 0) != task.seen_both[i];
   return wrong;
 }
 
+// What is known beforehand: the counts tell a wrong network from a right one.
+void control_counts(Findings& f, const Task& all) {
+  f.control({"wrong outputs with b_y = 0: either input instead of both",
+             "b_y = 0（任一输入出现过即可）时的错误输出数"},
+            static_cast<double>(wrong_by_hand(f, all, 0)), Relation::equal, kWrongOfEither);
+  f.control({"wrong outputs before training, share", "训练前错误输出的比例"},
+            static_cast<double>(wrong_when_learnt(f, Network(1), all)) / (kSequences * kLength),
+            Relation::greater, 0.05);
+}
+
 void run(Findings& f) {
-  const Task all = all_sequences();
-  const std::int64_t outputs = kSequences * kLength, by_hand = wrong_by_hand(all);
+  const Task all = all_sequences(f);
+  control_counts(f, all);
+  const std::int64_t outputs = kSequences * kLength, by_hand = wrong_by_hand(f, all, -1);
   report::LineChart chart;
   chart.x_label = f.say({"step", "步"});
   chart.y_label = f.say({"loss", "损失"});
@@ -124,8 +143,9 @@ void run(Findings& f) {
   std::int64_t fewest = outputs, learnt = 0;
   for (std::int64_t seed = 1; seed <= kSeeds; ++seed) {
     Network network(static_cast<std::uint64_t>(seed));
-    const std::vector<double> losses = train(network);
-    const std::int64_t wrong = wrong_when_learnt(network, all);
+    const std::vector<double> losses =
+        f.fault("untrained") ? std::vector<double>(kSteps, 1) : train(network);
+    const std::int64_t wrong = wrong_when_learnt(f, network, all);
     fewest = std::min(fewest, wrong);
     learnt += wrong == 0 ? 1 : 0;
     chart.series.push_back(
@@ -183,6 +203,17 @@ Experiment experiment() {
            "sum minus 1 is the AND. Trained tanh units become the same two switches.",
            "每个单元记住一个输入：slide(h + x) 从第一次出现 1 起保持为 1；"
            "两者之和减 1 就是「与」。训练得到的 tanh 单元也成为同样的两个开关。"},
+      .faults = {{"either-input",
+                  {"1 is expected from either input on instead of both",
+                   "目标改成任一输入出现过 1 就为 1"}},
+                 {"overlapping-symbols",
+                  {"symbols overlap by a bit, so not all sequences come",
+                   "相邻符号共用一位，没有枚举到全部序列"}},
+                 {"answers-as-outputs",
+                  {"the wanted outputs are compared with themselves", "拿目标输出与它自己比较"}},
+                 {"one-score-twice",
+                  {"the score of “both” is compared with itself", "拿「与」的得分与它自己比较"}},
+                 {"untrained", {"the network is not trained", "网络没有训练"}}},
       .run = run,
   };
 }

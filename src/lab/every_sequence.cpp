@@ -74,21 +74,23 @@ std::vector<std::vector<double>> log_probabilities(const model::Model& model) {
   return out;
 }
 
-double total_probability(const std::vector<std::vector<double>>& log_p) {
+double total_probability(const Findings& f, const std::vector<std::vector<double>>& log_p) {
+  const std::size_t first = f.fault("sequence-left-out") ? 1 : 0;
   double total = 0;
-  for (const auto& sequence : log_p) {
+  for (std::size_t s = first; s < log_p.size(); ++s) {
     double sum = 0;
-    for (const double v : sequence) sum += v;
+    for (const double v : log_p[s]) sum += v;
     total += std::exp(sum);
   }
   return total;
 }
 
-double effect_of_the_future(const std::vector<std::vector<double>>& log_p) {
+double effect_of_the_future(const Findings& f, const std::vector<std::vector<double>>& log_p) {
+  const bool other_token = f.fault("first-token-changes");
   double most = 0;
   // Three neighbours have the same x_1 .. x_4.
   for (std::size_t s = 0; s < log_p.size(); ++s) {
-    const std::size_t first = s - s % kAlphabet;
+    const std::size_t first = other_token ? s % (log_p.size() / kAlphabet) : s - s % kAlphabet;
     most = std::max(most, std::abs(std::exp(log_p[s][0]) - std::exp(log_p[first][0])));
   }
   return most;
@@ -100,13 +102,22 @@ std::vector<double> train_on_every_sequence(model::Model& model) {
                      [&](std::int64_t /*step*/) { return model.loss(batch, kPass, 0).total; });
 }
 
-TwoWayStudy::TwoWayStudy(model::Task task) : entropy(std::log(double{kAlphabet})) {
-  const auto network = two_way_network(task);
+TwoWayStudy::TwoWayStudy(const Findings& f, model::Task task)
+    : entropy(std::log(double{kAlphabet})) {
+  using model::Task;
+  const Task other = task == Task::tag ? Task::language : Task::tag;
+  const auto network = two_way_network(f.fault("other-network") ? other : task);
   const auto before = log_probabilities(*network);
-  total_before = total_probability(before);
-  effect = effect_of_the_future(before);
-  losses = train_on_every_sequence(*network);
-  total_after = total_probability(log_probabilities(*network));
+  total_before = total_probability(f, before);
+  effect = effect_of_the_future(f, before);
+  if (f.fault("untrained"))
+    losses = {network->loss(next_tokens(network->config().task), kPass, 0).total.item()};
+  else
+    losses = train_on_every_sequence(*network);
+  total_after = total_probability(f, log_probabilities(*network));
+  const auto opposite = log_probabilities(*two_way_network(other));
+  other_effect = effect_of_the_future(f, opposite);
+  other_total = total_probability(f, opposite);
 }
 
 report::LineChart TwoWayStudy::chart(const Findings& f, const Text& name, const Text& bound) const {

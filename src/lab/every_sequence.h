@@ -28,22 +28,24 @@ model::Batch next_tokens(model::Task task);
 std::vector<std::vector<double>> log_probabilities(const model::Model& model);
 
 // Σ over all sequences of Π p(x_t | …): 1 if this is a distribution.
-double total_probability(const std::vector<std::vector<double>>& log_p);
+double total_probability(const Findings& f, const std::vector<std::vector<double>>& log_p);
 
 // The most by which p(x_1) changes when only x_5 does.
-double effect_of_the_future(const std::vector<std::vector<double>>& log_p);
+double effect_of_the_future(const Findings& f, const std::vector<std::vector<double>>& log_p);
 
 // Trains it to predict the next token of all sequences alike, whose entropy is log 3 per token.
 std::vector<double> train_on_every_sequence(model::Model& model);
 
 // What both experiments on two-way networks measure.
 struct TwoWayStudy {
-  explicit TwoWayStudy(model::Task task);
+  TwoWayStudy(const Findings& f, model::Task task);
 
   double effect = 0;                         // of the future, with random weights
   double total_before = 0, total_after = 0;  // probability of all sequences, around the training
-  double entropy = 0;                        // per token, nats
-  std::vector<double> losses;                // per token, of the steps of the training
+  // The network of the other task, with random weights: there the answers are the opposite.
+  double other_effect = 0, other_total = 0;
+  double entropy = 0;          // per token, nats
+  std::vector<double> losses;  // per token, of the steps of the training
 
   // The losses of `name` beside the entropy, called `bound`.
   report::LineChart chart(const Findings& f, const Text& name, const Text& bound) const;

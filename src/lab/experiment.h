@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace heddle::lab {
 
@@ -32,6 +33,13 @@ const Text& words(Verdict verdict);           // for people
 
 class Findings;
 
+// A small and realistic way in which a measurement could be wrong. The measurement asks
+// Findings::fault() for it by name; with the fault planted the experiment must not pass.
+struct Fault {
+  std::string name;  // as on the command line: "next-rows"
+  Text what;
+};
+
 struct Experiment {
   std::string name;  // as on the command line: "elman-and"
   Text topic;        // what experiments are grouped by; one of topics.h
@@ -41,8 +49,9 @@ struct Experiment {
   Text method;     // what is computed
   Text threshold;  // what decides, and why there
   Verdict expected = Verdict::holds;
-  Text because;       // why the verdict is what it is, without numbers: those are measured
-  bool slow = false;  // trains for longer than a few seconds: `lab all` leaves it out
+  Text because;  // why the verdict is what it is, without numbers: those are measured
+  std::vector<Fault> faults = {};  // a test plants each of them
+  bool slow = false;               // trains for longer than a few seconds: `lab all` leaves it out
   void (*run)(Findings&) = nullptr;
 };
 

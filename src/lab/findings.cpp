@@ -50,6 +50,11 @@ std::string_view symbol(Relation relation) {
   return "?";
 }
 
+bool Findings::fault(std::string_view name) const {
+  asked_faults_.emplace(name);
+  return name == planted_;
+}
+
 void Findings::number(const std::string& key, double value, const Text& label,
                       const std::string& unit) {
   if (std::any_of(numbers_.begin(), numbers_.end(), [&](const Number& n) { return n.key == key; }))

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lab/experiment.h"
@@ -37,7 +40,13 @@ class Findings {
     Text caption;
   };
 
-  explicit Findings(Language language) : language_(language) {}
+  // `planted` is the name of a fault, or empty: all is measured as it should be.
+  explicit Findings(Language language, std::string planted = {})
+      : language_(language), planted_(std::move(planted)) {}
+
+  // Whether the measurement is to go wrong in this way. True only where a test or `heddle lab
+  // --plant` planted that fault.
+  bool fault(std::string_view name) const;
 
   // A measured number; `key` names it in JSON and is used once: Error otherwise.
   void number(const std::string& key, double value, const Text& label,
@@ -65,9 +74,14 @@ class Findings {
   const std::vector<Text>& notes() const { return notes_; }
   const std::vector<Figure>& figures() const { return figures_; }
   const std::optional<Verdict>& measured_verdict() const { return verdict_; }
+  const std::string& planted() const { return planted_; }
+  // Names that the measurement has asked for: a fault that is not among them cannot be planted.
+  const std::set<std::string, std::less<>>& asked_faults() const { return asked_faults_; }
 
  private:
   Language language_;
+  std::string planted_;
+  mutable std::set<std::string, std::less<>> asked_faults_;  // a record of reads
   std::vector<Number> numbers_;
   std::vector<Check> checks_;
   std::vector<Text> notes_;

@@ -9,13 +9,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json faults_of(const Experiment& e, Language language) {
+  Json all = Json::object();
+  for (const Fault& fault : e.faults) all[fault.name] = fault.what.in(language);
+  return all;
+}
+
 Json described(const Experiment& e, Language language) {
   return {{"name", e.name},
           {"topic", e.topic.in(language)},
           {"title", e.title.in(language)},
           {"claim", e.claim.in(language)},
           {"expected", to_string(e.expected)},
-          {"slow", e.slow}};
+          {"slow", e.slow},
+          {"faults", faults_of(e, language)}};
 }
 
 Json checks_of(const Findings& findings, Language language) {
@@ -31,6 +38,7 @@ Json checks_of(const Findings& findings, Language language) {
 
 Json to_json(const Outcome& outcome, Language language) {
   Json j = described(*outcome.experiment, language);
+  if (!outcome.findings.planted().empty()) j["planted"] = outcome.findings.planted();
   // A verdict that was not reached is absent.
   if (outcome.problem.empty())
     j["verdict"] = to_string(*outcome.findings.measured_verdict());

@@ -22,13 +22,15 @@ struct Case {
 
 // A scaled-dot layer with the parameters of a multiplicative one, W_s folded into W_q:
 //   kᵀ W_s q = kᵀ W_s W_q x = kᵀ (W_s W_q) x, head by head.
-nn::Attention folded(const nn::Attention& multiplicative) {
+nn::Attention folded(const Findings& f, const nn::Attention& multiplicative) {
   nn::AttentionConfig config = multiplicative.config();
   config.score = nn::Score::scaled_dot;
   const nn::AttentionParameters& p = multiplicative.parameters();
   const std::int64_t heads = config.heads, head_width = config.width_of_head();
   const Tensor w_q = ops::reshape(p.q.detach(), {heads, head_width, kWidth});
-  const Tensor product = ops::matmul(p.score.detach(), w_q);  // [H, D, C]
+  Tensor w_s = p.score.detach();
+  if (f.fault("ws-transposed")) w_s = ops::transpose(w_s, 1, 2);
+  const Tensor product = ops::matmul(w_s, w_q);  // [H, D, C]
   nn::Attention plain = attention_layer(config, 0);
   plain.for_each_parameter([&](std::string_view name, Tensor& t) {
     t = name == "q.weight"   ? ops::reshape(product, {heads * head_width, kWidth})
@@ -40,7 +42,8 @@ nn::Attention folded(const nn::Attention& multiplicative) {
 }
 
 // The other way round: scaled-dot is multiplicative with W_s = I.
-nn::Attention with_identity(const nn::Attention& plain) {
+nn::Attention with_identity(const Findings& f, const nn::Attention& plain) {
+  const std::int64_t filled = f.fault("identity-of-one-head") ? 1 : plain.config().heads;
   nn::AttentionConfig config = plain.config();
   config.score = nn::Score::multiplicative;
   const nn::AttentionParameters& p = plain.parameters();
@@ -50,7 +53,7 @@ nn::Attention with_identity(const nn::Attention& plain) {
       const std::int64_t d = config.width_of_head();
       Tensor identity = Tensor::zeros({config.heads, d, d}, DType::f64);
       double* data = identity.mutable_data<double>();
-      for (std::int64_t h = 0; h < config.heads; ++h)
+      for (std::int64_t h = 0; h < filled; ++h)
         for (std::int64_t i = 0; i < d; ++i) data[(h * d + i) * d + i] = 1;
       t = identity;
     } else {
@@ -61,6 +64,10 @@ nn::Attention with_identity(const nn::Attention& plain) {
     }
   });
   return layer;
+}
+
+double apart(const Findings& f, const nn::Attention& a, const nn::Attention& b, const Tensor& x) {
+  return largest_difference((f.fault("same-layer-twice") ? b : a).forward(x), b.forward(x));
 }
 
 void run(Findings& f) {
@@ -77,22 +84,20 @@ void run(Findings& f) {
     config.causal = c.causal;
     const nn::Attention layer = attention_layer(config, ++seed);
     const Tensor x = normal({3, kTokens, kWidth}, static_cast<std::uint32_t>(seed));
-    const Tensor y = layer.forward(x);
-    const nn::Attention plain = folded(layer);
-    const double off = largest_difference(y, plain.forward(x));
+    const nn::Attention plain = folded(f, layer);
+    const double off = apart(f, layer, plain, x);
     folded_off = std::max(folded_off, off);
-    identity_off = std::max(identity_off,
-                            largest_difference(plain.forward(x), with_identity(plain).forward(x)));
+    identity_off = std::max(identity_off, apart(f, plain, with_identity(f, plain), x));
     // W_s does matter: without it the same parameters compute something else.
-    nn::Attention without = folded(layer);
+    nn::Attention without = folded(f, layer);
     without.for_each_parameter([&](std::string_view name, Tensor& t) {
       if (name == "q.weight") t = layer.parameters().q.detach();
     });
-    ignored_off = std::min(ignored_off, largest_difference(y, without.forward(x)));
+    ignored_off = std::min(ignored_off, apart(f, layer, without, x));
     bars.groups.push_back(fmt::format(
         "{} {}{}", c.heads, f.say(c.heads == 1 ? Text{"head", "头"} : Text{"heads", "头"}),
         c.causal ? f.say({", causal", "，因果"}) : ""));
-    bars.series[0].values.push_back(largest(y));
+    bars.series[0].values.push_back(largest(layer.forward(x)));
     bars.series[1].values.push_back(off);
   }
   f.figure(bars, {"A scaled-dot layer with W_q' = W_s·W_q computes what the multiplicative layer "
@@ -148,6 +153,10 @@ Experiment experiment() {
            "the functions that can be reached are the same.",
            "q = W_q x 本就是线性的，W_s W_q 仍是同样形状的矩阵：W_s 能学到的，W_q 也能学到。"
            "训练路径可能不同，但可达到的函数相同。"},
+      .faults = {{"ws-transposed", {"W_s is folded in transposed", "并入的是 W_s 的转置"}},
+                 {"identity-of-one-head",
+                  {"W_s = I in the first head only", "只有第一个头取 W_s = I"}},
+                 {"same-layer-twice", {"a layer is compared with itself", "拿一个层与它自己比较"}}},
       .run = run,
   };
 }

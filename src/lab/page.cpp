@@ -112,6 +112,8 @@ Html experiment_section(const Outcome& o, Language language) {
       "class=\"name\">{}</span></h2>{}</div>\n",
       escaped(e.name), escaped(e.title.in(language)), escaped(e.name), badge(o, language));
   out += "<p class=\"claim\">" + escaped(e.claim.in(language)) + "</p>\n<dl class=\"about\">\n";
+  if (const std::string& name = o.findings.planted(); !name.empty())
+    out += row(said::planted, name + ": " + fault_of(e, name).what.in(language), language);
   out += row(said::source, e.source.in(language), language);
   out += row(said::method, e.method.in(language), language);
   out += row(said::threshold, e.threshold.in(language), language) + "</dl>\n";

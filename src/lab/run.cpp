@@ -23,8 +23,8 @@ void check_name(std::span<const Experiment> list, const std::string& name) {
        io::shown(name));
 }
 
-Outcome run_one(const Experiment& experiment, Language language) {
-  Outcome outcome{&experiment, Findings(language), 0, {}};
+Outcome run_one(const Experiment& experiment, Language language, const std::string& fault) {
+  Outcome outcome{&experiment, Findings(language, fault), 0, {}};
   const auto start = std::chrono::steady_clock::now();
   // Whatever happens inside of an experiment is its result, and the others still run.
   try {
@@ -53,12 +53,28 @@ std::vector<const Experiment*> choose(std::span<const Experiment> list,
   return chosen;
 }
 
+const Fault& fault_of(const Experiment& experiment, const std::string& name) {
+  std::string known;
+  for (const Fault& fault : experiment.faults) {
+    if (fault.name == name) return fault;
+    known += (known.empty() ? "one of " : ", ") + fault.name;
+  }
+  fail(ErrorCode::invalid_argument, experiment.name, "no fault of that name", known,
+       io::shown(name));
+}
+
 std::vector<Outcome> run(std::span<const Experiment* const> chosen, Language language,
-                         const Watch& watch) {
+                         const Watch& watch, const std::string& fault) {
+  if (!fault.empty()) {
+    if (chosen.size() != 1)
+      fail(ErrorCode::invalid_argument, "lab", "a fault is planted into one experiment",
+           "the name of one", std::to_string(chosen.size()));
+    fault_of(*chosen.front(), fault);
+  }
   std::vector<Outcome> outcomes;
   for (const Experiment* e : chosen) {
     if (watch.begins) watch.begins(*e, outcomes.size() + 1, chosen.size());
-    outcomes.push_back(run_one(*e, language));
+    outcomes.push_back(run_one(*e, language, fault));
     if (watch.ended) watch.ended(outcomes.back());
   }
   return outcomes;

@@ -29,6 +29,9 @@ struct Outcome {
   }
 };
 
+// The fault of that name. Error when the experiment has none such, with those that it has.
+const Fault& fault_of(const Experiment& experiment, const std::string& name);
+
 // What is told while they run.
 struct Watch {
   std::function<void(const Experiment&, std::size_t number, std::size_t of)> begins = {};
@@ -36,8 +39,9 @@ struct Watch {
 };
 
 // Outcomes point at their experiments: those must outlive them.
+// `fault` is planted into the measurement; then there must be one experiment, which has it.
 std::vector<Outcome> run(std::span<const Experiment* const> chosen, Language language,
-                         const Watch& watch = {});
+                         const Watch& watch = {}, const std::string& fault = {});
 
 // The status that the program ends with: 0 when all pass, 1 otherwise.
 int exit_status(std::span<const Outcome> outcomes);

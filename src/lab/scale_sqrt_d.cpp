@@ -27,7 +27,7 @@ struct Softmax {
   double gradient = 0, mean_gradient = 0;
 };
 
-Softmax measure(std::int64_t width, double scale) {
+Softmax measure(const Findings& f, std::int64_t width, double scale) {
   const Tensor q = normal({kQueries, width}, 40), k = normal({kKeys, width}, 41);
   Tensor scores = ops::scale(ops::matmul(q, ops::transpose(k, 0, 1)), scale);  // [queries, keys]
   Softmax result;
@@ -37,14 +37,45 @@ Softmax measure(std::int64_t width, double scale) {
   scores.set_requires_grad(true);
   Tape tape;
   const Tensor weights = ops::softmax(scores);
-  tape.backward(ops::sum_all(ops::mul(weights, normal({kQueries, kKeys}, 42))));
-  result.highest = ops::mean_all(ops::max(weights.detach(), 1)).item();
+  const Tensor mixed = f.fault("scores-for-weights") ? scores : weights;
+  tape.backward(ops::sum_all(ops::mul(mixed, normal({kQueries, kKeys}, 42))));
+  const Tensor rows = f.fault("highest-score") ? scores : weights;
+  result.highest = ops::mean_all(ops::max(rows.detach(), 1)).item();
   std::vector<double> lengths =
       ops::sqrt(ops::sum(ops::square(scores.grad()), 1)).to_vector<double>();
   std::sort(lengths.begin(), lengths.end());
   result.gradient = lengths[lengths.size() / 2];
   for (const double length : lengths) result.mean_gradient += length / kQueries;
   return result;
+}
+
+// Over all widths.
+struct Extremes {
+  double variance_off = 0;         // of the scaled scores, from 1
+  double highest_scaled = 0;       // weight
+  double highest = 0;              // without scale, at the last width
+  double least_growth = INFINITY;  // of it, from one width to the next
+
+  void add(const Softmax& plain, const Softmax& scaled) {
+    variance_off = std::max(variance_off, std::abs(scaled.variance - 1));
+    highest_scaled = std::max(highest_scaled, scaled.highest);
+    least_growth = std::min(least_growth, plain.highest - highest);
+    highest = plain.highest;
+  }
+};
+
+// `mean_over_middle`: of the gradient that is left without scale.
+void control_widths(Findings& f, const Extremes& e, double mean_over_middle) {
+  f.control({"variance of the scaled scores: farthest from 1", "缩放后分数的方差与 1 的最大差"},
+            e.variance_off, Relation::less, 0.1);
+  f.control(
+      {"highest weight without scale grows with d by at least", "不缩放时最大权重随 d 的最小增量"},
+      e.least_growth, Relation::greater, 0);
+  f.control({"highest weight with scale, over all d", "缩放后各 d 中的最大权重"}, e.highest_scaled,
+            Relation::less, 0.3);
+  f.control({"the mean gradient is left by few rows: mean over middle",
+             "平均梯度由少数行决定：平均与中位数之比"},
+            mean_over_middle, Relation::greater, 10);
 }
 
 void run(Findings& f) {
@@ -55,9 +86,12 @@ void run(Findings& f) {
   chart.series = {{f.say({"q·k / √d", "q·k / √d"}), {}}, {f.say({"q·k", "q·k"}), {}}};
   std::vector<double> widths, variances;
   Softmax first, last, plain_first, plain_last;
+  Extremes extremes;
   for (const std::int64_t width : {4, 16, 64, 256, 1024}) {
     const auto d = static_cast<double>(width);
-    const Softmax plain = measure(width, 1), scaled = measure(width, 1 / std::sqrt(d));
+    const double scale = f.fault("scale-by-d") ? 1 / d : 1 / std::sqrt(d);
+    const Softmax plain = measure(f, width, 1), scaled = measure(f, width, scale);
+    extremes.add(plain, scaled);
     widths.push_back(d);
     variances.push_back(plain.variance);
     chart.series[0].points.push_back({d, scaled.gradient});
@@ -74,13 +108,15 @@ void run(Findings& f) {
              {"d = " + text + ": the same with scale", "d = " + text + "：缩放后的最大值"});
   }
   const double exponent = fitted_exponent(widths, variances);
-  const double lost = plain_last.gradient / plain_first.gradient;
+  const bool mean = f.fault("mean-for-middle");
+  const double mean_lost = plain_last.mean_gradient / plain_first.mean_gradient;
+  const double lost = mean ? mean_lost : plain_last.gradient / plain_first.gradient;
   const double kept = last.gradient / first.gradient;
   f.number("exponent", exponent, {"variance of q·k ~ d to the power of", "q·k 的方差 ~ d 的幂次"});
   f.number("gradient_left", lost,
            {"gradient of the middle row at d = 1024 against d = 4, without scale",
             "不缩放：d = 1024 与 d = 4 的梯度中位数之比"});
-  f.number("mean_gradient_left", plain_last.mean_gradient / plain_first.mean_gradient,
+  f.number("mean_gradient_left", mean_lost,
            {"the same for the mean instead of the middle row", "同上，取各行平均而非中位数"});
   f.number("gradient_left_scaled", kept, {"the middle row with scale", "缩放后的中位数之比"});
   f.figure(
@@ -88,6 +124,7 @@ void run(Findings& f) {
       {"What is left of the gradient behind the softmax. Without the scale one weight "
        "takes all, and a saturated softmax passes almost nothing on.",
        "经过 softmax 之后还剩多少梯度。不缩放时一个权重独占全部，饱和的 softmax 几乎不传递梯度。"});
+  control_widths(f, extremes, mean_lost / lost);
   const bool grows = f.check({"exponent of the variance: 1 up to", "方差的幂次与 1 之差"},
                              std::abs(exponent - 1), Relation::less, 0.1);
   const bool saturates =
@@ -138,6 +175,13 @@ Experiment experiment() {
            "width. It rests on entries of variance 1, which initialisation and norms see to.",
            "d 个独立乘积之和的方差为 d，所以不缩放的分数随 √d 增大，softmax 变成取最大值。除以 √d "
            "之后，任何宽度下方差都是 1。前提是各分量方差为 1，这由初始化和归一化来保证。"},
+      .faults = {{"scale-by-d", {"scores are divided by d instead of √d", "分数除以 d 而不是 √d"}},
+                 {"highest-score",
+                  {"the highest score is taken for the highest weight", "把最大分数当成最大权重"}},
+                 {"scores-for-weights",
+                  {"the gradient does not go through the softmax", "梯度没有穿过 softmax"}},
+                 {"mean-for-middle",
+                  {"the mean of the rows stands for the middle one", "用各行平均代替了中位数"}}},
       .run = run,
   };
 }

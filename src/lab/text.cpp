@@ -127,6 +127,8 @@ std::string list_text(std::span<const Experiment* const> list, Language language
 std::string outcome_text(const Outcome& outcome, Language language, bool colour) {
   const Experiment& e = *outcome.experiment;
   std::string out = styled(e.name, "1", colour) + ": " + e.title.in(language) + "\n";
+  if (const std::string& name = outcome.findings.planted(); !name.empty())
+    out += entry(said::planted, name + ": " + fault_of(e, name).what.in(language), language);
   out += entry(said::claim, e.claim.in(language), language);
   out += entry(said::source, e.source.in(language), language);
   out += entry(said::method, e.method.in(language), language);
@@ -140,7 +142,10 @@ std::string outcome_text(const Outcome& outcome, Language language, bool colour)
                        padded(c.what.in(language), 70), number_text(c.value), symbol(c.relation),
                        number_text(c.bound));
   out += entry(said::verdict, verdict_line(outcome, language, colour), language);
-  if (outcome.problem.empty()) out += entry(said::because, e.because.in(language), language);
+  if (outcome.pass()) out += entry(said::because, e.because.in(language), language);
+  std::string names;
+  for (const Fault& fault : e.faults) names += (names.empty() ? "" : ", ") + fault.name;
+  if (!names.empty()) out += entry(said::faults, "--plant " + names, language);
   return out;
 }
 

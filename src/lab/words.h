@@ -28,15 +28,17 @@ inline const Text usage = {
     "`heddle lab list` shows the experiments, `heddle lab NAME...` runs some, `heddle lab all` "
     "those "
     "that take seconds, with `--slow` the others too. `--out page.html` draws a page with a figure "
-    "for each, `--lang zh` speaks Chinese, `--json` prints `{\"experiments\": [{name, claim, "
+    "for each, `--plant FAULT` makes the measurement of one experiment go wrong in a way that it "
+    "must notice, `--lang zh` speaks Chinese, `--json` prints `{\"experiments\": [{name, claim, "
     "verdict, expected, pass, numbers, checks, seconds}]}`. The status is 1 when a measured "
     "verdict "
     "differs from the stated one. This page was written by `heddle lab all --slow --markdown "
     "docs/lab.md`.",
     "`heddle lab list` 列出实验，`heddle lab NAME...` 运行指定实验，`heddle lab all` 运行所有几秒内"
-    "完成的实验，加 `--slow` 连同较慢的一起运行。`--out page.html` 生成带图的网页，`--lang zh` 使用"
-    "中文，`--json` 输出 JSON。若测得的结论与预期不同，退出码为 1。本页由 `heddle lab all --slow "
-    "--lang zh --markdown` 生成。"};
+    "完成的实验，加 `--slow` 连同较慢的一起运行。`--out page.html` 生成带图的网页，`--plant FAULT` "
+    "故意让一个实验测错一处（它必须察觉），`--lang zh` 使用中文，`--json` 输出 "
+    "JSON。若测得的结论与预期不同，退出码为 1。本页由 `heddle lab all --slow --lang zh --markdown` "
+    "生成。"};
 inline const Text claim = {"Claim", "论断"};
 inline const Text source = {"Source", "出处"};
 inline const Text method = {"Method", "方法"};
@@ -56,6 +58,8 @@ inline const Text differs = {"differs from the stated verdict", "与预期结论
 inline const Text failed = {"did not come to an end", "未能完成"};
 inline const Text because = {"Because", "原因"};
 inline const Text experiment = {"Experiment", "实验"};
+inline const Text planted = {"Planted", "植入错误"};
+inline const Text faults = {"Faults", "可植入"};
 inline const Text slow = {"slow", "较慢"};
 inline const Text seconds = {"Seconds", "秒"};
 
