@@ -17,19 +17,26 @@ constexpr std::int64_t kKeys = 32, kA = 3, kB = 17;
 struct Result {
   double error;        // of c against (v_a + v_b)/2
   double off_formula;  // of α_a against e^β / (2·e^β + n − 2)
+  double off_sum;      // of c against (e^β·(v_a + v_b) + Σ others) / (2·e^β + n − 2)
 };
 
 // Values are random, keys orthonormal, q = β(k_a + k_b).
-Result at(double beta) {
+Result at(const Findings& f, double beta) {
   const Tensor keys = ops::reshape(unit_vectors(kKeys), {1, kKeys, kKeys});
-  const Tensor q = query_for({kA, kB}, beta, 1, kKeys);
+  const Tensor q =
+      f.fault("one-key") ? query_for({kA}, beta, 1, kKeys) : query_for({kA, kB}, beta, 1, kKeys);
+  const std::size_t b = f.fault("next-value") ? kB + 1 : kB;
   const Tensor v = normal({1, kKeys, 6}, 11);
   const std::vector<double> c = attend(q, keys, v).to_vector<double>();
   const std::vector<double> values = v.to_vector<double>();
-  Result r{0, 0};
+  Result r{0, 0, 0};
+  const double grown = std::exp(beta);
   for (std::size_t e = 0; e < 6; ++e) {
-    const double wanted = (values[kA * 6 + e] + values[kB * 6 + e]) / 2;
+    const double wanted = (values[kA * 6 + e] + values[b * 6 + e]) / 2;
     r.error = std::max(r.error, std::abs(c[e] - wanted));
+    double sum = (grown - 1) * (values[kA * 6 + e] + values[kB * 6 + e]);
+    for (std::size_t i = 0; i < kKeys; ++i) sum += values[i * 6 + e];
+    r.off_sum = std::max(r.off_sum, std::abs(c[e] - sum / (2 * grown + kKeys - 2)));
   }
   const double weight = attend(q, keys, keys).to_vector<double>()[kA];
   r.off_formula = std::abs(weight - 1 / (2 + (kKeys - 2) * std::exp(-beta)));
@@ -43,24 +50,32 @@ void run(Findings& f) {
       f.say({"largest error of c against ½(v_a + v_b)", "c 与 ½(v_a + v_b) 的最大误差"});
   chart.log_y = true;
   report::Series line{"", {}};
-  double off_formula = 0;
+  double off_formula = 0, off_sum = 0;
   for (double beta = 0; beta <= 30; beta += 1) {
-    const Result r = at(beta);
+    const Result r = at(f, f.fault("same-beta") ? 30 : beta);
     line.points.push_back({beta, r.error});
     off_formula = std::max(off_formula, r.off_formula);
+    off_sum = std::max(off_sum, r.off_sum);
   }
   chart.series = {line};
   f.figure(chart, {"The error falls as e^−β: 32 keys, two of them wanted.",
                    "误差按 e^−β 下降：共 32 个键，取其中两个。"});
-  f.number("error_beta_1", at(1).error, {"error at β = 1", "β = 1 时的误差"});
-  f.number("error_beta_10", at(10).error, {"error at β = 10", "β = 10 时的误差"});
-  f.number("error_beta_30", at(30).error, {"error at β = 30", "β = 30 时的误差"});
+  const auto error_at = [&](std::size_t beta) { return line.points[beta].y; };
+  f.number("error_beta_1", error_at(1), {"error at β = 1", "β = 1 时的误差"});
+  f.number("error_beta_10", error_at(10), {"error at β = 10", "β = 10 时的误差"});
+  f.number("error_beta_30", error_at(30), {"error at β = 30", "β = 30 时的误差"});
   f.number(
       "off_formula", off_formula,
       {"largest distance of α_a from e^β/(2e^β + n − 2)", "α_a 与 e^β/(2e^β + n − 2) 的最大偏差"});
-  const bool near = f.check({"error of the mean at β = 30", "β = 30 时平均值的误差"}, at(30).error,
+  const bool near = f.check({"error of the mean at β = 30", "β = 30 时平均值的误差"}, error_at(30),
                             Relation::less, 1e-10);
   f.control({"distance from the formula", "与公式的偏差"}, off_formula, Relation::less, 1e-12);
+  f.control({"distance of c from the sum that the weights give", "c 与按公式权重求和之差"}, off_sum,
+            Relation::less, 1e-12);
+  f.control({"error at β = 1: the other keys still matter", "β = 1 时的误差：其他键仍占多数"},
+            error_at(1), Relation::greater, 0.1);
+  f.control({"log of error(10)/error(20), 10 up to", "log(误差(10)/误差(20)) 与 10 之差"},
+            std::abs(std::log(error_at(10) / error_at(20)) - 10), Relation::less, 0.1);
   f.verdict(near ? Verdict::holds : Verdict::refuted);
 }
 
@@ -90,6 +105,11 @@ Experiment experiment() {
           {"Both keys score β and all others 0, so the two share the weight equally and the "
            "rest fades as e^−β. β must be well above log n.",
            "两个键得分同为 β，其余为 0，因此二者平分权重，其余按 e^−β 消失。β 需明显大于 log n。"},
+      .faults = {{"one-key", {"the query points at one key only", "查询只指向一个键"}},
+                 {"next-value",
+                  {"the mean is taken of v_a and the value behind v_b",
+                   "取的是 v_a 与 v_b 后一个值的平均"}},
+                 {"same-beta", {"every β is 30", "所有 β 都是 30"}}},
       .run = run,
   };
 }

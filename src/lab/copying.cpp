@@ -16,10 +16,11 @@ constexpr double kBarely = 0.01;  // "larger", and no more than that
 
 // Weight of the key that the query points at, when it leads all others by `gap`: orthonormal keys
 // and q = gap · k_j.
-double weight_at(double gap, std::int64_t n) {
+double weight_at(const Findings& f, double gap, std::int64_t n) {
   const Tensor keys = ops::reshape(unit_vectors(n), {1, n, n});
-  const Tensor c = attend(query_for({0}, gap, 1, n), keys, keys);
-  return c.to_vector<double>().front();
+  const double length = f.fault("default-scale") ? gap / std::sqrt(static_cast<double>(n)) : gap;
+  const Tensor c = attend(query_for({0}, length, 1, n), keys, keys);
+  return c.to_vector<double>()[f.fault("next-key") ? 1 : 0];
 }
 
 void run(Findings& f) {
@@ -30,7 +31,7 @@ void run(Findings& f) {
   for (const std::int64_t n : {4, 64, 1024}) {
     report::Series line{fmt::format("n = {}", n), {}};
     for (double gap = 0; gap <= 20; gap += 0.5) {
-      const double weight = weight_at(gap, n);
+      const double weight = weight_at(f, gap, f.fault("one-key-fewer") ? n - 1 : n);
       const double formula = 1 / (1 + static_cast<double>(n - 1) * std::exp(-gap));
       off_formula = std::max(off_formula, std::abs(weight - formula));
       line.points.push_back({gap, weight});
@@ -41,11 +42,11 @@ void run(Findings& f) {
                    "larger lead.",
                    "当领先量等于 log(n − 1) 时权重过半：键越多，所需的领先量越大。"});
 
-  const double barely = weight_at(kBarely, 64);
-  const double enough = weight_at(std::log(63) + std::log(999), 64);
+  const double barely = weight_at(f, kBarely, 64), half = weight_at(f, std::log(63), 64);
+  const double enough = weight_at(f, std::log(63) + std::log(999), 64);
   f.number("weight_barely_larger", barely,
            {"α_j of 64 keys, lead 0.01", "64 个键、领先 0.01 时的 α_j"});
-  f.number("weight_at_log_n", weight_at(std::log(63), 64),
+  f.number("weight_at_log_n", half,
            {"α_j of 64 keys, lead log 63", "64 个键、领先 log 63 时的 α_j"});
   f.number("weight_far_larger", enough,
            {"α_j of 64 keys, lead log 63 + log 999", "64 个键、领先 log 63 + log 999 时的 α_j"});
@@ -59,6 +60,8 @@ void run(Findings& f) {
       f.check({"α_j when the lead is log(n−1) + log 999", "领先 log(n−1) + log 999 时的 α_j"},
               enough, Relation::at_least, 0.999 - 1e-12);
   f.control({"distance from the formula", "与公式的偏差"}, off_formula, Relation::less, 1e-12);
+  f.control({"α_j at a lead of log(n−1): distance from ½", "领先 log(n−1) 时 α_j 与 ½ 之差"},
+            std::abs(half - 0.5), Relation::less, 1e-12);
   f.verdict(!copies ? Verdict::refuted : not_enough ? Verdict::conditional : Verdict::holds);
 }
 
@@ -91,6 +94,12 @@ Experiment experiment() {
            "larger than log n” the claim holds.",
            "仅仅「大于」不够：α_j = 1/(1 + (n−1)·e^−领先量)，领先量必须明显超过 log(n−1)；"
            "领先接近 0 时所有键权重约为 1/n。把条件改为「远大于 log n」则成立。"},
+      .faults = {{"default-scale",
+                  {"scores are divided by √d, which the documents do not do",
+                   "得分多除了 √d（文档中没有）"}},
+                 {"next-key", {"the weight of the next key is read", "读取的是下一个键的权重"}},
+                 {"one-key-fewer",
+                  {"there is one key fewer than the formula counts", "键比公式中少一个"}}},
       .run = run,
   };
 }

@@ -19,7 +19,9 @@ constexpr std::int64_t kWidth = 24, kHeads = 4, kHeadWidth = kWidth / kHeads, kT
 constexpr double kSame = 1e-12;
 
 // Head h of the layer as a layer of its own: its rows of W_q, W_k and W_v, its columns of W_o.
-Tensor head_alone(const nn::Attention& all, std::int64_t head, const Tensor& x) {
+// `shift` moves the rows of W_q: 0 for those of the head.
+Tensor head_alone(const nn::Attention& all, std::int64_t head, std::int64_t shift,
+                  const Tensor& x) {
   nn::AttentionConfig config = all.config();
   config.heads = 1;
   config.head_width = kHeadWidth;
@@ -31,9 +33,30 @@ Tensor head_alone(const nn::Attention& all, std::int64_t head, const Tensor& x) 
                           : name == "k.weight" ? p.k
                           : name == "v.weight" ? p.v
                                                : p.out;
-    t = ops::clone(views::slice(whole.detach(), name == "out.weight" ? 1 : 0, from, to));
+    const std::int64_t by = name == "q.weight" ? shift : 0;
+    t = ops::clone(views::slice(whole.detach(), name == "out.weight" ? 1 : 0, from + by, to + by));
   });
   return one.forward(x);
+}
+
+// One layer of 4 heads against the sum of 4 layers of one head, the last one's rows of W_q moved up
+// by `shift`.
+double heads_apart_by(const Findings& f, const nn::Attention& all, const Tensor& x,
+                      std::int64_t shift) {
+  const Tensor together = all.forward(x);
+  Tensor sum = Tensor::zeros(together.shape(), DType::f64);
+  for (std::int64_t h = 0; h < kHeads; ++h) {
+    const std::int64_t rows = f.fault("rows-of-the-next-head") && h == 0 ? kHeadWidth : 0;
+    sum = ops::add(sum, head_alone(all, h, h == kHeads - 1 ? -shift : rows, x));
+  }
+  return largest_difference(f.fault("sum-twice") ? sum : together, sum);
+}
+
+// (X·W_q)·W₁ against X·W for a W that should be W_q·W₁.
+double projected_apart(const Findings& f, const Tensor& x, const Tensor& w_q, const Tensor& w_1,
+                       const Tensor& w) {
+  const Tensor twice = ops::matmul(ops::matmul(x, w_q), w_1);
+  return largest_difference(twice, f.fault("projection-twice") ? twice : ops::matmul(x, w));
 }
 
 void run(Findings& f) {
@@ -41,15 +64,12 @@ void run(Findings& f) {
   const nn::Attention all = attention_layer({.width = kWidth, .heads = kHeads}, 3);
   const Tensor together = all.forward(x);
 
-  Tensor sum = Tensor::zeros(together.shape(), DType::f64);
-  for (std::int64_t h = 0; h < kHeads; ++h) sum = ops::add(sum, head_alone(all, h, x));
-  const double heads_apart = largest_difference(together, sum);
+  const double heads_apart = heads_apart_by(f, all, x, 0);
 
   // Q·W₁ after Q = X·W_q is X·(W_q·W₁): a second projection of Q is one projection of X again.
   const Tensor w_q = ops::transpose(all.parameters().q.detach(), 0, 1);  // [C, C]
   const Tensor w_1 = normal({kWidth, kHeadWidth}, 2);
-  const Tensor twice = ops::matmul(ops::matmul(x, w_q), w_1);
-  const double projected_again = largest_difference(twice, ops::matmul(x, ops::matmul(w_q, w_1)));
+  const double projected_again = projected_apart(f, x, w_q, w_1, ops::matmul(w_q, w_1));
 
   f.number("output_size", largest(together),
            {"largest number of the four-head output", "四头输出中的最大绝对值"});
@@ -67,6 +87,13 @@ void run(Findings& f) {
   f.figure(bars, {"The differences are rounding in float64; the scale is logarithmic.",
                   "差异只是 float64 的舍入误差；纵轴为对数坐标。"});
 
+  f.control(
+      {"a row of W_q in the wrong head changes the output by", "W_q 的行错位一行时输出的变化"},
+      heads_apart_by(f, all, x, 1), Relation::greater, 0.01);
+  f.control({"W₁ without W_q changes the projection by", "只用 W₁ 而不用 W_q 时投影的变化"},
+            projected_apart(f, x, w_q, w_1, w_1), Relation::greater, 0.01);
+  f.control({"largest number of the output", "输出的最大绝对值"}, largest(together),
+            Relation::greater, 0.5);
   const bool same = f.check({"cutting differs from projecting per head by", "切分与逐头投影之差"},
                             heads_apart, Relation::less, kSame);
   const bool folds =
@@ -105,6 +132,13 @@ Experiment experiment() {
                   "nothing either: a product of two matrices is a matrix.",
                   "与 W_q 相乘时各列互不相干，所以属于某个头的那一段 Q 就是 X 乘以 W_q 的那一段。"
                   "在 Q 之后再乘一个矩阵也不增加什么：两个矩阵之积仍是一个矩阵。"},
+      .faults = {{"rows-of-the-next-head",
+                  {"the first head alone has the next head's rows of W_q",
+                   "单独的第一个头取了下一个头的 W_q 行"}},
+                 {"sum-twice",
+                  {"the sum of the heads is compared with itself", "拿各头之和与它自己比较"}},
+                 {"projection-twice",
+                  {"the second projection is compared with itself", "拿二次投影与它自己比较"}}},
       .run = run,
   };
 }

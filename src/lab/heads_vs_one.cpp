@@ -15,10 +15,10 @@ namespace {
 constexpr std::int64_t kWidth = 16, kHeads = 2, kHeadWidth = kWidth / kHeads, kTokens = 7;
 
 // The same parameters read as one head: they lie side by side already.
-nn::Attention as_one_head(const nn::Attention& two, double scale) {
+nn::Attention as_one_head(const Findings& f, const nn::Attention& two, double scale) {
   nn::AttentionConfig config = two.config();
   config.heads = 1;
-  config.scale = scale;
+  config.scale = f.fault("own-scale-always") ? 0 : scale;
   nn::Attention one = attention_layer(config, 0);
   const nn::AttentionParameters& p = two.parameters();
   one.for_each_parameter([&](std::string_view name, Tensor& t) {
@@ -39,6 +39,15 @@ void make_heads_alike(nn::Attention& two) {
   });
 }
 
+double apart(const Findings& f, const nn::Attention& two, const nn::Attention& one,
+             const Tensor& x) {
+  const Tensor y = two.forward(x);
+  if (f.fault("same-output-twice")) return largest_difference(y, y);
+  // Of other tokens, which are as large.
+  const Tensor read = f.fault("other-tokens") ? normal(x.shape(), 52, 1.5) : x;
+  return largest_difference(y, one.forward(read));
+}
+
 report::HeatMap map_of(const Findings& f, const nn::Attention& layer, std::int64_t head,
                        const Tensor& x) {
   report::HeatMap map;
@@ -54,10 +63,9 @@ void run(Findings& f) {
   const Tensor x = normal({1, kTokens, kWidth}, 51, 1.5);
   nn::Attention two = attention_layer({.width = kWidth, .heads = kHeads}, 5);
   const double scale = 1 / std::sqrt(double{kHeadWidth});
-  const nn::Attention one = as_one_head(two, 0), matched = as_one_head(two, scale);
-  const Tensor y = two.forward(x);
-  const double own_scale = largest_difference(y, one.forward(x));
-  const double same_scale = largest_difference(y, matched.forward(x));
+  const nn::Attention one = as_one_head(f, two, 0), matched = as_one_head(f, two, scale);
+  const double output_size = largest(two.forward(x));
+  const double own_scale = apart(f, two, one, x), same_scale = apart(f, two, matched, x);
   f.figure(map_of(f, two, 0, x),
            {"Two heads: the map of the first.", "双头：第一个头的注意力图。"});
   f.figure(map_of(f, two, 1, x),
@@ -68,11 +76,10 @@ void run(Findings& f) {
 
   // The score of the one head is the sum of the heads' scores. So with heads that are alike it is
   // twice theirs, and half of the scale makes one head compute what two do.
-  make_heads_alike(two);
-  const Tensor alike = two.forward(x);
-  const double control = largest_difference(alike, as_one_head(two, scale / 2).forward(x));
+  if (!f.fault("heads-not-alike")) make_heads_alike(two);
+  const double control = apart(f, two, as_one_head(f, two, scale / 2), x);
 
-  f.number("output_size", largest(y),
+  f.number("output_size", output_size,
            {"largest number of the two-head output", "双头输出的最大绝对值"});
   f.number("own_scale", own_scale,
            {"two heads − one head, each with its own 1/√d", "双头 − 单头，各用自己的 1/√d"});
@@ -81,6 +88,8 @@ void run(Findings& f) {
   f.number("alike", control,
            {"two heads with equal scores − one head, half the scale",
             "两个头得分相同时 − 单头（缩放减半）"});
+  f.control({"largest number of the output", "输出的最大绝对值"}, output_size, Relation::greater,
+            0.5);
   f.control({"difference when both heads score alike", "两个头得分相同时的差"}, control,
             Relation::less, 1e-12);
   const bool differ = f.check({"difference with each its own scale", "各用自己缩放时的差"},
@@ -120,6 +129,14 @@ Experiment experiment() {
            "matched the outputs still differ.",
            "宽单头把两个头的得分相加，q·k = q₁·k₁ + q₂·k₂，并对两半值使用同一组权重。"
            "学生给出的理由不对：缩放相同后输出仍然不同。"},
+      .faults = {{"own-scale-always",
+                  {"the one head keeps its own scale where another is meant",
+                   "单头没有换用指定的缩放"}},
+                 {"same-output-twice",
+                  {"the output of two heads is compared with itself", "拿双头输出与它自己比较"}},
+                 {"other-tokens", {"the one head reads other tokens", "单头读入的是别的词元"}},
+                 {"heads-not-alike",
+                  {"in the control the heads are not made alike", "对照中两个头的得分并不相同"}}},
       .run = run,
   };
 }

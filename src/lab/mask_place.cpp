@@ -1,4 +1,5 @@
 // mask-place: does the causal mask belong on the scores, or on K and V?
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,6 +9,7 @@
 #include "lab/topics.h"
 #include "ops/attention/attention.h"
 #include "ops/copy/copy.h"
+#include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
 namespace heddle::lab::mask_place {
@@ -42,11 +44,13 @@ struct Hidden {
 };
 
 // For query i the rows of K and V behind i are set to zero: a zero key still scores 0, not −∞.
-Hidden with_zeroed_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& right) {
+Hidden with_zeroed_rows(const Findings& f, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const Tensor& right) {
+  const std::int64_t later = f.fault("zeroed-one-later") ? 1 : 0;
   Hidden out;
   const Tensor ones = Tensor::full({kTokens, 1}, 1, DType::f64);
   for (std::int64_t i = 0; i < kTokens; ++i) {
-    const Tensor keys = rows_from_zeroed(k, i + 1);
+    const Tensor keys = rows_from_zeroed(k, std::min(i + 1 + later, kTokens));
     const Tensor y = attend(row(q, i), keys, rows_from_zeroed(v, i + 1), false);
     out.off = std::max(out.off, largest_difference(y, row(right, i)));
     const Tensor seen = attend(row(q, i), keys, rows_from_zeroed(ones, i + 1), false);
@@ -66,17 +70,28 @@ double with_removed_rows(const Tensor& q, const Tensor& k, const Tensor& v, cons
   return off;
 }
 
+// The weight of key 0 for a query when all other keys are zeros: e^s / (e^s + T − 1).
+double weight_of_first(const Tensor& q, const Tensor& k, std::int64_t query) {
+  double s = 0;
+  for (std::size_t i = 0; i < kWidth; ++i)
+    s += rows_of(q)[static_cast<std::size_t>(query)][i] * rows_of(k)[0][i];
+  s /= std::sqrt(double{kWidth});
+  return std::exp(s) / (std::exp(s) + kTokens - 1);
+}
+
 void run(Findings& f) {
   const Tensor q = normal({kTokens, kWidth}, 61), k = normal({kTokens, kWidth}, 62),
                v = normal({kTokens, kWidth}, 63);
-  const Tensor right = attend(q, k, v, true);
-  const Hidden zeroed = with_zeroed_rows(q, k, v, right);
+  const Tensor right = attend(q, k, v, !f.fault("mask-left-out"));
+  const Hidden zeroed = with_zeroed_rows(f, q, k, v, right);
   const double removed = with_removed_rows(q, k, v, right);
   // One K and V for all queries: token 0 may see only itself, so all other rows must be hidden, and
   // then they are hidden from the last token as well.
-  const double shared = largest_difference(
-      row(attend(q, rows_from_zeroed(k, 1), rows_from_zeroed(v, 1), false), kTokens - 1),
-      row(right, kTokens - 1));
+  const Tensor hidden_once = row(attend(q, rows_from_zeroed(k, 1), rows_from_zeroed(v, 1), false),
+                                 f.fault("another-query") ? kTokens - 2 : kTokens - 1);
+  const double shared = largest_difference(hidden_once, row(right, kTokens - 1));
+  const double shared_off_formula =
+      largest_difference(hidden_once, ops::scale(row(v, 0), weight_of_first(q, k, kTokens - 1)));
 
   f.number(
       "zeroed_off", zeroed.off,
@@ -98,6 +113,12 @@ void run(Findings& f) {
             "the scores all these bars are 0.",
             "全零的键得分为 0，而 e⁰ = 1 照样占权重。若在得分上加掩码，这些柱子全为 0。"});
 
+  f.control({"weight lost by the first query, against (T−1)/(e^s + T−1)",
+             "第一个查询流失的权重与 (T−1)/(e^s + T−1) 之差"},
+            std::abs(zeroed.lost.front() - (1 - weight_of_first(q, k, 0))), Relation::less, 1e-12);
+  f.control(
+      {"hidden once for all, the last output against α·v_0", "统一隐藏时末位输出与 α·v_0 之差"},
+      shared_off_formula, Relation::less, 1e-12);
   f.control({"removing the rows, one query at a time, differs by", "逐查询删去行时的差"}, removed,
             Relation::less, 1e-12);
   const bool same = f.check({"zeroing rows of K and V differs by", "将 K、V 的行置零时的差"},
@@ -133,6 +154,12 @@ Experiment experiment() {
            "掩码是 N × N 的，每个查询一行，而 K、V 没有这样的形状。全零的键得分仍为 0，"
            "会夺走可见键的权重；统一隐藏一行则连后面的查询也看不到它。"
            "只有在得分上加 −∞ 才对，或者像缓存那样逐查询地删去这些行。"},
+      .faults = {{"mask-left-out",
+                  {"the attention to compare with has no mask", "用来比较的注意力没有掩码"}},
+                 {"zeroed-one-later",
+                  {"rows of zeros begin one token too late", "置零的行晚了一个词元"}},
+                 {"another-query",
+                  {"another query's output is compared", "比较的是另一个查询的输出"}}},
       .run = run,
   };
 }

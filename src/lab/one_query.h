@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/tensor.h"
+#include "lab/findings.h"
 #include "lab/tools.h"
 #include "ops/attention/attention.h"
 #include "ops/binary/binary.h"
@@ -41,9 +42,10 @@ struct NoisyKeys {
   Tensor gamma;  // [B]
 };
 
-inline NoisyKeys noisy_keys(std::int64_t samples, std::int64_t n) {
+inline NoisyKeys noisy_keys(const Findings& f, std::int64_t samples, std::int64_t n) {
   NoisyKeys out;
-  out.gamma = ops::shift(normal({samples}, 41, std::sqrt(0.5)), 1);
+  const double deviation = f.fault("variance-for-deviation") ? 0.5 : std::sqrt(0.5);
+  out.gamma = ops::shift(normal({samples}, 41, deviation), 1);
   const Tensor small = normal({samples, n, n}, 42, 1e-4);
   out.k = ops::clone(ops::add(small, ops::reshape(unit_vectors(n), {1, n, n})));
   double* k = out.k.mutable_data<double>();

@@ -1,6 +1,7 @@
 // permutation: what happens to the outputs when the input tokens are shuffled?
 #include <cmath>
 #include <numeric>
+#include <variant>
 
 #include "heddle/tape.h"
 #include "lab/experiments.h"
@@ -73,11 +74,17 @@ struct Difference {
   double pooled;    // the same for the mean over all tokens
 };
 
-Difference difference(const model::Model& model, const Order& order) {
+Difference difference(const Findings& f, const model::Model& model, const Order& order) {
   Order straight(kTokens);
   std::iota(straight.begin(), straight.end(), 0);
-  const Tensor before = outputs(model, straight), after = outputs(model, order);
-  return {largest_difference(after, permuted(before, order)), largest_difference(after, before),
+  const Tensor before = outputs(model, straight);
+  const Tensor after = outputs(model, f.fault("not-shuffled") ? straight : order);
+  // Back instead of along: place order[i] gets row i.
+  Order inverse(kTokens);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  const Tensor moved = permuted(before, f.fault("moved-back") ? inverse : order);
+  return {largest_difference(after, moved), largest_difference(after, before),
           largest_difference(ops::mean(after, 0), ops::mean(before, 0))};
 }
 
@@ -108,12 +115,17 @@ void measure_encodings(Findings& f, const Difference& without) {
   bars.groups = {f.say({"none", "无位置编码"})};
   bars.series = {{f.say({"shuffled", "打乱"}), {without.moved}},
                  {f.say({"reversed", "逆序"}),
-                  {difference(*transformer(nn::NoPosition{}, false), reversed()).moved}}};
-  double least = INFINITY;
+                  {difference(f, *transformer(nn::NoPosition{}, false), reversed()).moved}}};
+  double least = INFINITY, least_reversed = INFINITY, alibi_reversed = INFINITY;
   for (const Encoding& e : encodings()) {
-    const auto model = transformer(e.position, e.causal);
-    const double shuffle = difference(*model, shuffled()).moved;
-    const double reverse = difference(*model, reversed()).moved;
+    const auto model =
+        transformer(f.fault("one-encoding") ? encodings().front().position : e.position, e.causal);
+    const double shuffle = difference(f, *model, shuffled()).moved;
+    const double reverse = difference(f, *model, reversed()).moved;
+    if (std::holds_alternative<nn::AlibiPosition>(e.position))
+      alibi_reversed = reverse;
+    else
+      least_reversed = std::min(least_reversed, reverse);
     f.number(std::string(e.key) + "_shuffled", shuffle,
              {e.name.en + ": f(PX) − P f(X)", e.name.zh + "：f(PX) − P f(X)"});
     f.number(std::string(e.key) + "_reversed", reverse,
@@ -130,11 +142,17 @@ void measure_encodings(Findings& f, const Difference& without) {
             "把句子整个倒过来，它看不出区别。"});
   f.control({"the weakest encoding breaks the symmetry by", "最弱的位置编码对等变性的破坏"}, least,
             Relation::greater, kOther);
+  f.control({"a reversal changes it by, all but ALiBi", "逆序对等变性的破坏（ALiBi 除外，取最小）"},
+            least_reversed, Relation::greater, kOther);
+  f.control(
+      {"a reversal under ALiBi, which knows no direction", "逆序对 ALiBi 的影响（它不辨方向）"},
+      alibi_reversed, Relation::less, kSame);
 }
 
 void run(Findings& f) {
-  const auto plain = transformer(nn::NoPosition{}, false);
-  const Difference d = difference(*plain, shuffled());
+  nn::Position none = nn::NoPosition{};
+  if (f.fault("positions-left-in")) none = nn::SinusoidalPosition{};
+  const Difference d = difference(f, *transformer(none, false), shuffled());
   f.number("moved", d.moved, {"no positions: f(PX) − P f(X)", "无位置编码：f(PX) − P f(X)"});
   f.number("in_place", d.in_place, {"no positions: f(PX) − f(X)", "无位置编码：f(PX) − f(X)"});
   f.number("pooled", d.pooled,
@@ -187,6 +205,15 @@ Experiment experiment() {
            "不论站在哪里，每个词元面对的都是同一组其他词元，所以它的输出跟着它走：这是等变，"
            "不是不变。只有对所有词元取平均之后，顺序才完全消失。每种位置编码都会打破这种对称，"
            "因果掩码也会。"},
+      .faults = {{"not-shuffled", {"the tokens are not shuffled", "词元没有打乱"}},
+                 {"moved-back",
+                  {"outputs are moved back instead of along with their tokens",
+                   "输出按逆置换移动"}},
+                 {"positions-left-in",
+                  {"the model without positions has sinusoidal ones",
+                   "「无位置编码」的模型带了正余弦编码"}},
+                 {"one-encoding",
+                  {"all models have the first encoding", "所有模型用的都是第一种编码"}}},
       .run = run,
   };
 }

@@ -16,23 +16,33 @@ namespace {
 
 constexpr std::int64_t kSize = 8, kOfA = 3, kOfB = 4;
 
+// U·Uᵀ·s: the part of s in the space that U's columns span.
+Tensor projected(const Tensor& u, const Tensor& s) {
+  return ops::matmul(u, ops::matmul(ops::transpose(u, 0, 1), s));
+}
+
 void run(Findings& f) {
   // Seven orthonormal vectors: three span the space of v_a, four that of v_b.
-  const Tensor basis = orthonormal_columns(kSize, kOfA + kOfB, 21);
+  const Tensor basis = f.fault("not-orthonormal") ? normal({kSize, kOfA + kOfB}, 21)
+                                                  : orthonormal_columns(kSize, kOfA + kOfB, 21);
   const Tensor a = ops::slice(basis, 1, 0, kOfA), b = ops::slice(basis, 1, kOfA, kOfA + kOfB);
   const Tensor c = normal({kOfA, 1}, 22), d = normal({kOfB, 1}, 23);
-  const Tensor v_a = ops::matmul(a, c), v_b = ops::matmul(b, d), s = ops::add(v_a, v_b);
+  const Tensor v_a = ops::matmul(a, c), v_b = ops::matmul(b, d);
+  const Tensor s = f.fault("vb-left-out") ? v_a : ops::add(v_a, v_b);
 
   const Tensor at = ops::transpose(a, 0, 1);
-  const Tensor coordinates = ops::matmul(at, s);         // [3, 1]
-  const Tensor recovered = ops::matmul(a, coordinates);  // [8, 1]
+  const Tensor coordinates = ops::matmul(at, s);  // [3, 1]
+  const Tensor recovered = projected(a, s);       // [8, 1]
   // The three numbers of Aᵀs beside the first three of v_a: a vector of 8 they are not.
   const Tensor filled = ops::concat(
       std::vector<Tensor>{coordinates, Tensor::zeros({kSize - kOfA, 1}, DType::f64)}, 0);
 
   const double to_coordinates = largest_difference(coordinates, c);
   const double transpose_off = largest_difference(filled, v_a);
-  const double product_off = largest_difference(recovered, v_a);
+  const auto off = [&](const Tensor& part) {
+    return largest_difference(f.fault("va-twice") ? v_a : part, v_a);
+  };
+  const double product_off = off(recovered);
   f.number("length_of_s", kSize, {"numbers in s, v_a and v_b", "s、v_a、v_b 的维数"});
   f.number("length_of_at_s", static_cast<double>(coordinates.elements()),
            {"numbers in Aᵀs", "Aᵀs 的维数"});
@@ -57,6 +67,12 @@ void run(Findings& f) {
                                 Relation::less, 1e-12);
   f.control({"distance of Aᵀs from the coordinates c", "Aᵀs 与坐标 c 的距离"}, to_coordinates,
             Relation::less, 1e-12);
+  f.control({"size of v_b in s", "s 中 v_b 的大小"}, largest_difference(s, v_a), Relation::greater,
+            0.1);
+  f.control({"what Aᵀ leaves of v_b", "Aᵀ 作用后 v_b 的残余"}, largest(ops::matmul(at, v_b)),
+            Relation::less, 1e-12);
+  f.control({"B·Bᵀs, the other projection: distance from v_a", "另一投影 B·Bᵀs 与 v_a 的距离"},
+            off(projected(b, s)), Relation::greater, 0.1);
   f.control({"distance of A·Aᵀs from v_a", "A·Aᵀs 与 v_a 的距离"}, product_off, Relation::less,
             1e-12);
   f.verdict(gives_va ? Verdict::holds : Verdict::refuted);
@@ -89,6 +105,9 @@ Experiment experiment() {
            "As an input of a following layer c is as good as v_a, but it is not v_a.",
            "Aᵀ 给出的是 v_a 在基 A 下的坐标 c，维数都不同。能还原 v_a 本身的是投影矩阵 A·Aᵀ。"
            "由于 AᵀB = 0，二者都能消去 v_b。作为后续层的输入 c 与 v_a 同样有用，但它不是 v_a。"},
+      .faults = {{"not-orthonormal", {"A and B are any matrices", "A、B 只是任意矩阵"}},
+                 {"vb-left-out", {"s is v_a alone", "s 只有 v_a"}},
+                 {"va-twice", {"v_a is compared with itself", "拿 v_a 与它自己比较"}}},
       .run = run,
   };
 }

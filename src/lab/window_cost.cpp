@@ -9,6 +9,7 @@
 #include "lab/topics.h"
 #include "ops/attention/attention.h"
 #include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
 #include "ops/matmul/matmul.h"
 #include "ops/random/random.h"
 #include "ops/softmax/softmax.h"
@@ -42,20 +43,29 @@ Tensor mask(std::int64_t n, std::int64_t window) {
   return m;
 }
 
-void dense(const Inputs& in, std::int64_t window) {
+Tensor dense(const Inputs& in, std::int64_t window) {  // [N, D]
   const std::int64_t n = in.q.size(1);
   const auto flat = [n](const Tensor& t) { return ops::reshape(t, {n, kWidth}); };
   const Tensor scores = ops::scale(ops::matmul(flat(in.q), ops::transpose(flat(in.k), 0, 1)),
                                    1 / std::sqrt(double{kWidth}));
-  ops::matmul(ops::softmax(ops::add(scores, mask(n, window))), flat(in.v));
+  return ops::matmul(ops::softmax(ops::add(scores, mask(n, window))), flat(in.v));
 }
 
-void banded(const Inputs& in, std::int64_t window) {
+Tensor banded(const Inputs& in, std::int64_t window) {  // [N, D]
   ops::AttentionOptions options;
   options.mask.causal = true;
   options.mask.look_back = window / 2;
-  ops::attention(in.q, in.k, in.v, options);
+  return ops::reshape(ops::attention(in.q, in.k, in.v, options), {in.q.size(1), kWidth});
 }
+
+// Faults: ways that look banded and are not.
+Tensor without_window(const Inputs& in, std::int64_t /*window*/) {
+  return banded(in, 2 * in.q.size(1));
+}
+Tensor with_twice_the_window(const Inputs& in, std::int64_t window) {
+  return banded(in, 2 * window);
+}
+Tensor nothing(const Inputs& in, std::int64_t /*window*/) { return in.v; }
 
 // One of the two over several sizes.
 struct Series {
@@ -64,7 +74,7 @@ struct Series {
   double exponent(const std::vector<double>& of) const { return fitted_exponent(sizes, of); }
 };
 
-using Way = void (*)(const Inputs&, std::int64_t);
+using Way = Tensor (*)(const Inputs&, std::int64_t);
 
 // A point of a series.
 struct Point {
@@ -112,6 +122,28 @@ report::Series line(const std::string& name, const Series& s, const std::vector<
   return out;
 }
 
+// The largest difference of both ways at one length: the cost of something else would say nothing.
+double difference(Way way, std::int64_t n) {
+  const Inputs in = inputs(n);
+  const auto wide = [](const Tensor& t) { return ops::cast(t, DType::f64); };
+  return largest_difference(wide(dense(in, kWindow)), wide(way(in, kWindow)));
+}
+
+void control_ways(Findings& f, const Series& d, const Series& b, const Series& bw, Way way) {
+  f.control({"dense and banded outputs differ by (float32)", "稠密与带状输出之差（float32）"},
+            difference(way, 512), Relation::less, 1e-4);
+  f.control({"banded bytes: exponent in w", "带状内存：对 w 的指数"}, bw.exponent(bw.bytes),
+            Relation::less, 0.1);
+  f.control({"N = 2048: dense bytes over banded ones", "N = 2048：稠密与带状内存之比"},
+            d.bytes.back() / b.bytes.front(), Relation::greater, 10);
+  f.control({"N = 2048: dense seconds over banded ones", "N = 2048：稠密与带状时间之比"},
+            d.seconds.back() / b.seconds.front(), Relation::greater, 2);
+  // The scores alone, 4 bytes each.
+  f.control(
+      {"dense, N = 2048: bytes over those of the scores", "稠密，N = 2048：内存与得分矩阵之比"},
+      d.bytes.back() / (4.0 * 2048 * 2048), Relation::at_least, 1);
+}
+
 void numbers(Findings& f, const Series& d, const Series& b, const Series& bw) {
   f.number("dense_time_exponent", d.exponent(d.seconds),
            {"dense: time ~ N to the power", "稠密：时间对 N 的指数"});
@@ -135,8 +167,12 @@ void numbers(Findings& f, const Series& d, const Series& b, const Series& bw) {
 
 void run(Findings& f) {
   const Series d = against_n(dense, {256, 512, 1024, 2048});
-  const Series b = against_n(banded, {2048, 4096, 8192, 16384, 32768});
-  const Series bw = against_w(banded);
+  const Way way = f.fault("no-window")          ? without_window
+                  : f.fault("twice-the-window") ? with_twice_the_window
+                                                : banded;
+  const Series b =
+      against_n(f.fault("nothing-timed") ? nothing : way, {2048, 4096, 8192, 16384, 32768});
+  const Series bw = against_w(way);
   numbers(f, d, b, bw);
   report::LineChart time;
   time.x_label = "N";
@@ -151,6 +187,7 @@ void run(Findings& f) {
   bytes.series = {line(dense_name, d, d.bytes), line(banded_name, b, b.bytes)};
   f.figure(bytes, {"Memory against the length.", "内存随长度的变化。"});
 
+  control_ways(f, d, b, bw, way);
   bool all = true;
   const auto near = [&](const Text& what, double exponent, double wanted) {
     if (!f.check(what, std::abs(exponent - wanted), Relation::less, 0.4)) all = false;
@@ -207,6 +244,12 @@ Experiment experiment() {
                   "keeps no matrix at all, whatever w is.",
                   "公式会填满一个 N × N 矩阵，而掩码几乎将其全部丢弃。只访问窗口内块的内核"
                   "只做 N·(w/2 + 1) 次点积，且无论 w 多大都不保存矩阵。"},
+      .faults = {{"no-window", {"the banded kernel gets no window", "带状内核没有设窗口"}},
+                 {"twice-the-window",
+                  {"the banded kernel looks back w tokens instead of w/2",
+                   "带状内核回看 w 个而不是 w/2 个词元"}},
+                 {"nothing-timed",
+                  {"the call that is timed computes nothing", "被计时的调用什么也没算"}}},
       .run = run,
   };
 }

@@ -31,19 +31,20 @@ Matrix mask() {
 }
 
 // softmax(Q Kᵀ / √d + M) V as the formula says: every pair in memory.
-Tensor dense(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const Tensor scores = ops::scale(ops::matmul(q, ops::transpose(k, 0, 1)), 1 / std::sqrt(kWidth));
+Tensor dense(const Findings& f, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const double scale = f.fault("scale-left-out") ? 1 : 1 / std::sqrt(kWidth);
+  const Tensor scores = ops::scale(ops::matmul(q, ops::transpose(k, 0, 1)), scale);
   return ops::matmul(ops::softmax(ops::add(scores, matrix(mask()))), v);
 }
 
 // Heddle's kernel: look_back counts the earlier tokens, w/2 of them.
-Tensor banded(const Tensor& q, const Tensor& k, const Tensor& v) {
+Tensor banded(const Findings& f, const Tensor& q, const Tensor& k, const Tensor& v) {
   const auto batched = [](const Tensor& t) {
     return ops::reshape(t, {1, t.size(0), 1, t.size(1)});
   };
   ops::AttentionOptions options;
   options.mask.causal = true;
-  options.mask.look_back = kWindow / 2;
+  options.mask.look_back = f.fault("look-back-of-w") ? kWindow : kWindow / 2;
   return ops::reshape(ops::attention(batched(q), batched(k), batched(v), options),
                       {q.size(0), v.size(1)});
 }
@@ -87,13 +88,14 @@ Matrix first_program(const Matrix& q, const Matrix& k, const Faults& faults) {
 
 // The second program cuts the window out rightly, fills a mask with −∞, and then clears it from
 // the token's own place on: that is the last one of the window, so all others stay hidden.
-Matrix second_program(const Matrix& q, const Matrix& k) {
+Matrix second_program(const Findings& f, const Matrix& q, const Matrix& k) {
+  const bool mended = f.fault("second-program-mended");
   Matrix weights(kTokens, std::vector<double>(kTokens, 0));
   for (std::size_t i = 0; i < kTokens; ++i) {
     const std::size_t begin = i > kWindow / 2 ? i - kWindow / 2 : 0;
     std::vector<double> scores;
     for (std::size_t j = begin; j <= i; ++j) {
-      const double hidden = j - begin >= i - begin ? 0 : kHidden;
+      const double hidden = j - begin >= i - begin || mended ? 0 : kHidden;
       scores.push_back(dot(q[i], k[j]) / std::sqrt(kWidth) + hidden);
     }
     scores = softmax(scores);
@@ -121,20 +123,61 @@ double weight_outside(const Matrix& weights) {
   return most;
 }
 
+// Each of the first program's mistakes by itself: how far the outputs are from the right ones.
+struct Alone {
+  double extra, empty, reversed;
+
+  double least() const { return std::min({extra, empty, reversed}); }
+};
+
+void show(Findings& f, const Alone& alone) {
+  f.number("first_only_extra", alone.extra,
+           {"… with only the extra token left in", "……只保留「多看一个词元」的错误"});
+  f.number("first_only_empty", alone.empty,
+           {"… with only the empty slots left in", "……只保留「空槽参与 softmax」的错误"});
+  f.number("first_only_reversed", alone.reversed,
+           {"… with only the reversed order left in", "……只保留「次序颠倒」的错误"});
+}
+
+void control_programs(Findings& f, const Alone& alone, const Matrix& first, double score,
+                      double second_minus_v) {
+  f.control(
+      {"each of the three mistakes alone changes the output by", "三处错误各自单独造成的最小偏差"},
+      alone.least(), Relation::greater, 0.01);
+  f.control(
+      {"first program: weight of a token that M hides", "第一段程序：M 所隐藏的词元得到的权重"},
+      weight_outside(first), Relation::greater, 0.01);
+  // Row 0 holds one score and three empty slots: 3 / (e^s + 3) is lost.
+  double kept = 0;
+  for (const double w : first.front()) kept += w;
+  f.control({"weight lost by the first token, against 3/(e^s + 3)",
+             "首个词元流失的权重与 3/(e^s + 3) 之差"},
+            std::abs(1 - kept - 3 / (std::exp(score) + 3)), Relation::less, 1e-12);
+  f.control({"the second program differs from V by", "第二段程序与 V 之差"}, second_minus_v,
+            Relation::less, 1e-12);
+}
+
 void run(Findings& f) {
   const Tensor q = normal({kTokens, kWidth}, 91), k = normal({kTokens, kWidth}, 92),
                v = normal({kTokens, kWidth}, 93);
-  const Tensor right = dense(q, k, v), identity = matrix([] {
-                                         Matrix e(kTokens, std::vector<double>(kTokens, 0));
-                                         for (std::size_t i = 0; i < kTokens; ++i) e[i][i] = 1;
-                                         return e;
-                                       }());
+  const Tensor right = dense(f, q, k, v), identity = matrix([] {
+                                            Matrix e(kTokens, std::vector<double>(kTokens, 0));
+                                            for (std::size_t i = 0; i < kTokens; ++i) e[i][i] = 1;
+                                            return e;
+                                          }());
   const Matrix rows_q = rows_of(q), rows_k = rows_of(k);
   const auto off = [&](const Matrix& weights) {
     return largest_difference(ops::matmul(matrix(weights), v), right);
   };
-  const Matrix first = first_program(rows_q, rows_k, {}), second = second_program(rows_q, rows_k);
-  const double band_off = largest_difference(banded(q, k, v), right);
+  const Matrix first = f.fault("first-program-mended")
+                           ? first_program(rows_q, rows_k, {false, false, false})
+                           : first_program(rows_q, rows_k, {});
+  const Matrix second = second_program(f, rows_q, rows_k);
+  const Alone alone{off(first_program(rows_q, rows_k, {true, false, false})),
+                    off(first_program(rows_q, rows_k, {false, true, false})),
+                    off(first_program(rows_q, rows_k, {false, false, true}))};
+  const double second_minus_v = largest_difference(ops::matmul(matrix(second), v), v);
+  const double band_off = largest_difference(banded(f, q, k, v), right);
   const double mended = off(first_program(rows_q, rows_k, {false, false, false}));
   double first_lost = 0;  // in the first row, to slots that hold no token
   for (const double w : first.front()) first_lost += w;
@@ -147,18 +190,12 @@ void run(Findings& f) {
            {"… largest weight of a token that M hides", "……M 所隐藏的词元得到的最大权重"});
   f.number("first_lost", 1 - first_lost,
            {"… weight the first token loses to empty slots", "……首个词元流失到空槽的权重"});
-  f.number("first_only_extra", off(first_program(rows_q, rows_k, {true, false, false})),
-           {"… with only the extra token left in", "……只保留「多看一个词元」的错误"});
-  f.number("first_only_empty", off(first_program(rows_q, rows_k, {false, true, false})),
-           {"… with only the empty slots left in", "……只保留「空槽参与 softmax」的错误"});
-  f.number("first_only_reversed", off(first_program(rows_q, rows_k, {false, false, true})),
-           {"… with only the reversed order left in", "……只保留「次序颠倒」的错误"});
+  show(f, alone);
   f.number("first_mended", mended, {"… with all three mended", "……三处全部改正"});
   f.number("second_off", off(second),
            {"second program − dense with M", "第二段程序 − 用 M 的稠密计算"});
-  f.number("second_minus_v", largest_difference(ops::matmul(matrix(second), v), v),
-           {"… − V itself", "……− V 本身"});
-  f.figure(map_of(f, rows_of(banded(q, k, identity))),
+  f.number("second_minus_v", second_minus_v, {"… − V itself", "……− V 本身"});
+  f.figure(map_of(f, rows_of(banded(f, q, k, identity))),
            {"Right (Heddle, look_back = 2): three tokens, the last the token itself.",
             "正确（Heddle，look_back = 2）：三个词元，最后一个是自身。"});
   f.figure(map_of(f, first), {"First program: a fourth token is seen, the order is reversed, and "
@@ -167,6 +204,7 @@ void run(Findings& f) {
   f.figure(map_of(f, second),
            {"Second program: every token sees itself alone.", "第二段程序：每个词元只看到自己。"});
 
+  control_programs(f, alone, first, dot(rows_q[0], rows_k[0]) / std::sqrt(kWidth), second_minus_v);
   f.control({"banded and dense with M differ by", "带状与稠密计算之差"}, band_off, Relation::less,
             1e-12);
   f.control({"the first program, mended, differs by", "改正后的第一段程序之差"}, mended,
@@ -209,6 +247,15 @@ Experiment experiment() {
                   "第一段多往回看了一个词元（并因此越界写入），让从未填充的槽参与 softmax，"
                   "还把得分与 V 以相反的次序配对。第二段把除自身以外的词元全部遮住，输出就是 V。"
                   "Heddle 的带状内核与公式一致。"},
+      .faults = {{"scale-left-out", {"the dense formula leaves 1/√d out", "稠密公式漏掉了 1/√d"}},
+                 {"look-back-of-w",
+                  {"the banded kernel looks back w tokens instead of w/2",
+                   "带状内核回看 w 个而不是 w/2 个词元"}},
+                 {"first-program-mended",
+                  {"the first program is run without its mistakes", "运行的是改正后的第一段程序"}},
+                 {"second-program-mended",
+                  {"the second program's mask is cleared everywhere",
+                   "第二段程序的掩码被全部清除"}}},
       .run = run,
   };
 }
