@@ -20,13 +20,14 @@ double by_formula(std::int64_t head, std::int64_t heads) {  // heads count from 
 }
 
 // The largest relative difference between Heddle's slopes and the document's formula.
-double formula_error(std::int64_t heads) {
+double formula_error(const Findings& f, std::int64_t heads) {
+  const std::int64_t first = f.fault("heads-from-zero") ? 0 : 1;
   const std::vector<double> slopes = nn::alibi_slopes(heads);
   double worst = 0;
   for (std::int64_t h = 1; h <= heads; ++h) {
-    const double formula = by_formula(h, heads);
+    const double formula = by_formula(h - 1 + first, heads);
     const double slope = slopes[static_cast<std::size_t>(h - 1)];
-    worst = std::max(worst, std::abs(slope - formula) / formula);
+    worst = std::max(worst, std::abs(slope - formula) / (f.fault("not-relative") ? 1 : formula));
   }
   return worst;
 }
@@ -46,8 +47,9 @@ std::vector<std::vector<double>> weights_of_bias() {
 }
 
 // A bias of -m·(i-j) makes each step back worth e^(-m): log of the ratio of neighbours, against m.
-double step_error(const std::vector<std::vector<double>>& weights) {
-  const std::vector<double> slopes = nn::alibi_slopes(kHeads);
+double step_error(const Findings& f, const std::vector<std::vector<double>>& weights) {
+  std::vector<double> slopes = nn::alibi_slopes(kHeads);
+  if (f.fault("slopes-reversed")) std::reverse(slopes.begin(), slopes.end());
   double worst = 0;
   for (std::size_t h = 0; h < weights.size(); ++h)
     for (std::size_t j = 1; j < weights[h].size(); ++j)
@@ -58,11 +60,12 @@ double step_error(const std::vector<std::vector<double>>& weights) {
 void run(Findings& f) {
   double powers = 0;
   for (const std::int64_t heads : {1, 2, 4, 8, 16, 32})
-    powers = std::max(powers, formula_error(heads));
+    powers = std::max(powers, formula_error(f, heads));
   double others = INFINITY;
-  for (const std::int64_t heads : {3, 6, 12, 20}) others = std::min(others, formula_error(heads));
+  for (const std::int64_t heads : {3, 6, 12, 20})
+    others = std::min(others, formula_error(f, f.fault("powers-only") ? 8 : heads));
   const std::vector<std::vector<double>> weights = weights_of_bias();
-  const double step = step_error(weights);
+  const double step = step_error(f, weights);
   f.number("powers_of_two", powers,
            {"heads 1 to 32, powers of two: slope against formula, relative",
             "头数为 1 到 32 的 2 的幂：斜率与公式的相对差"});
@@ -91,6 +94,13 @@ void run(Findings& f) {
                    "lines on a logarithmic scale, steep heads for near, flat ones for far tokens.",
                    "仅由偏置决定的、64 个词元中最后一个词元的注意力权重：对数坐标下是直线，"
                    "陡的头看近处，平的头看远处。"});
+  // By hand, 8 heads: 2⁻¹ and 2⁻⁸. Of 3 heads the third has 2⁻², and 2⁻⁸ by the formula: 64 times.
+  f.control({"8 heads: reach of the steepest", "8 头：最陡的头的距离"},
+            1 / nn::alibi_slopes(kHeads).front(), Relation::equal, 2);
+  f.control({"8 heads: reach of the flattest", "8 头：最平缓的头的距离"},
+            1 / nn::alibi_slopes(kHeads).back(), Relation::equal, 256);
+  f.control({"3 heads: relative difference − 63", "3 头：相对差 − 63"},
+            std::abs(formula_error(f, 3) - 63), Relation::less, 1e-9);
   const bool right =
       f.check({"powers of two differ from the formula by", "头数为 2 的幂时与公式之差"}, powers,
               Relation::less, 1e-12);
@@ -129,6 +139,12 @@ Experiment experiment() {
                   "当头数是 2 的幂时公式正确。否则原作者的模型先取不超过头数的最大 2 的幂 p "
                   "的斜率，再从 2p "
                   "的斜率中隔一个取一个补足，这不是公式给出的值。"},
+      .faults =
+          {{"heads-from-zero", {"heads are counted from 0 in the formula", "公式中的头从 0 数起"}},
+           {"not-relative", {"differences are not relative to the slope", "差异没有除以斜率"}},
+           {"slopes-reversed",
+            {"the slopes are those of the heads in reversed order", "斜率按头的逆序取用"}},
+           {"powers-only", {"8 heads stand for every other number", "其他头数都用 8 头代替"}}},
       .run = run,
   };
 }

@@ -41,7 +41,8 @@ Tensor by_head(const Tensor& x) {
 }
 
 // Self-attention as four products of Heddle's matrix kernels and a softmax.
-Tensor four_products(const nn::AttentionParameters& p, const Tensor& x, Work& work) {
+Tensor four_products(const Findings& f, const nn::AttentionParameters& p, const Tensor& x,
+                     Work& work) {
   const std::vector<Tensor> weights = {p.q, p.k, p.v};
   const Tensor all = ops::concat(weights, 0);  // [3C, C]
   Tensor qkv, scores, mixed, y;
@@ -50,7 +51,8 @@ Tensor four_products(const nn::AttentionParameters& p, const Tensor& x, Work& wo
   const std::vector<Tensor> parts = ops::split(qkv, sizes, 2);
   const Tensor q = by_head(parts[0]), k = by_head(parts[1]), v = by_head(parts[2]);
   work[1] = flops_of([&] { scores = ops::matmul(q, ops::transpose(k, 1, 2)); });
-  const double scale = 1 / std::sqrt(static_cast<double>(kHeadWidth));
+  const std::int64_t width = f.fault("scale-of-all-heads") ? kWidth : kHeadWidth;
+  const double scale = 1 / std::sqrt(static_cast<double>(width));
   const Tensor attention = ops::softmax(ops::scale(scores, scale));  // [H, N, N]
   work[2] = flops_of([&] { mixed = ops::matmul(attention, v); });
   const Tensor joined = ops::reshape(ops::transpose(mixed, 0, 1), {1, x.size(1), kWidth});
@@ -63,7 +65,8 @@ nn::Attention layer(Device device) {
   return {{.width = kWidth, .heads = kHeads}, store.root()};
 }
 
-double seconds_of_layer(std::int64_t n) {
+double seconds_of_layer(const Findings& f, std::int64_t n) {
+  if (f.fault("one-size-timed")) n = 256;
   nn::ParameterStore store({.seed = 5});
   const nn::Attention attention({.width = kWidth, .heads = kHeads}, store.root());
   const Tensor tokens = ops::cast(normal({1, n, kWidth}, 61), DType::f32);
@@ -89,12 +92,15 @@ struct Counts {
   }
 };
 
-Counts count_products() {
+Counts count_products(const Findings& f) {
+  const bool scores_left_out = f.fault("scores-not-counted");
   const nn::Attention meta = layer(Device::meta);
   Counts c;
   for (std::int64_t n = 16; n <= 16384; n *= 2) {
     Work work{};
-    four_products(meta.parameters(), Tensor::empty({1, n, kWidth}, DType::f64, Device::meta), work);
+    four_products(f, meta.parameters(), Tensor::empty({1, n, kWidth}, DType::f64, Device::meta),
+                  work);
+    if (scores_left_out) work[1] = 0;
     const auto count = static_cast<double>(n), width = static_cast<double>(kWidth);
     const double formula = 8 * count * width * width + 4 * count * count * width;
     c.formula_error = std::max(c.formula_error, std::abs(total(work) - formula) / formula);
@@ -133,25 +139,32 @@ void run(Findings& f) {
   const Tensor x = normal({1, 96, kWidth}, 60);
   Work work{};
   const double difference =
-      largest_difference(here.forward(x), four_products(here.parameters(), x, work));
-  const Counts counts = count_products();
+      largest_difference(here.forward(x), four_products(f, here.parameters(), x, work));
+  const Counts counts = count_products(f);
   const double long_exponent = counts.exponent(2048, 16384);
+  const double short_exponent = f.fault("long-for-short") ? long_exponent : counts.exponent(16, 64);
   f.number("difference", difference,
            {"Heddle's layer − four products, N = 96", "Heddle 的层 − 四次乘积（N = 96）"});
   f.number("formula_error", counts.formula_error,
            {"counted − (8·N·C² + 4·N²·C), relative", "计数 − (8·N·C² + 4·N²·C)，相对误差"});
-  f.number("short_exponent", counts.exponent(16, 64),
+  f.number("short_exponent", short_exponent,
            {"N = 16 to 64: work ~ N to the power of", "N = 16 到 64：运算量 ~ N 的幂次"});
   f.number("long_exponent", long_exponent,
            {"N = 2048 to 16384: work ~ N to the power of", "N = 2048 到 16384：运算量 ~ N 的幂次"});
   f.number("crossover", counts.crossover,
            {"N at which the N² products reach the others (C = 128)",
             "N² 的两个乘积赶上其余乘积的 N（C = 128）"});
-  f.number("seconds_256", seconds_of_layer(256),
+  const double seconds_256 = seconds_of_layer(f, 256), seconds_2048 = seconds_of_layer(f, 2048);
+  f.number("seconds_256", seconds_256,
            {"the layer in float32, N = 256", "该层（float32），N = 256"}, "s");
-  f.number("seconds_2048", seconds_of_layer(2048),
+  f.number("seconds_2048", seconds_2048,
            {"the layer in float32, N = 2048", "该层（float32），N = 2048"}, "s");
   draw(f, counts);
+  f.control({"N at which the N² products reach the others: 2C", "N² 的乘积赶上其余乘积的 N：2C"},
+            counts.crossover, Relation::equal, 2 * kWidth);
+  f.control({"exponent for short sequences", "短序列的幂次"}, short_exponent, Relation::less, 1.3);
+  f.control({"seconds at N = 2048 over those at 256", "N = 2048 与 256 的时间之比"},
+            seconds_2048 / seconds_256, Relation::greater, 4);
   const bool same = f.check({"layer and four products differ by", "层与四次乘积之差"}, difference,
                             Relation::less, 1e-12);
   const bool counted = f.check({"the count differs from the formula by", "计数与公式之差"},
@@ -192,6 +205,14 @@ Experiment experiment() {
            "almost linearly.",
            "对长序列成立。但在 N < 2C "
            "时（许多模型正是如此），投影比词元之间的乘积更费，计算量几乎是线性增长的。"},
+      .faults = {{"scale-of-all-heads",
+                  {"scores are divided by the root of the whole width",
+                   "得分除以整个宽度（而不是头宽）的平方根"}},
+                 {"scores-not-counted", {"the product Q·Kᵀ is not counted", "没有计入 Q·Kᵀ"}},
+                 {"long-for-short",
+                  {"the exponent of long sequences stands for the short ones",
+                   "短序列的幂次取了长序列的"}},
+                 {"one-size-timed", {"N = 256 is timed twice", "两次计时都是 N = 256"}}},
       .run = run,
   };
 }

@@ -47,11 +47,12 @@ Inputs inputs(std::int64_t n, Device device) {
 
 // Most bytes held at once beyond the inputs. The meta device books the same bytes without having
 // them, so it can go where no memory would do.
-double peak_bytes(Attend attend, std::int64_t n, Device device, bool backward) {
+double peak_bytes(const Findings& f, Attend attend, std::int64_t n, Device device, bool backward) {
+  if (f.fault("forward-only")) backward = false;
   Inputs in = inputs(n, device);
   for (Tensor* t : {&in.q, &in.k, &in.v}) t->set_requires_grad(backward);
   reset_peak_memory(device);
-  const std::int64_t before = memory_use(device).live;
+  const std::int64_t before = f.fault("inputs-counted") ? 0 : memory_use(device).live;
   if (backward) {
     const Tensor cotangent = inputs(n, device).q;
     Tape tape;
@@ -63,7 +64,8 @@ double peak_bytes(Attend attend, std::int64_t n, Device device, bool backward) {
   return static_cast<double>(memory_use(device).peak - before);
 }
 
-double flops(std::int64_t n) {
+double flops(const Findings& f, std::int64_t n) {
+  if (f.fault("work-of-one-size")) n = 1024;
   const Inputs in = inputs(n, Device::meta);
   const CostMeter meter;
   tiled(in.q, in.k, in.v);
@@ -76,13 +78,14 @@ struct Growth {
   std::vector<double> sizes, work, bytes[kCurves];
 };
 
-Growth measure_growth() {
+Growth measure_growth(const Findings& f) {
+  const Attend flat = f.fault("dense-twice") ? dense : tiled;
   Growth g;
   for (std::int64_t n = 1024; n <= 65536; n *= 2) {
     g.sizes.push_back(static_cast<double>(n));
-    g.work.push_back(flops(n));
+    g.work.push_back(flops(f, n));
     for (std::size_t i = 0; i < kCurves; ++i)
-      g.bytes[i].push_back(peak_bytes(i % 2 == 0 ? dense : tiled, n, Device::meta, i >= 2));
+      g.bytes[i].push_back(peak_bytes(f, i % 2 == 0 ? dense : flat, n, Device::meta, i >= 2));
   }
   return g;
 }
@@ -108,23 +111,41 @@ void draw(Findings& f, const Growth& g) {
                    "设备记录同样的分配。"});
 }
 
+// By hand: three matrices of H·N² numbers of 8 bytes live at once when the softmax is taken
+// (scores, scaled scores, weights); tiles leave an output of N·H·D numbers and little else.
+void control_bytes(Findings& f, const Growth& g) {
+  const double n = g.sizes.back();
+  const double matrices = 3.0 * kHeads * n * n * 8, output = n * kHeads * kHeadWidth * 8;
+  f.control({"dense, N = 65536: bytes over those of three N × N matrices − 1",
+             "稠密，N = 65536：内存与三个 N × N 矩阵之比 − 1"},
+            std::abs(g.bytes[0].back() / matrices - 1), Relation::less, 0.01);
+  f.control({"tiled, N = 65536: bytes over those of the output", "分块，N = 65536：内存与输出之比"},
+            g.bytes[1].back() / output, Relation::less, 5);
+  // Gradients of q, k and v, the output and its cotangent: five times the output at least.
+  f.control({"tiled, training: bytes over those of the output", "分块，训练：内存与输出之比"},
+            g.bytes[3].back() / output, Relation::greater, 5);
+}
+
 void run(Findings& f) {
-  double difference = 0, meta_error = 0;
+  double difference = 0, other_values = INFINITY, meta_error = 0;
   for (const std::int64_t n : {64, 200, 512}) {
     const Inputs in = inputs(n, Device::cpu);
     difference =
         std::max(difference, largest_difference(dense(in.q, in.k, in.v), tiled(in.q, in.k, in.v)));
+    other_values = std::min(other_values,
+                            largest_difference(dense(in.q, in.k, in.k), tiled(in.q, in.k, in.v)));
     for (const Attend attend : {dense, tiled})
       for (const bool backward : {false, true})
-        meta_error = std::max(meta_error, std::abs(peak_bytes(attend, n, Device::cpu, backward) -
-                                                   peak_bytes(attend, n, Device::meta, backward)));
+        meta_error =
+            std::max(meta_error, std::abs(peak_bytes(f, attend, n, Device::cpu, backward) -
+                                          peak_bytes(f, attend, n, Device::meta, backward)));
   }
   f.number("difference", difference,
            {"dense output − tiled output, largest", "稠密输出 − 分块输出的最大值"});
   f.number("meta_error", meta_error,
            {"peak bytes in memory − by the meta device", "实测峰值字节 − meta 设备给出的字节"},
            "bytes");
-  const Growth g = measure_growth();
+  const Growth g = measure_growth(f);
   const double dense_exponent = fitted_exponent(g.sizes, g.bytes[0]);
   const double tiled_exponent =
       std::max(fitted_exponent(g.sizes, g.bytes[1]), fitted_exponent(g.sizes, g.bytes[3]));
@@ -138,6 +159,9 @@ void run(Findings& f) {
   f.number("tiled_65536", g.bytes[1].back(), {"tiled, N = 65536", "分块，N = 65536"}, "bytes");
   f.number("tiled_training_65536", g.bytes[3].back(), {"tiled, training", "分块，训练"}, "bytes");
   draw(f, g);
+  control_bytes(f, g);
+  f.control({"with other values they differ by", "换成别的值时输出之差"}, other_values,
+            Relation::greater, 0.1);
   const bool same = f.check({"outputs differ by", "输出之差"}, difference, Relation::less, 1e-12);
   f.control({"meta and memory differ by (bytes)", "meta 与实测之差（字节）"}, meta_error,
             Relation::equal, 0);
@@ -183,6 +207,15 @@ Experiment experiment() {
            "again. Arithmetic is not saved: only memory and its traffic are.",
            "softmax 可以边走边累加（维护当前最大值与总和），因此每行只需保存输出、最大值和总和；"
            "反向时再把小块重算一遍。省下的是内存和访存，而不是运算量。"},
+      .faults = {{"dense-twice",
+                  {"the tiled bytes are those of the dense formula",
+                   "「分块」的内存其实是稠密公式的"}},
+                 {"forward-only",
+                  {"training is measured without its backward pass", "训练只测了前向"}},
+                 {"inputs-counted", {"the inputs are counted as well", "把输入也算进去了"}},
+                 {"work-of-one-size",
+                  {"the arithmetic is that of N = 1024 for every N",
+                   "每个 N 的运算量都取 N = 1024 时的"}}},
       .run = run,
   };
 }

@@ -45,16 +45,21 @@ struct Generated {
 
 // The likeliest token each time, from one first token. Without cache, every token begins with an
 // empty state and reads the whole text again.
-Generated generate(const model::Model& model, bool cached) {
+Generated generate(const Findings& f, const model::Model& model, bool cached) {
+  if (f.fault("cache-in-both")) cached = true;
+  const bool last_only = f.fault("last-token-only");
   Generated g{{7}, {}, {}};
   auto state = model.begin({}, 1, kLength, exact());
+  const bool summed = f.fault("meter-not-reset");
+  double work = 0;
   while (static_cast<std::int64_t>(g.tokens.size()) < kLength) {
     if (!cached) state = model.begin({}, 1, kLength, exact());
-    const Ids unread(cached ? g.tokens.end() - 1 : g.tokens.begin(), g.tokens.end());
+    const Ids unread(cached || last_only ? g.tokens.end() - 1 : g.tokens.begin(), g.tokens.end());
     const CostMeter meter;
     const Tensor scores =
         model.next(*state, ids({1, static_cast<std::int64_t>(unread.size())}, unread), exact());
-    g.flops.push_back(meter.cost().flops);
+    work = (summed ? work : 0) + meter.cost().flops;
+    g.flops.push_back(work);
     g.scores.push_back(scores.to_vector<double>());
     const auto& row = g.scores.back();
     g.tokens.push_back(
@@ -76,8 +81,8 @@ double bytes_by_formula(std::int64_t kv_heads) {
   return static_cast<double>(2 * kLayers * kv_heads * kHeadWidth * kLength * 8);
 }
 
-double bytes_measured(std::int64_t kv_heads) {
-  const auto model = decoder(kv_heads);
+double bytes_measured(const Findings& f, std::int64_t kv_heads) {
+  const auto model = decoder(f.fault("all-key-heads") ? kHeads : kv_heads);
   const std::int64_t before = memory_use(Device::cpu).live;
   const auto state = model->begin({}, 1, kLength, exact());
   return static_cast<double>(memory_use(Device::cpu).live - before);
@@ -86,7 +91,7 @@ double bytes_measured(std::int64_t kv_heads) {
 double measure_bytes(Findings& f) {
   double worst = 0;
   for (const std::int64_t kv_heads : {8, 2, 1}) {
-    const double measured = bytes_measured(kv_heads), formula = bytes_by_formula(kv_heads);
+    const double measured = bytes_measured(f, kv_heads), formula = bytes_by_formula(kv_heads);
     worst = std::max(worst, std::abs(measured - formula));
     const std::string text = std::to_string(kv_heads);
     f.number("bytes_" + text, measured,
@@ -103,7 +108,7 @@ double measure_bytes(Findings& f) {
 
 void run(Findings& f) {
   const auto model = decoder(kHeads);
-  const Generated kept = generate(*model, true), again = generate(*model, false);
+  const Generated kept = generate(f, *model, true), again = generate(f, *model, false);
   double other_tokens = 0, kept_work = 0, again_work = 0;
   for (std::size_t t = 0; t < kept.tokens.size(); ++t)
     other_tokens += kept.tokens[t] != again.tokens[t];
@@ -130,14 +135,21 @@ void run(Findings& f) {
   f.number("growth", growth,
            {"with cache: last token's work over the first's",
             "用缓存：最后一个与第一个词元的运算量之比"});
-  f.number("growth_without", again.flops.back() / again.flops.front(),
-           {"without cache: the same", "不用缓存：同一比值"});
+  const double growth_without = again.flops.back() / again.flops.front();
+  f.number("growth_without", growth_without, {"without cache: the same", "不用缓存：同一比值"});
   const double bytes_error = measure_bytes(f);
   f.figure(chart,
            {"Work for each token of a text of 128. With the cache only the look back over the "
             "kept keys grows; without, everything is computed again.",
             "生成 128 "
             "个词元时每个词元的运算量。使用缓存时只有对已存键的回看在增长；不使用时全部重算。"});
+  // Without cache the 127th token reads 127 rows where the first read one. With it only the look
+  // back grows.
+  f.control({"with cache: last token's work over the first's",
+             "用缓存：最后一个与第一个词元的运算量之比"},
+            growth, Relation::less, 4);
+  f.control({"without cache: the same", "不用缓存：同一比值"}, growth_without, Relation::at_least,
+            kLength - 1);
   const bool same =
       f.check({"tokens that differ", "不同的词元数"}, other_tokens, Relation::equal, 0);
   const bool close = f.check({"scores differ by", "分数之差"}, gap, Relation::less, 1e-10);
@@ -182,6 +194,12 @@ Experiment experiment() {
            "只取决于它之前的词元，因此不会再变。每个新词元只剩下每个乘积的一行，以及对已存键的一次"
            "回看。"
            "内存与键值头数成正比，所以分组查询按比例节省。"},
+      .faults = {{"cache-in-both", {"both ways keep the cache", "两种方式都用了缓存"}},
+                 {"last-token-only",
+                  {"without cache only the last token is read", "不用缓存时只读了最后一个词元"}},
+                 {"meter-not-reset", {"work is summed up over the tokens", "各词元的运算量被累加"}},
+                 {"all-key-heads",
+                  {"the cache always has 8 heads of keys", "缓存始终有 8 个键值头"}}},
       .run = run,
   };
 }

@@ -40,7 +40,8 @@ Size dense() {
   return size_of_layer(store, nn::FeedForward(kExpert, store.root()));
 }
 
-Size mixture(std::int64_t experts, std::int64_t active) {
+Size mixture(const Findings& f, std::int64_t experts, std::int64_t active) {
+  if (f.fault("all-experts-active")) active = experts;
   nn::ParameterStore store({.seed = 1});
   const nn::MoeConfig config{.expert = kExpert, .experts = experts, .active = active, .balance = 0};
   return size_of_layer(store, nn::MixtureOfExperts(config, store.root()));
@@ -49,6 +50,7 @@ Size mixture(std::int64_t experts, std::int64_t active) {
 // How far parameters and arithmetic are from E and A times those of the dense layer, relative.
 struct Deviation {
   double parameters = 0, flops = 0;
+  double experts_of_a_model = 0;  // parameters that 8 experts add to a model of two layers
 };
 
 Deviation measure_costs(Findings& f) {
@@ -62,7 +64,7 @@ Deviation measure_costs(Findings& f) {
   for (const std::int64_t active : {1, 2, 4}) {
     report::Series series{f.say({"arithmetic, A = ", "运算量，A = "}) + std::to_string(active), {}};
     for (std::int64_t experts = active; experts <= 32; experts *= 2) {
-      const Size s = mixture(experts, active);
+      const Size s = f.fault("dense-layer") ? dense() : mixture(f, experts, active);
       const auto e = static_cast<double>(experts), a = static_cast<double>(active);
       const double parameters = s.parameters / one.parameters, flops = s.flops / one.flops;
       worst.parameters = std::max(worst.parameters, std::abs(parameters / e - 1));
@@ -76,7 +78,9 @@ Deviation measure_costs(Findings& f) {
     }
     chart.series.push_back(series);
   }
-  f.number("parameters_8", mixture(8, 2).parameters / one.parameters,
+  const Size eight = mixture(f, 8, 2);
+  worst.experts_of_a_model = 2 * (eight.parameters - one.parameters);
+  f.number("parameters_8", eight.parameters / one.parameters,
            {"E = 8: parameters, times the dense layer", "E = 8：参数量是稠密层的倍数"});
   f.figure(chart,
            {"Parameters grow with the experts, arithmetic with the active ones; what the lines "
@@ -105,7 +109,9 @@ Tensor tokens(std::uint32_t stream) {
 
 // The largest share of the choices that falls on one of 8 experts, two for each token, after
 // training the layer to imitate a fixed random layer. steps = 0: as it begins.
-double largest_share(double balance, std::int64_t steps) {
+double largest_share(const Findings& f, double balance, std::int64_t steps) {
+  if (f.fault("untrained")) steps = 0;
+  if (f.fault("balance-left-out")) balance = 0;
   nn::ParameterStore teacher_store({.seed = 2}), store({.seed = 3});
   const nn::FeedForward teacher(kExpert, teacher_store.root());
   const nn::MoeConfig config{.expert = kExpert, .experts = 8, .active = 2, .balance = balance};
@@ -139,17 +145,21 @@ void run(Findings& f) {
            {"parameters − E times, relative, at most", "参数量与 E 倍的最大相对偏差"});
   f.number("flops_off", worst.flops,
            {"arithmetic − A times, relative, at most", "运算量与 A 倍的最大相对偏差"});
-  f.number("whole_model", whole_model(true) / whole_model(false),
+  const double plain = whole_model(false), with_experts = whole_model(!f.fault("dense-model"));
+  f.number("whole_model", with_experts / plain,
            {"E = 8: parameters of a whole small model, times", "E = 8：整个小模型的参数量倍数"});
   constexpr std::int64_t steps = 150;
-  const double begin = largest_share(0, 0), without = largest_share(0, steps),
-               with = largest_share(0.1, steps);
+  const double begin = largest_share(f, 0, 0), without = largest_share(f, 0, steps),
+               with = largest_share(f, 0.1, steps);
   f.number(
       "share_begin", begin,
       {"largest share of an expert (of 8), untrained", "训练前，单个专家（共 8 个）的最大份额"});
   f.number("share_without", without,
            {"the same after 150 steps without balance loss", "无均衡损失训练 150 步之后"});
   f.number("share_with", with, {"the same with balance loss", "有均衡损失训练 150 步之后"});
+  f.control({"parameters of the whole model − those that the experts add",
+             "整个模型增加的参数量 − 各专家增加的参数量"},
+            with_experts - plain - worst.experts_of_a_model, Relation::equal, 0);
   const bool parameters = f.check({"parameters differ from E times by", "参数量与 E 倍之差"},
                                   worst.parameters, Relation::less, 0.1);
   const bool flops = f.check({"arithmetic differs from A times by", "运算量与 A 倍之差"},
@@ -158,6 +168,8 @@ void run(Findings& f) {
   f.control({"largest share with balance loss", "有均衡损失时的最大份额"}, with, Relation::less,
             0.3);
   f.control({"without it", "无均衡损失时"}, without, Relation::greater, with);
+  f.control({"and it grows in training from", "且训练中由此值增大"}, begin, Relation::less,
+            without);
   f.verdict(parameters && flops ? Verdict::holds : Verdict::refuted);
 }
 
@@ -196,6 +208,14 @@ Experiment experiment() {
            "无论专家有多少，每个词元只经过 A "
            "个。但被放大的是前馈层而不是整个模型：注意力和词嵌入不变。"
            "路由器也需要约束，否则少数专家会拿走大部分词元。"},
+      .faults = {{"all-experts-active",
+                  {"every token visits all experts", "每个词元都经过所有专家"}},
+                 {"dense-layer",
+                  {"the dense layer is measured in place of the mixture",
+                   "测的是稠密层而不是混合专家层"}},
+                 {"dense-model", {"the whole model has no experts", "整个模型里没有专家"}},
+                 {"untrained", {"the router is not trained", "路由器没有训练"}},
+                 {"balance-left-out", {"the balance loss is left out", "漏掉了均衡损失"}}},
       .run = run,
   };
 }

@@ -30,8 +30,11 @@ double dot(const Tensor& a, const Tensor& b) {
 }
 
 // The score of the query at position m with the key at position n.
-double rope_score(std::int64_t m, std::int64_t n, ops::Pairing pairing, DType dtype) {
+double rope_score(const Findings& f, std::int64_t m, std::int64_t n, ops::Pairing pairing,
+                  DType dtype) {
   const nn::Rotary rotary({.pairing = pairing}, kWidth);
+  if (f.fault("key-one-later")) ++n;
+  if (f.fault("key-not-rotated")) n = 0;
   return dot(rotary.rotate(ops::cast(query(), dtype), m),
              rotary.rotate(ops::cast(key(), dtype), n));
 }
@@ -46,10 +49,11 @@ double added_score(std::int64_t m, std::int64_t n) {
 
 // Largest minus smallest score over the sequence, at one distance.
 template <class Score>
-double spread(const Score& score) {
+double spread(const Findings& f, const Score& score) {
+  const bool stays = f.fault("never-moved");
   double low = INFINITY, high = -INFINITY;
   for (const std::int64_t n : {0, 1, 10, 100, 1000, 5000, 20000}) {
-    const double s = score(n + kDistance, n);
+    const double s = stays ? score(kDistance, 0) : score(n + kDistance, n);
     low = std::min(low, s);
     high = std::max(high, s);
   }
@@ -66,14 +70,16 @@ double turned_score(std::int64_t steps) {
 
 void run(Findings& f) {
   using ops::Pairing;
-  const auto exact = [](Pairing pairing) {
-    return spread(
-        [=](std::int64_t m, std::int64_t n) { return rope_score(m, n, pairing, DType::f64); });
+  const auto spread_of = [&f](Pairing pairing, DType dtype) {
+    return spread(f, [&f, pairing, dtype](std::int64_t m, std::int64_t n) {
+      return rope_score(f, m, n, pairing, dtype);
+    });
   };
-  const double half = exact(Pairing::half), interleaved = exact(Pairing::interleaved);
-  const double added = spread(added_score);
-  const double rounded = spread(
-      [](std::int64_t m, std::int64_t n) { return rope_score(m, n, Pairing::half, DType::bf16); });
+  const double half = spread_of(Pairing::half, DType::f64),
+               interleaved = spread_of(Pairing::interleaved, DType::f64);
+  const double added = spread(f, added_score);
+  const double rounded =
+      spread_of(Pairing::half, f.fault("float64-for-bfloat16") ? DType::f64 : DType::bf16);
   f.number("half", half,
            {"spread over the sequence, RoPE (halves)", "RoPE（前后半配对）沿序列的波动"});
   f.number("interleaved", interleaved,
@@ -84,7 +90,7 @@ void run(Findings& f) {
            {"spread of RoPE when q and k are bfloat16", "q、k 为 bfloat16 时 RoPE 的波动"});
 
   // Which way? The document's query stands at n = 7 here, its key at m = 0.
-  const double score = rope_score(kDistance, 0, Pairing::half, DType::f64);
+  const double score = rope_score(f, kDistance, 0, Pairing::half, DType::f64);
   const double defined = std::abs(score - turned_score(-kDistance));
   const double printed = std::abs(score - turned_score(kDistance));
   f.number("as_defined", defined,
@@ -100,7 +106,8 @@ void run(Findings& f) {
                   {f.say({"sinusoidal codes added", "相加正余弦编码"}), {}}};
   for (std::int64_t n = 0; n <= 200; n += 2) {
     const auto x = static_cast<double>(n);
-    chart.series[0].points.push_back({x, rope_score(n + kDistance, n, Pairing::half, DType::f64)});
+    chart.series[0].points.push_back(
+        {x, rope_score(f, n + kDistance, n, Pairing::half, DType::f64)});
     chart.series[1].points.push_back({x, added_score(n + kDistance, n)});
   }
   f.figure(chart, {"One query and one key, always 7 places apart, moved along the sequence.",
@@ -109,6 +116,15 @@ void run(Findings& f) {
       f.check({"RoPE's score varies along the sequence by", "RoPE 分数沿序列的变化"},
               std::max(half, interleaved), Relation::less, kSame);
   f.control({"with added codes it varies by", "相加编码时的变化"}, added, Relation::greater, 0.1);
+  f.control({"score − q·R(m−n)·k, R as it is defined", "分数 − q·R(m−n)·k（R 按定义）"}, defined,
+            Relation::less, kSame);
+  f.control({"the same with the matrix printed for R(m−n)", "同上，R(m−n) 取文档印出的矩阵"},
+            printed, Relation::greater, 0.01);
+  // bfloat16 has 8 bits: q and k of size 1 are off by 2⁻⁹ each, a score of 64 products by about
+  // 0.01.
+  f.control({"in bfloat16 it varies by more than", "bfloat16 下的变化大于"}, rounded,
+            Relation::greater, 1e-3);
+  f.control({"and by less than", "且小于"}, rounded, Relation::less, 0.5);
   f.verdict(relative ? Verdict::holds : Verdict::refuted);
 }
 
@@ -145,6 +161,13 @@ Experiment experiment() {
            "旋转矩阵的转置就是反向旋转，所以 R_nᵀ R_m = R(m − n)。（文档给 R(m − n) "
            "印出的矩阵与它自己定义的 R "
            "旋转方向相反，但不影响论断。）在 bfloat16 下，该性质只在 q、k 的舍入精度内成立。"},
+      .faults = {{"key-one-later",
+                  {"the key stands one place later than it says", "键的位置晚了一位"}},
+                 {"key-not-rotated", {"the key is not rotated", "键没有旋转"}},
+                 {"never-moved",
+                  {"the pair is not moved along the sequence", "这对 q、k 没有沿序列移动"}},
+                 {"float64-for-bfloat16",
+                  {"bfloat16 is measured in float64", "bfloat16 的测量用了 float64"}}},
       .run = run,
   };
 }

@@ -19,14 +19,20 @@ constexpr double kSame = 1e-12;
 using Matrix = std::vector<std::vector<double>>;
 
 // p_i^T W p_j for all pairs.
-Matrix products(const Tensor& w) {
+Matrix products(const Findings& f, const Tensor& w) {
   const Tensor p = nn::sinusoidal(0, kPositions, kWidth, DType::f64);
+  if (f.fault("shuffled-positions")) {
+    Matrix rows = rows_of(p);
+    std::swap(rows[3], rows[200]);
+    return rows_of(ops::matmul(ops::matmul(matrix(rows), w), ops::transpose(matrix(rows), 0, 1)));
+  }
   return rows_of(ops::matmul(ops::matmul(p, w), ops::transpose(p, 0, 1)));
 }
 
 // Of all numbers' variance, the share that is left within the diagonals j - i = const: 0 when the
 // product is a function of the distance, 1 when the distance tells nothing.
-double share_within_diagonals(const Matrix& m) {
+double share_within_diagonals(const Findings& f, const Matrix& m) {
+  const bool columns = f.fault("columns-for-diagonals");
   double total = 0, within = 0, mean = 0;
   const auto n = static_cast<double>(kPositions * kPositions);
   for (const auto& row : m)
@@ -36,7 +42,8 @@ double share_within_diagonals(const Matrix& m) {
                        to = std::min(kPositions, kPositions - d);
     double sum = 0, squares = 0;
     for (std::int64_t i = from; i < to; ++i) {
-      const double v = m[static_cast<std::size_t>(i)][static_cast<std::size_t>(i + d)] - mean;
+      const std::int64_t j = columns ? std::abs(d) : i + d;
+      const double v = m[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] - mean;
       sum += v;
       squares += v * v;
     }
@@ -72,18 +79,19 @@ void run(Findings& f) {
     double share = 0;
   };
   const double size = 1 / std::sqrt(static_cast<double>(kWidth));
-  Case cases[] = {
-      {"identity", {"W = 1", "W = 单位矩阵"}, identity()},
-      {"general",
-       {"W = W_qᵀ W_k, random", "W = W_qᵀ W_k（随机）"},
-       ops::matmul(normal({kWidth, kWidth}, 10, size), normal({kWidth, kWidth}, 11, size))},
-      {"rotations", {"W = a rotation per pair", "W = 每对维度一个旋转"}, rotations()}};
+  Case cases[] = {{"identity", {"W = 1", "W = 单位矩阵"}, identity()},
+                  {"general",
+                   {"W = W_qᵀ W_k, random", "W = W_qᵀ W_k（随机）"},
+                   f.fault("rotations-for-any") ? rotations()
+                                                : ops::matmul(normal({kWidth, kWidth}, 10, size),
+                                                              normal({kWidth, kWidth}, 11, size))},
+                  {"rotations", {"W = a rotation per pair", "W = 每对维度一个旋转"}, rotations()}};
   report::LineChart chart;
   chart.x_label = f.say({"position i", "位置 i"});
   chart.y_label = f.say({"p_i · W · p_j at j = i + 8", "j = i + 8 时的 p_i · W · p_j"});
   for (Case& c : cases) {
-    const Matrix m = products(c.w);
-    c.share = share_within_diagonals(m);
+    const Matrix m = products(f, c.w);
+    c.share = share_within_diagonals(f, m);
     f.number(c.key, c.share,
              {c.name.en + ": share of the variance that the distance does not explain",
               c.name.zh + "：距离无法解释的方差占比"});
@@ -95,6 +103,9 @@ void run(Findings& f) {
   f.figure(chart, {"The same distance, all along the sequence. A function of the distance would be "
                    "a flat line.",
                    "同一距离沿整个序列的取值。若只取决于距离，应是一条水平线。"});
+  f.control(
+      {"a general W: the distance leaves most unexplained", "W 为一般矩阵时距离未解释的部分很大"},
+      cases[1].share, Relation::greater, 0.5);
   const bool plain =
       f.check({"without W the distance leaves unexplained", "无 W 时距离未解释的部分"},
               cases[0].share, Relation::less, kSame);
@@ -139,6 +150,10 @@ Experiment experiment() {
                   "位置前进一步等于每对维度做一次旋转 R；要使 p_iᵀ W p_j 不变，必须 Rᵀ W R = W，"
                   "即 W 与这些旋转可交换：单位矩阵可以，学到的 W_qᵀ W_k 不行。"
                   "RoPE 改为在投影之后再旋转 q 和 k，中间就不再隔着别的矩阵。"},
+      .faults = {{"shuffled-positions", {"two positions have changed places", "有两个位置对调了"}},
+                 {"columns-for-diagonals", {"columns are taken for diagonals", "把列当成了对角线"}},
+                 {"rotations-for-any",
+                  {"the general W is made of rotations", "「一般的 W」其实由旋转组成"}}},
       .run = run,
   };
 }

@@ -21,12 +21,12 @@ constexpr double kSame = 1e-10;
 // Rows first .. first + count of the table, turned by the document's matrix for a step of `delta`:
 //   [ cos Δθ   sin Δθ ]
 //   [-sin Δθ   cos Δθ ]    which is what RoPE does at position Δ, with the sine's sign changed.
-Tensor turned(const Tensor& rows, std::int64_t delta, double sign) {
+Tensor turned(const Findings& f, const Tensor& rows, std::int64_t delta, double sign) {
   const ops::RopeTables tables = ops::rope_tables(delta + 1, kWidth, 10000, DType::f64);
   const std::int64_t count = rows.size(0);
   const std::vector<std::int64_t> same(static_cast<std::size_t>(count), delta);
   ops::RopeOptions options;
-  options.pairing = ops::Pairing::interleaved;
+  options.pairing = f.fault("other-pairing") ? ops::Pairing::half : ops::Pairing::interleaved;
   options.positions = Tensor::from<std::int64_t>({count}, std::span<const std::int64_t>(same));
   const Tensor x = ops::reshape(rows, {1, count, 1, kWidth});
   return ops::reshape(ops::rope(x, tables.cos, ops::scale(tables.sin, sign), options),
@@ -34,21 +34,27 @@ Tensor turned(const Tensor& rows, std::int64_t delta, double sign) {
 }
 
 void run(Findings& f) {
-  double worst = 0, other_way = 0;
+  double worst = 0, other_way = 0, reached = 0;
+  const std::int64_t late = f.fault("one-position-late") ? 1 : 0;
+  const auto off = [&](const Tensor& rows, const Tensor& later, std::int64_t delta, double sign) {
+    const Tensor code = f.fault("code-twice") ? later : turned(f, rows, delta, sign);
+    return largest_difference(code, later);
+  };
   for (const std::int64_t first : {0, 1000, 100000}) {
+    if (f.fault("beginning-only") && first > 0) break;
+    reached = static_cast<double>(first + kPositions);
     const Tensor rows = nn::sinusoidal(first, kPositions, kWidth, DType::f64);
     for (std::int64_t delta = 1; delta <= kSteps; delta += 13) {
-      const Tensor later = nn::sinusoidal(first + delta, kPositions, kWidth, DType::f64);
-      worst = std::max(worst, largest_difference(turned(rows, delta, -1), later));
-      other_way = std::max(other_way, largest_difference(turned(rows, delta, 1), later));
+      const Tensor later = nn::sinusoidal(first + delta + late, kPositions, kWidth, DType::f64);
+      worst = std::max(worst, off(rows, later, delta, -1));
+      other_way = std::max(other_way, off(rows, later, delta, 1));
     }
   }
   f.number("worst", worst,
            {"R(Δ)·PE(p) − PE(p + Δ), largest over all p and Δ", "R(Δ)·PE(p) − PE(p + Δ) 的最大值"});
   f.number("other_way", other_way,
            {"the same with the rotation the other way round", "旋转方向取反时的同一差异"});
-  f.number("positions", static_cast<double>(100000 + kPositions),
-           {"positions reach up to", "位置最大到"});
+  f.number("positions", reached, {"positions reach up to", "位置最大到"});
 
   report::HeatMap map;
   map.x_label = f.say({"dimension", "维度"});
@@ -60,6 +66,7 @@ void run(Findings& f) {
                  "前 48 个位置的编码：每两列是一根「表针」，左边转得快，右边转得慢。"
                  "向前一步，每根表针都转过自己固定的角度。"});
 
+  f.control({"positions reach up to", "位置最大到"}, reached, Relation::equal, 100256);
   const bool same =
       f.check({"turned code and code of p + Δ differ by", "旋转后的编码与 p + Δ 处编码之差"}, worst,
               Relation::less, kSame);
@@ -95,6 +102,14 @@ Experiment experiment() {
            "runs clockwise, so the document's sign is right too.",
            "这就是正弦、余弦的和角公式。在以 (sin, cos) 为坐标的平面上，位置增加对应顺时针转动，"
            "所以文档中的符号也是对的。"},
+      .faults = {{"one-position-late",
+                  {"codes are compared with those of p + Δ + 1", "与 p + Δ + 1 处的编码比较"}},
+                 {"other-pairing",
+                  {"the rotation pairs dimension i with i + 32",
+                   "旋转时把第 i 维与第 i + 32 维配对"}},
+                 {"code-twice", {"a code is compared with itself", "拿编码与它自己比较"}},
+                 {"beginning-only",
+                  {"only the first positions are looked at", "只看了开头的位置"}}},
       .run = run,
   };
 }

@@ -17,15 +17,19 @@ namespace heddle::lab::sinusoid_unique {
 namespace {
 
 constexpr std::int64_t kPositions = 1'000'000;
+// At width 2 the nearest codes are so far apart that their distance is nearest to a multiple of 2π:
+// 312689 ≈ 99532·π, of the continued fraction of π.
+constexpr double kNearestOfWidth2 = 312689;
 
 // |PE(p) - PE(p + δ)|² = Σᵢ 2·(1 - cos δθᵢ) = Σᵢ 4·sin²(δθᵢ / 2): p has dropped out, so a million
 // positions have a million distances and not half a billion.
-std::vector<double> half_angles(std::int64_t width) {
+std::vector<double> half_angles(const Findings& f, std::int64_t width) {
+  const double base = f.fault("other-base") ? 1000 : 10000;
   std::vector<double> halves;
   halves.reserve(static_cast<std::size_t>(width / 2));
   for (std::int64_t i = 0; i < width / 2; ++i)
     halves.push_back(0.5 *
-                     std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
+                     std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
   return halves;
 }
 
@@ -45,11 +49,12 @@ struct Nearest {
   std::int64_t apart = 0;
 };
 
-Nearest nearest_of_all(std::int64_t width) {
-  const std::vector<double> halves = half_angles(width);
+Nearest nearest_of_all(const Findings& f, std::int64_t width) {
+  const std::int64_t end = f.fault("scan-ends-early") ? 1000 : kPositions;
+  const std::vector<double> halves = half_angles(f, width);
   double least = std::numeric_limits<double>::infinity();
   Nearest found;
-  for (std::int64_t delta = 1; delta < kPositions; ++delta) {
+  for (std::int64_t delta = 1; delta < end; ++delta) {
     const double d = squared_distance(halves, delta, least);
     if (d >= least) continue;
     least = d;
@@ -67,8 +72,8 @@ double row_distance(std::int64_t a, std::int64_t b, std::int64_t width) {
 }
 
 // The formula against rows of Heddle's table, at many places and distances.
-double formula_error(std::int64_t width) {
-  const std::vector<double> halves = half_angles(width);
+double formula_error(const Findings& f, std::int64_t width) {
+  const std::vector<double> halves = half_angles(f, width);
   double worst = 0;
   for (std::int64_t i = 0; i < 300; ++i) {
     const std::int64_t p = i * 2741, delta = 1 + i * i * 7;
@@ -79,7 +84,7 @@ double formula_error(std::int64_t width) {
 }
 
 // Positions whose code in bfloat16 belongs to an earlier position as well. Width at most 16.
-std::int64_t duplicates_in_bf16(std::int64_t width) {
+std::int64_t duplicates_in_bf16(const Findings& f, std::int64_t width) {
   const Tensor table = nn::sinusoidal(0, kPositions, width, DType::bf16);
   const bf16* codes = table.data<bf16>();
   using Row = std::array<std::uint64_t, 4>;  // 16 codes as bits
@@ -89,8 +94,17 @@ std::int64_t duplicates_in_bf16(std::int64_t width) {
       std::uint64_t& word = rows[static_cast<std::size_t>(p)][static_cast<std::size_t>(i / 4)];
       word = word << 16 | codes[p * width + i].bits;
     }
-  std::sort(rows.begin(), rows.end());
+  if (!f.fault("not-sorted")) std::sort(rows.begin(), rows.end());
   return rows.end() - std::unique(rows.begin(), rows.end());
+}
+
+void control_nearest(Findings& f, const std::vector<double>& apart, double off_rows) {
+  f.control({"width 2: the nearest are apart by", "宽 2：最接近的两个位置相距"}, apart.front(),
+            Relation::equal, kNearestOfWidth2);
+  f.control({"width 512: the nearest are apart by", "宽 512：最接近的两个位置相距"}, apart.back(),
+            Relation::equal, 1);
+  f.control({"smallest distances − those of rows", "最小距离 − 表中两行的距离"}, off_rows,
+            Relation::less, 1e-9);
 }
 
 void run(Findings& f) {
@@ -99,9 +113,10 @@ void run(Findings& f) {
   chart.y_label = f.say({"smallest distance", "最小距离"});
   chart.log_x = chart.log_y = true;
   chart.series = {{f.say({"smallest distance of two codes", "两个编码之间的最小距离"}), {}}};
-  double least = INFINITY;
+  double least = INFINITY, off_rows = 0;
+  std::vector<double> apart;
   for (const std::int64_t width : {2, 4, 8, 16, 64, 512}) {
-    const Nearest n = nearest_of_all(width);
+    const Nearest n = nearest_of_all(f, width);
     const std::string key = "width_" + std::to_string(width), text = std::to_string(width);
     f.number(key, n.distance,
              {"smallest distance at width " + text, "宽度 " + text + " 时的最小距离"});
@@ -109,24 +124,36 @@ void run(Findings& f) {
              {"between positions that are so far apart", "出现在相距这么远的两个位置之间"});
     chart.series[0].points.push_back({static_cast<double>(width), n.distance});
     least = std::min(least, n.distance);
+    apart.push_back(static_cast<double>(n.apart));
+    off_rows = std::max(off_rows, std::abs(row_distance(0, n.apart, width) - n.distance));
   }
   const double period = 20000 * std::numbers::pi;  // of the slowest wave, by document 004
-  const double after_period = row_distance(0, std::llround(period), 512);
+  const double after_period = row_distance(0, f.fault("no-period") ? 0 : std::llround(period), 512);
   f.number("after_period", after_period,
            {"distance after 62832 positions, width 512", "相隔 62832 个位置时的距离（宽 512）"});
-  const double error = formula_error(64);
+  const double error = formula_error(f, 64);
   f.number("formula_error", error,
            {"distance by the formula − distance of rows", "公式距离 − 表中两行的距离"});
-  for (const std::int64_t width : {2, 8, 16})
-    f.number("bf16_duplicates_" + std::to_string(width),
-             static_cast<double>(duplicates_in_bf16(width)),
+  std::vector<double> duplicates;
+  for (const std::int64_t width : {2, 8, 16}) {
+    duplicates.push_back(static_cast<double>(duplicates_in_bf16(f, width)));
+    f.number("bf16_duplicates_" + std::to_string(width), duplicates.back(),
              {"bfloat16, width " + std::to_string(width) + ": positions with a code already taken",
               "bfloat16、宽 " + std::to_string(width) + "：编码与更早位置相同的位置数"});
+  }
   f.figure(chart, {"All pairs of a million positions. Narrow codes come close to each other; from "
                    "some width on nobody is closer than the next position.",
                    "一百万个位置的所有两两组合。宽度小的编码会非常接近；"
                    "宽度足够大之后，最接近的就是相邻位置。"});
 
+  control_nearest(f, apart, off_rows);
+  // bfloat16 tells at most 2¹⁶ numbers apart, width 2 has two of them on one circle.
+  f.control({"bfloat16, width 2: share of codes already taken", "bfloat16、宽 2：编码重复的比例"},
+            duplicates[0] / kPositions, Relation::greater, 0.9);
+  f.control({"bfloat16, width 8: codes already taken", "bfloat16、宽 8：重复的编码数"},
+            duplicates[1], Relation::greater, 0);
+  f.control({"bfloat16, width 16: codes already taken", "bfloat16、宽 16：重复的编码数"},
+            duplicates[2], Relation::equal, 0);
   f.control({"the formula is wrong by at most", "公式的最大误差"}, error, Relation::less, 1e-9);
   const bool unique = f.check({"smallest distance of all widths", "所有宽度中的最小距离"}, least,
                               Relation::greater, 1e-9);
@@ -170,6 +197,11 @@ Experiment experiment() {
            "时差别微乎其微。常用宽度下最接近的是相邻位置；"
            "最慢的波转完一圈时，其他波都停在别处，所以 004 所说的使用上限并不存在。"
            "但在 bfloat16 下，很窄的编码确实会重合。"},
+      .faults = {{"scan-ends-early",
+                  {"only distances below 1000 are scanned", "只扫描了 1000 以内的距离"}},
+                 {"other-base", {"the formula has the base 1000", "公式中的底数取了 1000"}},
+                 {"no-period", {"a position is compared with itself", "位置与它自己比较"}},
+                 {"not-sorted", {"codes are counted without being sorted", "统计重复前没有排序"}}},
       .run = run,
   };
 }
