@@ -35,12 +35,16 @@ Tensor sample() { return normal({1, kWidth}, 90); }
 // How far the result for one sample moves when the rest of its batch is drawn anew: root mean
 // square over 24 draws.
 template <class Norm>
-double movement(const Norm& norm, std::int64_t batch) {
+double movement(const Findings& f, const Norm& norm, std::int64_t batch) {
   constexpr int draws = 24;
+  const bool same_company = f.fault("same-company");
+  const std::int64_t row = f.fault("companion-for-sample") ? 1 : 0;
+  if (f.fault("batch-of-two")) batch = 2;
   std::vector<Tensor> results;
   for (std::uint32_t draw = 0; draw < draws; ++draw) {
-    const std::vector<Tensor> parts = {sample(), normal({batch - 1, kWidth}, 100 + draw, 1.5)};
-    results.push_back(ops::slice(norm(ops::concat(parts, 0)), 0, 0, 1));
+    const std::uint32_t stream = same_company ? 100 : 100 + draw;
+    const std::vector<Tensor> parts = {sample(), normal({batch - 1, kWidth}, stream, 1.5)};
+    results.push_back(ops::slice(norm(ops::concat(parts, 0)), 0, row, row + 1));
   }
   const Tensor all = ops::concat(results, 0);  // [draws, features]
   const Tensor off = ops::sub(all, ops::mean(all, 0, true));
@@ -50,6 +54,7 @@ double movement(const Norm& norm, std::int64_t batch) {
 struct Movements {
   double layer = 0;       // layer norm, any batch
   double batch_of_2 = 0;  // batch norm
+  double exponent = 0;    // of batch norm's movement over the batch size
 };
 
 Movements measure_movements(Findings& f) {
@@ -62,7 +67,8 @@ Movements measure_movements(Findings& f) {
   std::vector<double> sizes, moves;
   for (std::int64_t batch = 2; batch <= kMost; batch *= 2) {
     const auto size = static_cast<double>(batch);
-    const double by_batch = movement(batch_norm, batch), by_layer = movement(layer_norm, batch);
+    const double by_batch = movement(f, batch_norm, batch),
+                 by_layer = movement(f, layer_norm, batch);
     most.layer = std::max(most.layer, by_layer);
     chart.series[0].points.push_back({size, by_batch});
     chart.series[1].points.push_back({size, by_layer});
@@ -75,7 +81,8 @@ Movements measure_movements(Findings& f) {
             "批归一化，批大小 2：同一样本结果的波动"});
   f.number("moves_1024", moves.back(),
            {"the same with a batch of 1024", "批大小 1024 时的同一波动"});
-  f.number("exponent", fitted_exponent(sizes, moves),
+  most.exponent = fitted_exponent(sizes, moves);
+  f.number("exponent", most.exponent,
            {"movement ~ batch size to the power of", "波动 ~ 批大小的幂次"});
   f.number("layer_moves", most.layer,
            {"layer norm: one sample's result moves by", "层归一化：同一样本结果的波动"});
@@ -87,18 +94,28 @@ Movements measure_movements(Findings& f) {
   return most;
 }
 
+struct Means {
+  double layer_over_features, layer_over_batch, batch_over_features, batch_over_batch;
+};
+
+Means means_of(const Findings& f, const Tensor& x) {
+  const int features = f.fault("axes-swapped") ? 0 : 1, batch = 1 - features;
+  return {largest_mean(layer_norm(x), features), largest_mean(layer_norm(x), batch),
+          largest_mean(batch_norm(x), features), largest_mean(batch_norm(x), batch)};
+}
+
 void run(Findings& f) {
-  const Tensor x = ops::shift(normal({16, kWidth}, 91, 2), 0.7);
-  f.number("layer_over_features", largest_mean(layer_norm(x), 1),
+  const Means means = means_of(f, ops::shift(normal({16, kWidth}, 91, 2), 0.7));
+  f.number("layer_over_features", means.layer_over_features,
            {"layer norm: largest mean of a sample over its features",
             "层归一化：单个样本在各特征上均值的最大值"});
-  f.number("layer_over_batch", largest_mean(layer_norm(x), 0),
+  f.number("layer_over_batch", means.layer_over_batch,
            {"layer norm: largest mean of a feature over the batch",
             "层归一化：单个特征在整批上均值的最大值"});
-  f.number("batch_over_features", largest_mean(batch_norm(x), 1),
+  f.number("batch_over_features", means.batch_over_features,
            {"batch norm: largest mean of a sample over its features",
             "批归一化：单个样本在各特征上均值的最大值"});
-  f.number("batch_over_batch", largest_mean(batch_norm(x), 0),
+  f.number("batch_over_batch", means.batch_over_batch,
            {"batch norm: largest mean of a feature over the batch",
             "批归一化：单个特征在整批上均值的最大值"});
   const double alone_layer = largest(layer_norm(sample())),
@@ -108,10 +125,18 @@ void run(Findings& f) {
   f.number("alone_batch", alone_batch,
            {"batch of one: largest result of batch norm", "批大小为 1：批归一化结果的最大值"});
   const Movements moves = measure_movements(f);
+  f.control({"over the other axis means are not 0: the smaller of both",
+             "沿另一个轴均值不为 0：两者中较小的"},
+            std::min(means.layer_over_batch, means.batch_over_features), Relation::greater, 0.1);
+  f.control({"batch norm's movement ~ batch size to the power of −½, up to",
+             "批归一化波动的幂次与 −½ 之差"},
+            std::abs(moves.exponent + 0.5), Relation::less, 0.05);
+  f.control({"layer norm leaves of a batch of one", "批大小为 1 时层归一化留下的结果"}, alone_layer,
+            Relation::greater, 1);
   const bool axis = f.check({"layer norm: mean of a sample", "层归一化：单个样本的均值"},
-                            largest_mean(layer_norm(x), 1), Relation::less, 1e-12);
+                            means.layer_over_features, Relation::less, 1e-12);
   const bool other_axis = f.check({"batch norm: mean of a feature", "批归一化：单个特征的均值"},
-                                  largest_mean(batch_norm(x), 0), Relation::less, 1e-12);
+                                  means.batch_over_batch, Relation::less, 1e-12);
   const bool alone = f.check({"layer norm moves with the batch by", "层归一化随同批样本的变化"},
                              moves.layer, Relation::less, 1e-12);
   const bool company = f.check({"batch norm in a batch of 2 moves by", "批大小 2 时批归一化的变化"},
@@ -159,6 +184,12 @@ Experiment experiment() {
                   "时什么都不剩。"
                   "层归一化只看一个向量。（文档最后一句把向量叫「feature」、把分量叫「dimension」，"
                   "这样读意思相同。）"},
+      .faults = {{"axes-swapped", {"means are taken over the other axis", "均值沿另一个轴计算"}},
+                 {"same-company", {"the companions are never drawn anew", "同批样本始终没有重抽"}},
+                 {"companion-for-sample",
+                  {"a companion's result is followed, not the sample's",
+                   "跟踪的是同伴而不是该样本的结果"}},
+                 {"batch-of-two", {"every batch has two samples", "每一批都只有两个样本"}}},
       .run = run,
   };
 }

@@ -21,7 +21,9 @@ constexpr std::int64_t kDown = kHeight / kPatch, kAcross = kWide / kPatch;
 constexpr double kSame = 1e-12;  // sums of 768 products of size 1 round to 1e-13
 
 // Convolution by its definition: the kernel stands at (y, x), and moves on by `stride`.
-Tensor convolution(const Tensor& image, const Tensor& kernel, std::int64_t stride) {
+Tensor convolution(const Findings& f, const Tensor& image, const Tensor& kernel,
+                   std::int64_t stride) {
+  const std::int64_t right = f.fault("one-pixel-right") ? 1 : 0;
   const double* pixels = image.data<double>();    // [C, H, W]
   const double* weights = kernel.data<double>();  // [D, C, P, P]
   std::vector<double> out;                        // [tokens, D]
@@ -31,7 +33,8 @@ Tensor convolution(const Tensor& image, const Tensor& kernel, std::int64_t strid
         double sum = 0;
         for (std::int64_t i = 0; i < kPixels; ++i) {
           const std::int64_t c = i / (kPatch * kPatch), p = i / kPatch % kPatch, q = i % kPatch;
-          sum += pixels[(c * kHeight + y + p) * kWide + x + q] * weights[d * kPixels + i];
+          sum += pixels[(c * kHeight + y + p) * kWide + (x + q + right) % kWide] *
+                 weights[d * kPixels + i];
         }
         out.push_back(sum);
       }
@@ -41,26 +44,28 @@ Tensor convolution(const Tensor& image, const Tensor& kernel, std::int64_t strid
 
 // Patches as rows: [tokens, 768], a patch's numbers in the order (channel, row, column), or with
 // the channels last.
-Tensor flattened(const Tensor& image, bool channels_last) {
+Tensor flattened(const Findings& f, const Tensor& image, bool channels_last) {
   const Tensor cut = ops::reshape(image, {kChannels, kDown, kPatch, kAcross, kPatch});
-  const int first[] = {1, 3, 0, 2, 4}, last[] = {1, 3, 2, 4, 0};
+  const bool turned = f.fault("patch-turned");  // its rows become columns
+  const int first[] = {1, 3, 0, turned ? 4 : 2, turned ? 2 : 4}, last[] = {1, 3, 2, 4, 0};
   return ops::reshape(ops::permute(cut, channels_last ? last : first), {kDown * kAcross, kPixels});
 }
 
 void run(Findings& f) {
   const Tensor image = normal({kChannels, kHeight, kWide}, 70);
   const Tensor kernel = normal({kOut, kChannels, kPatch, kPatch}, 71, 1 / std::sqrt(768.0));
-  const Tensor convolved = convolution(image, kernel, kPatch);
+  const Tensor convolved = convolution(f, image, kernel, kPatch);
+  const auto off = [&](const Tensor& y) {
+    return largest_difference(convolved, f.fault("convolution-twice") ? convolved : y);
+  };
   const Tensor matrix = ops::reshape(kernel, {kOut, kPixels});  // [D, 768]
-  const Tensor linear = ops::linear(flattened(image, false), matrix);
+  const Tensor linear = ops::linear(flattened(f, image, false), matrix);
   const Tensor embedded =
       ops::reshape(ops::patch_embed(ops::reshape(image, {1, kChannels, kHeight, kWide}), kernel),
                    {kDown * kAcross, kOut});
-  const double by_linear = largest_difference(convolved, linear);
-  const double by_layer = largest_difference(convolved, embedded);
-  const double other_order =
-      largest_difference(convolved, ops::linear(flattened(image, true), matrix));
-  const auto overlapping = static_cast<double>(convolution(image, kernel, kPatch / 2).size(0));
+  const double by_linear = off(linear), by_layer = off(embedded);
+  const double other_order = off(ops::linear(flattened(f, image, true), matrix));
+  const auto overlapping = static_cast<double>(convolution(f, image, kernel, kPatch / 2).size(0));
   f.number("linear", by_linear, {"convolution − flatten + linear", "卷积 − 展平后线性变换"});
   f.number("heddle", by_layer,
            {"convolution − Heddle's patch embedding", "卷积 − Heddle 的 patch 嵌入"});
@@ -80,6 +85,13 @@ void run(Findings& f) {
            {"The tokens that come out: 12 patches of an image of 48 × 64 pixels, 8 channels "
             "each. All three ways give this table.",
             "得到的词元：48 × 64 的图像切成 12 个 patch，每个 8 个通道。三种算法给出同一张表。"});
+  // By hand: (48/16)·(64/16) patches; with stride 8 the kernel has 5 places down and 7 across.
+  f.control({"patches of the image", "图像的 patch 数"}, static_cast<double>(convolved.size(0)),
+            Relation::equal, 12);
+  f.control({"places of the kernel with stride 8", "步长 8 时卷积核的位置数"}, overlapping,
+            Relation::equal, 35);
+  f.control({"numbers of a patch", "每个 patch 的数值个数"}, static_cast<double>(kPixels),
+            Relation::equal, 768);
   const bool same = f.check({"flatten + linear differs by", "展平加线性变换的差异"}, by_linear,
                             Relation::less, kSame);
   const bool product =
@@ -120,6 +132,11 @@ Experiment experiment() {
            "and there are more tokens.",
            "步长等于核大小时，每个像素只属于一个 patch，卷积就是每个 patch、每个通道一次内积。"
            "但权重与像素必须按同一次序展平；步长更小时 patch 会重叠，词元也更多。"},
+      .faults = {{"patch-turned", {"patches are flattened column by column", "patch 按列展平"}},
+                 {"one-pixel-right",
+                  {"the kernel stands one pixel too far right", "卷积核偏右一个像素"}},
+                 {"convolution-twice",
+                  {"the convolution is compared with itself", "拿卷积与它自己比较"}}},
       .run = run,
   };
 }

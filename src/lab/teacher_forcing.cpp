@@ -76,7 +76,8 @@ struct Run {
   std::vector<double> by_place = {};  // accuracy when the model writes by itself
 };
 
-Run train(bool forced) {
+Run train(const Findings& f, bool forced) {
+  if (f.fault("teacher-in-both")) forced = true;
   const auto model = translator();
   const BatchMaker make = [&](std::int64_t rows, const RandomKey& key) {
     const model::Batch batch = running_sums(rows, key);
@@ -84,19 +85,21 @@ Run train(bool forced) {
   };
   train::TrainConfig rule;
   rule.steps = kSteps;
+  rule.learning_rate = f.fault("hardly-trained") ? 1e-6 : 3e-3;
   rule.batch = kRows;
-  rule.learning_rate = 3e-3;
   rule.schedule = train::ScheduleKind::constant;
   rule.warmup = 50;
   Run run{train_on(*model, make, rule)};
   while (run.steps > 0 && run.losses[static_cast<std::size_t>(run.steps) - 1] < kLearnt)
     --run.steps;
-  const model::Batch test = with_own_outputs(*model, running_sums(256, {99, 0, 1}));
+  const model::Batch sums = running_sums(256, {99, 0, 1});
+  const model::Batch test = f.fault("teacher-in-the-test") ? sums : with_own_outputs(*model, sums);
   for (std::int64_t t = 0; t < kLength; ++t) {
+    const std::int64_t place = f.fault("first-digit-only") ? 0 : t;
     model::Batch one = test;
     Ids targets = test.targets.to_vector<std::int32_t>();
     for (std::size_t i = 0; i < targets.size(); ++i)
-      if (static_cast<std::int64_t>(i) % kLength != t) targets[i] = model::kIgnore;
+      if (static_cast<std::int64_t>(i) % kLength != place) targets[i] = model::kIgnore;
     one.targets = ids(test.targets.shape(), targets);
     run.by_place.push_back(accuracy(*model, one));
   }
@@ -104,7 +107,7 @@ Run train(bool forced) {
 }
 
 // A batch with the model's own outputs needs as many passes through the decoder as it has tokens.
-double extra_work() {
+double extra_work(const Findings& f) {
   const auto model = translator();
   const auto flops = [](const auto& call) {
     const CostMeter meter;
@@ -113,11 +116,16 @@ double extra_work() {
   };
   const model::Batch batch = running_sums(kRows, {1, 0, 0});
   const double pass = flops([&] { model->logits(batch, {}); });
-  return (pass + flops([&] { with_own_outputs(*model, batch); })) / pass;
+  const double writing = flops([&] { with_own_outputs(*model, batch); });
+  return (pass + (f.fault("writing-not-counted") ? 0 : writing)) / pass;
 }
 
 void run(Findings& f) {
-  const Run forced = train(true), own = train(false);
+  const double work = extra_work(f);
+  // Beside the pass of the training step every token is written once: the same arithmetic again.
+  f.control({"own outputs: forward work of a step, times", "使用自己的输出：每步前向运算量的倍数"},
+            work, Relation::greater, 1.8);
+  const Run forced = train(f, true), own = train(f, false);
   f.number("forced_steps", forced.steps,
            {"teacher forcing: steps until the loss stays below 0.1",
             "教师强制：损失稳定低于 0.1 所需步数"});
@@ -136,7 +144,7 @@ void run(Findings& f) {
            {"own outputs: first digit right", "使用自己的输出：第一位的正确率"});
   f.number("own_last", own.by_place.back(),
            {"own outputs: last digit right", "使用自己的输出：最后一位的正确率"});
-  f.number("extra_work", extra_work(),
+  f.number("extra_work", work,
            {"own outputs: forward work of a step, times", "使用自己的输出：每步前向运算量的倍数"});
 
   report::LineChart chart;
@@ -146,6 +154,12 @@ void run(Findings& f) {
                   {f.say({"own outputs", "自己的输出"}), smoothed(own.losses, 8)}};
   f.figure(chart, {"The same model on the same sums, 64 of them in a step.",
                    "同一模型、同样的累加任务，每步 64 条。"});
+  f.control({"teacher forcing: loss after 400 steps", "教师强制：400 步之后的损失"},
+            final_loss(forced.losses), Relation::less, kLearnt);
+  f.control({"own outputs: the same, not below", "使用自己的输出：同上，不低于"},
+            final_loss(own.losses), Relation::greater, kLearnt);
+  f.control({"first digit right, the worse of both", "第一位的正确率，两者中较差的"},
+            std::min(forced.by_place.front(), own.by_place.front()), Relation::greater, 0.9);
   const bool learns = f.check({"teacher forcing: steps", "教师强制：步数"}, forced.steps,
                               Relation::less, 0.9 * kSteps);
   const bool faster = f.check(
@@ -201,6 +215,15 @@ Experiment experiment() {
            "位置学对之前，"
            "后面的位置无从学起：能力只能从左向右慢慢传。每一步还更费，因为词元要逐个生成。"
            "（最后独自生成时，教师已不在，出了错仍会累积。）"},
+      .faults = {{"teacher-in-both",
+                  {"both models are given the true tokens", "两个模型训练时都读真实词元"}},
+                 {"teacher-in-the-test",
+                  {"in the test the true tokens are read", "测试时读的是真实词元"}},
+                 {"first-digit-only",
+                  {"the first digit is counted at every place", "每一位统计的都是第一位"}},
+                 {"hardly-trained", {"the learning rate is a millionth", "学习率只有百万分之一"}},
+                 {"writing-not-counted",
+                  {"the work of writing is not counted", "没有计入逐个生成的运算量"}}},
       .slow = true,
       .run = run,
   };
