@@ -205,6 +205,19 @@ def lab_outputs():
         refused("lab", "all", "--json", option, "nowhere/page", saying=["nowhere"])
 
 
+def lab_faults():
+    """A planted fault is named, noticed, and ends with 1; what cannot be planted is refused."""
+    done = subprocess.run([str(HEDDLE), "lab", "copying", "--plant", "next-key", "--json"],
+                          capture_output=True, timeout=60)
+    outcome = json.loads(done.stdout)["experiments"][0]
+    check(done.returncode == 1 and outcome["planted"] == "next-key" and not outcome["pass"]
+          and "next-key" in outcome["faults"], "lab --plant", done.returncode, outcome)
+    refused("lab", "copying", "--plant", "nonsense", saying=["copying", "next-key", "nonsense"])
+    refused("lab", "all", "--plant", "next-key", saying=["into one experiment"])
+    refused("lab", "list", "--plant", "next-key", saying=["--plant"])
+    refused("lab", "copying", "--plant", "next-key", "--markdown", "lab.md", saying=["--plant"])
+
+
 def benchmarks_beside_nothing():
     """A Python that is none is found out before anything is measured."""
     for bench in ["roofline", "attention", "train", "decode"]:
@@ -451,7 +464,7 @@ def main():
     for step in [language_model, use_language_model, translation_model, use_translation_model,
                  tagger, use_tagger, image_model, use_image_model, text_classifier,
                  use_text_classifier, options_before_the_positional, plans, tokenizers_of_nothing,
-                 lab_outputs, benchmarks_beside_nothing, full_disk, closed_files,
+                 lab_outputs, lab_faults, benchmarks_beside_nothing, full_disk, closed_files,
                  names_that_are_no_text, helps]:
         before = len(FAILURES)
         step()
