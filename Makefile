@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run test-programs test quick nightly asan tsan clang conformance bench format check-format tidy check install clean
+.PHONY: help setup tools build run test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check install clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -43,6 +43,9 @@ quick: test-programs ## build and run the quick tests
 
 nightly: test-programs ## build and run the tests that take minutes
 	@ctest --preset nightly
+
+mutants: setup ## plant faults into a copy and report those no test notices: hours (ARGS="--count 100", docs/testing.md)
+	@scripts/mutate.py --jobs $(JOBS) $(ARGS)
 
 asan: setup ## unit and op tests under the address and undefined behaviour sanitizers
 	$(call cmake-build,asan)
