@@ -64,11 +64,20 @@ def draw(root: Path, globs, count: int, seed: int):
     return drawn
 
 
-def still_there(root: Path, m) -> bool:
-    """Whether a mutant drawn earlier finds the text that it changes."""
-    path = root / m["file"]
-    return path.is_file() and any(site.at == m["at"] and site.switched == m["switched"]
-                                  for site in sites(path.read_text()))
+def place_again(root: Path, mutants):
+    """Finds the text of mutants drawn earlier in today's sources; `compiles` is False where it is gone."""
+    found = {}
+    for m in mutants:
+        path = root / m["file"]
+        if path not in found:
+            found[path] = sites(path.read_text()) if path.is_file() else []
+        same = [s for s in found[path] if (s.operator, s.switched) == (m["operator"], m["switched"])]
+        nearest = min(same, key=lambda s: abs(s.at - m["at"]), default=None)
+        m["compiles"] = nearest is not None
+        if nearest is not None:
+            m.update(vars(nearest))
+        elif m.get("status") == "survived":
+            m["why"] = "its line is no more"
 
 
 class Run:
@@ -94,12 +103,10 @@ class Run:
             self.reach_file.unlink(missing_ok=True)
         if o.resume and self.reach_file.exists():
             self.tests = [trial.Test(**{**t, "reaches": set(t["reaches"])})
-                          for t in json.loads(self.reach_file.read_text())]
+                          for t in self.known_tests()]
             return
         if o.survivors:
-            self.mutants = [m for m in self.mutants if m.get("status") == "survived"]
-            for m in self.mutants:
-                m["compiles"] = still_there(self.root, m)
+            place_again(self.root, self.mutants)
         self.build_and_measure()
 
     def build_and_measure(self):
@@ -109,14 +116,19 @@ class Run:
         copy = schemata.Schemata(self.root, self.work, self.mutants, o.configure, build)
         copy.build(say)
         if not o.survivors:
-            compiled = [m for m in self.mutants if m.get("compiles", True)]
-            self.mutants = compiled[:o.count]
-            self.draw_file.write_text(json.dumps(compiled[:o.count], indent=1))
+            self.mutants = [m for m in self.mutants if m.get("compiles", True)]
+            for m in self.mutants[o.count:]:
+                m["spare"] = True  # more of them compiled than were asked for
+        self.draw_file.write_text(json.dumps(self.mutants, indent=1))
         found = trial.discover(copy.build_folder, o.tests)
         say(f"running {len(found)} tests without a mutant")
         self.tests = self.runner.baseline(found, say)
-        self.reach_file.write_text(json.dumps([{**vars(t), "reaches": sorted(t.reaches)}
-                                               for t in self.tests]))
+        known = {t["name"]: t for t in self.known_tests()} if o.survivors and o.tests else {}
+        known |= {t.name: {**vars(t), "reaches": sorted(t.reaches)} for t in self.tests}
+        self.reach_file.write_text(json.dumps(list(known.values())))
+
+    def known_tests(self):
+        return json.loads(self.reach_file.read_text()) if self.reach_file.exists() else []
 
     def take_results(self):
         """Later lines replace earlier ones."""
@@ -131,26 +143,31 @@ class Run:
         """Tries one mutant; what an earlier run has tried in vain is not tried again."""
         only = None if self.options.survivors else m.get("not_run")
         found = self.runner.trial(m["id"], self.tests, self.options.most_seconds, only)
+        if self.options.survivors and self.options.tests and found["status"] == "survived":
+            return  # some tests say nothing new about it
         result = {"id": m["id"], **found}
         m.update(result)
         with open(self.results, "a") as out:
             out.write(json.dumps(result) + "\n")
         say(report.table([m]))
 
+    def is_open(self, m) -> bool:
+        if self.options.survivors:
+            return m.get("status") == "survived"
+        return not m.get("status") or bool(m.get("not_run"))
+
     def all(self):
-        open_ones = [m for m in self.mutants if m.get("compiles", True) and (
-            self.options.survivors or not m.get("status") or m.get("not_run"))]
+        open_ones = [m for m in self.mutants if m.get("compiles", True) and not m.get("spare") and
+                     self.is_open(m)]
         say(f"trying {len(open_ones)} mutants")
         with ThreadPoolExecutor(self.options.jobs) as pool:
             for future in [pool.submit(self.judge, m) for m in open_ones]:
                 future.result()
 
     def conclude(self):
-        if self.options.survivors:  # the whole draw, with what is known now
-            self.mutants = json.loads(self.draw_file.read_text())
-            self.take_results()
-        (self.work / "report.json").write_text(json.dumps(
-            [{k: v for k, v in m.items() if k != "switched"} for m in self.mutants], indent=1))
+        shown = [{k: v for k, v in m.items() if k != "switched"} for m in self.mutants
+                 if not m.get("spare")]
+        (self.work / "report.json").write_text(json.dumps(shown, indent=1))
         text = report.table(self.mutants) + "\n\n" + report.summary(self.mutants)
         (self.work / "report.txt").write_text(text + "\n")
         print(report.summary(self.mutants))
