@@ -1,0 +1,169 @@
+// What is told about data, word for word, and what images become, pixel by pixel.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "data/draw.h"
+#include "data/image_data.h"
+#include "data/job.h"
+#include "heddle/error.h"
+
+namespace heddle::data {
+namespace {
+
+TEST(DataFacts, NumbersAreGroupedByThousands) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(grouped(1115394), "1,115,394");
+  EXPECT_EQ(grouped(-999), "-999");
+  EXPECT_EQ(grouped(-123456), "-123,456");
+}
+
+TEST(DataFacts, ASplitIsDescribedByWhatItHas) {
+  EXPECT_EQ(describe(Split::training, {.tokens = 12345, .documents = 1200}, 9),
+            "training:   12,345 tokens in 1,200 documents\n");
+  EXPECT_EQ(describe(Split::validation, {.unit = "images", .examples = 60000}, 9),
+            "validation: 60,000 images\n");
+  EXPECT_EQ(describe(Split::test,
+                     {.unit = "pairs",
+                      .examples = 1500,
+                      .tokens = 3000,
+                      .target_tokens = 5000,
+                      .unknown = 100,
+                      .too_long = 2,
+                      .blank = 3,
+                      .cut = 4},
+                     1024),
+            "test:       1,500 pairs, 3,000 source and 5,000 target tokens, 1.3 % unknown; "
+            "2 dropped, longer than 1,024 tokens (max_length); 3 dropped, with an empty side; "
+            "4 cut, longer than 1,024 tokens (max_length)\n");
+  EXPECT_EQ(describe(Split::training, {.tokens = 4000, .unknown = 1}, 9),
+            "training:   4,000 tokens, under 0.1 % unknown\n");
+  EXPECT_EQ(describe(Split::training, {.tokens = 1000, .unknown = 1}, 9),
+            "training:   1,000 tokens, 0.1 % unknown\n");
+}
+
+TEST(DataFacts, NothingLeftSaysWhatWasDropped) {
+  DataConfig config;
+  config.training.text = {"train.txt"};
+  config.test.text = {"test.txt"};
+  const OpenOptions options;
+  const Job job{config, model::Kind::decoder, model::Task::language, options};
+  const auto message = [&](Split split) -> std::string {
+    try {
+      check_not_empty(job, split, {.unit = "pairs", .too_long = 7, .blank = 1300});
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return {};
+  };
+  for (const char* part : {"train.txt", "no pairs are left", "7 longer than max_length",
+                           "1,300 with an empty side"})
+    EXPECT_NE(message(Split::validation).find(part), std::string::npos)
+        << message(Split::validation);
+  EXPECT_NE(message(Split::test).find("test.txt"), std::string::npos);
+  EXPECT_NO_THROW(check_not_empty(job, Split::test, {.unit = "pairs", .examples = 1}));
+}
+
+TEST(DataFacts, AShareIsHeldOutAndNeverAll) {
+  const auto held = [](std::int64_t count, double share) {
+    const std::vector<bool> all = held_out(count, share, "here");
+    EXPECT_EQ(static_cast<std::int64_t>(all.size()), count);
+    return std::count(all.begin(), all.end(), true);
+  };
+  EXPECT_EQ(held(100, 0.1), 10);
+  EXPECT_EQ(held(100, 0.004), 1);  // at least one on either side
+  EXPECT_EQ(held(100, 0.999), 99);
+  EXPECT_EQ(held(2, 0.5), 1);
+  EXPECT_THROW(held_out(1, 0.5, "here"), Error);
+  const std::vector<bool> all = held_out(100, 0.1, "here");  // not the first ten, nor the last
+  EXPECT_LT(std::count(all.begin(), all.begin() + 50, true), 10);
+  EXPECT_LT(std::count(all.begin() + 50, all.end(), true), 10);
+}
+
+// Two channels of 1 × 2; the second image is not chosen.
+TEST(DataFacts, ImagesAreMeasuredByChannel) {
+  const ImageStore store{2, 1, 2, {0, 255, 51, 51, 9, 9, 9, 9}, {0, 1}};
+  const std::vector<std::int64_t> chosen = {0};
+  const ImageFacts facts = measure_images(store, chosen);
+  EXPECT_EQ(facts.channels, 2);
+  EXPECT_EQ(facts.height, 1);
+  EXPECT_EQ(facts.width, 2);
+  EXPECT_FLOAT_EQ(facts.mean[0], 0.5f);
+  EXPECT_FLOAT_EQ(facts.deviation[0], 0.5f);
+  EXPECT_FLOAT_EQ(facts.mean[1], 0.2f);
+  EXPECT_FLOAT_EQ(facts.deviation[1], 1.0f);
+  const std::vector<ByteValues> values = normalised_bytes(facts);
+  EXPECT_FLOAT_EQ(values[0][0], -1.0f);
+  EXPECT_FLOAT_EQ(values[0][255], 1.0f);
+  EXPECT_NEAR(values[1][102], 0.2f, 1e-6f);
+}
+
+using Pixels = std::vector<int>;
+
+Pixels pixels_of(const model::Batch& batch, std::int64_t row, std::int64_t size) {
+  const auto all = batch.images.to_vector<float>();
+  Pixels out;
+  for (std::int64_t i = row * size; i < (row + 1) * size; ++i)
+    out.push_back(static_cast<int>(std::lround(all[static_cast<std::size_t>(i)] * 255)));
+  return out;
+}
+
+// By the book: mirrored first, then moved; what comes in is 0.
+Pixels moved(const Pixels& image, std::int64_t height, std::int64_t width, bool flip,
+             std::int64_t down, std::int64_t right) {
+  Pixels out(image.size(), 0);
+  for (std::int64_t y = 0; y < height; ++y)
+    for (std::int64_t x = 0; x < width; ++x) {
+      const std::int64_t to_y = y + down, to_x = (flip ? width - 1 - x : x) + right;
+      if (to_y >= 0 && to_y < height && to_x >= 0 && to_x < width)
+        out[static_cast<std::size_t>(to_y * width + to_x)] =
+            image[static_cast<std::size_t>(y * width + x)];
+    }
+  return out;
+}
+
+TEST(DataFacts, AugmentedImagesAreAllThatShiftsAndFlipsCanMake) {
+  const Pixels image = {1, 2, 3, 4, 5, 6};  // 2 × 3
+  auto store = std::make_shared<ImageStore>(ImageStore{1, 2, 3, {}, {4, 7}});
+  store->pixels = {9, 9, 9, 9, 9, 9, 1, 2, 3, 4, 5, 6};
+  const ImageFacts plain{1, 2, 3, {0.0f}, {1.0f}};
+  const std::vector<std::int64_t> rows(1000, 0);
+  std::set<Pixels> expected, seen;
+  for (const bool flip : {false, true})
+    for (const std::int64_t down : {-1, 0, 1})
+      for (const std::int64_t right : {-1, 0, 1})
+        expected.insert(moved(image, 2, 3, flip, down, right));
+  const ImageExamples both(store, {1}, plain, {.flip = true, .shift = 1});
+  const model::Batch batch = both.make(rows, stream_key(1, 2, Stream::images));
+  std::int64_t unmoved = 0;
+  for (std::int64_t row = 0; row < 1000; ++row) {
+    seen.insert(pixels_of(batch, row, 6));
+    unmoved += pixels_of(batch, row, 6) == image ? 1 : 0;
+  }
+  EXPECT_EQ(seen, expected);
+  EXPECT_EQ(expected.size(), 18u);
+  EXPECT_NEAR(static_cast<double>(unmoved), 1000.0 / 18, 30);  // four deviations
+  EXPECT_EQ(batch.targets.to_vector<std::int32_t>(), std::vector<std::int32_t>(1000, 7));
+  EXPECT_EQ(batch.counted, 1000);
+
+  const std::vector<std::int64_t> few(50, 0);
+  const model::Batch evaluated = both.make(few, std::nullopt);  // nothing is changed then
+  const ImageExamples neither(store, {1}, plain, {});
+  const model::Batch still = neither.make(few, stream_key(1, 2, Stream::images));
+  const ImageExamples mirrored(store, {1}, plain, {.flip = true});
+  const model::Batch flipped = mirrored.make(few, stream_key(1, 2, Stream::images));
+  std::set<Pixels> sides;
+  for (std::int64_t row = 0; row < 50; ++row) {
+    EXPECT_EQ(pixels_of(evaluated, row, 6), image);
+    EXPECT_EQ(pixels_of(still, row, 6), image);
+    sides.insert(pixels_of(flipped, row, 6));
+  }
+  EXPECT_EQ(sides, (std::set<Pixels>{image, {3, 2, 1, 6, 5, 4}}));
+}
+
+}  // namespace
+}  // namespace heddle::data

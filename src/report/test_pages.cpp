@@ -1,0 +1,177 @@
+// What the pages of a run and of a comparison say, number by number.
+#include <gtest/gtest.h>
+
+#include "report/compare.h"
+#include "report/training.h"
+
+namespace heddle::report {
+namespace {
+
+void expect_on_page(const std::string& page, std::initializer_list<std::string> parts) {
+  for (const std::string& part : parts)
+    EXPECT_NE(page.find(part), std::string::npos) << part << "\nis not on the page";
+}
+
+// A series in the data that the page's script reads.
+std::string series_json(const std::string& name, const std::string& points) {
+  return "{&quot;name&quot;:&quot;" + name + "&quot;,&quot;points&quot;:" + points + "}";
+}
+
+TrainingLog two_lines() {
+  TrainingLog log;
+  log.steps = {{.step = 10,
+                .loss = 4,
+                .lr = 0.001,
+                .tokens = 1000,
+                .seconds = 1,
+                .tokens_per_s = 100,
+                .grad_norm = 1,
+                .live_bytes = 4096},
+               {.step = 20,
+                .loss = 2,
+                .lr = 0.002,
+                .tokens = 2500,
+                .seconds = 125,
+                .tokens_per_s = 300,
+                .grad_norm = 100,
+                .live_bytes = 2048}};
+  log.evals = {{10, 2.25}, {20, 2.5}};
+  return log;
+}
+
+// Two lines are smoothed with a share of 1 / (1 + 2 / 50): the second becomes 56 / 27.
+TEST(ReportPages, ARunsCurvesAreThoseOfItsLog) {
+  const std::string page = training_page("run", two_lines(), "recipe");
+  expect_on_page(
+      page, {series_json("training, smoothed", "[[10,4,70.0],[20,2.07407,980.0]]"),
+             series_json("validation", "[[10,2.25,70.0],[20,2.5,980.0]]"),
+             series_json("training", "[[10,4,70.0],[20,2,980.0]]"),
+             series_json("learning rate", "[[10,0.001,70.0],[20,0.002,980.0]]"),
+             series_json("global norm before clipping", "[[10,1,70.0],[20,100,980.0]]"),
+             series_json("tokens per second", "[[10,100,70.0],[20,300,980.0]]"),
+             "<text x=\"70\" y=\"16\">loss, nats</text>",
+             "<text x=\"70\" y=\"16\">learning rate</text>",
+             // The gradient's axis is logarithmic: 10 lies between 1 and 100.
+             "y=\"200.0\" text-anchor=\"end\" dominant-baseline=\"middle\">10<"});
+  TrainingLog without = two_lines();
+  without.evals.clear();
+  EXPECT_EQ(training_page("run", without, "recipe").find("validation"), std::string::npos);
+}
+
+TEST(ReportPages, ARunsFiguresAreThoseOfItsLog) {
+  TrainingLog log = two_lines();
+  log.steps.push_back(log.steps[1]);
+  log.steps[2].step = 30;
+  log.steps[2].tokens_per_s = 200;
+  log.evals.push_back({30, 2.375});
+  expect_on_page(training_page("run", log, "recipe"),
+                 {"<dt>best validation loss</dt><dd>2.2500 (step 10)</dd>",
+                  "<dt>last validation loss</dt><dd>2.3750</dd>",
+                  "<dt>last training loss</dt><dd>2.0000</dd>", "<dt>steps</dt><dd>30</dd>",
+                  "<dt>tokens</dt><dd>2.50 k</dd>", "<dt>time</dt><dd>2 min 05 s</dd>",
+                  "<dt>tokens/s, median</dt><dd>200</dd>",
+                  "<dt>memory between steps</dt><dd>4.00 KB</dd>"});
+}
+
+TEST(ReportPages, APlansRowsAreOfOnePurposeEach) {
+  PlanAndOutcome p;
+  p.plan.memory.peak = 1050;
+  p.plan.memory.at_peak = {110, 220, 330, 240, 150};
+  p.peak_bytes = 1000;
+  p.peak_by_purpose = {100, 200, 300, 400, 0};
+  p.plan.step_seconds = 0.08;
+  p.step_seconds = 0.1;
+  const std::string n = "</td><td class=\"number\">";
+  expect_on_page(
+      training_page("run", {}, "recipe", p),
+      {"<tr><td>memory at the peak of a step" + n + "1.03 KB" + n + "1000 bytes" + n + "+5.0 %<",
+       "<tr><td>of it gradients" + n + "220 bytes" + n + "200 bytes" + n + "+10.0 %<",
+       "<tr><td>of it activations" + n + "240 bytes" + n + "400 bytes" + n + "-40.0 %<",
+       "<tr><td>of it workspace" + n + "150 bytes" + n + "0 bytes</td><td>–<",
+       "<tr><td>time of a step (measured: median)" + n + "80 ms" + n + "100 ms" + n + "-20.0 %<"});
+}
+
+train::ComparisonResults compared() {
+  train::ComparisonResults r;
+  r.recipe = "tiny";
+  r.budget = "steps=20";
+  r.seeds = 3;
+  r.validation = true;
+  r.noise = train::Noise::seeds;
+  train::VariantResult a, b;
+  a.name = "a";
+  a.mean = 2.5;
+  a.spread = 0.25;
+  a.steps = 20;
+  a.step_seconds = 0.25;
+  a.tokens_per_s = 4000;
+  a.peak_bytes = 3 << 20;
+  a.peak_by_purpose = {1 << 20, 0, 0, 2 << 20, 0};
+  a.kv_bytes_per_token = 512;
+  a.parameters = 27000;
+  a.flops_per_step = 3e6;
+  a.curve = {{1, 4, 0.5}, {20, 2, 0.25}};
+  a.validation = {{10, 3}, {20, 2.5}};
+  b.name = "b";
+  b.mean = 2;
+  b.step_seconds = 2;
+  b.steps = 10;
+  b.curve = {{1, 3}, {20, 1}};
+  r.variants = {a, b};
+  r.pairs = {
+      {0, 1, {0.5, 0.125, train::Verdict::exceeds_noise}, {-0.5, 0.25, train::Verdict::same}}};
+  r.best = 1;
+  return r;
+}
+
+TEST(ReportPages, AComparisonsFiguresAreThoseOfItsVariants) {
+  const std::string page = comparison_page(compared());
+  const std::string n = "</td><td class=\"number\">";
+  expect_on_page(
+      page, {"2 variants, 3 seeds, steps=20 each, in turns",
+             "<dt>lowest loss</dt><dd>2.0000</dd>", "<dt>by</dt><dd>b</dd>",
+             "<dt>loss</dt><dd>validation, nats</dd>", "<th>validation loss</th>",
+             "<tr><td>a" + n + "2.5000 ± 0.2500" + n + "20" + n + "250 ms" + n + "4.00 k" + n +
+                 "3.00 MB" + n + "512 bytes" + n + "27.0 k" + n + "3.00 M</td></tr>",
+             "<tr><td>b ★" + n + "2.0000" + n + "10" + n + "2 s" + n + "0</td><td>–</td><td>–" + n +
+                 "0" + n + "0</td></tr>",
+             "b is better than a by 0.5000 ± 0.1250: more than the noise. A step takes 1.65 times "
+             "the time (1.28 to 2.12), within the noise.",
+             "over the 3 seeds"});
+  train::ComparisonResults r = compared();
+  r.seeds = 1;
+  r.validation = false;
+  r.noise = train::Noise::evaluation;
+  r.same_batches = false;
+  expect_on_page(comparison_page(r),
+                 {"2 variants, 1 seed, steps=20 each", "last tenth of training, nats",
+                  "<th>training loss</th>", "over the batches of the evaluation",
+                  "Not the same batches"});
+  EXPECT_EQ(page.find("Not the same batches"), std::string::npos);
+  r.noise = train::Noise::none;
+  expect_on_page(comparison_page(r), {"nothing to estimate the noise from"});
+}
+
+TEST(ReportPages, AComparisonsCurvesAreThoseOfItsVariants) {
+  const std::string page = comparison_page(compared());
+  expect_on_page(
+      page,
+      {series_json("a", "[[1,4,70.0],[20,2,980.0]]"), series_json("b", "[[1,3,70.0],[20,1,980.0]]"),
+       series_json("a", "[[10,3,70.0],[20,2.5,980.0]]"),  // of validation
+       "<text x=\"70\" y=\"16\">loss, nats</text>", "milliseconds per step</text>",
+       "peak memory, MB</text>", "<title>parameters: 1.00 MB</title>",
+       "<title>activations: 2.00 MB</title>", "dominant-baseline=\"middle\">250 ms</text>",
+       "dominant-baseline=\"middle\">2 s</text>",
+       // Loss from 0.86 to 4.64, with the band: 4 ± 0.5 begins at 372 - 344 · 3.64 / 3.78.
+       "points=\"70.0,40.7 980.0,"});
+  // b's memory was not measured: no bar of it.
+  const std::size_t memory = page.find("Peak memory of a step"), time = page.find("Time of a step");
+  ASSERT_LT(memory, time);
+  EXPECT_EQ(page.substr(memory, time - memory).find(">b</text>"), std::string::npos);
+  train::ComparisonResults r = compared();
+  r.variants[0].validation.resize(1);  // one evaluation is no curve
+  EXPECT_EQ(comparison_page(r).find("<h2>Validation loss"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace heddle::report
