@@ -42,7 +42,8 @@ def copy_tree(root: Path, tree: Path, others):
     for path in wanted - others:
         put(tree / path, (root / path).read_bytes(), mode=(root / path).stat().st_mode)
     for file in [f for f in tree.rglob("*") if f.is_file()]:
-        if str(file.relative_to(tree)) not in wanted | others:
+        name = str(file.relative_to(tree))
+        if name not in wanted | others and not name.startswith("build/"):
             file.unlink()
 
 
@@ -67,7 +68,8 @@ def instrument(text: str, mutants, header: str) -> str:
 class Schemata:
     def __init__(self, root: Path, work: Path, mutants, configure, build):
         """configure and build are commands; {tree} and {build} in them are the copy's folders."""
-        self.root, self.tree, self.build_folder = root, work / "tree", work / "build"
+        self.root, self.tree = root, work / "tree"
+        self.build_folder = self.tree / "build/release"
         self.mutants = mutants
         self.commands = [[part.format(tree=self.tree, build=self.build_folder) for part in command]
                          for command in (configure, build)]
