@@ -41,7 +41,7 @@ class Outcome:
 
 
 def discover(build: Path, pattern: str):
-    """Every test but the nightly ones; one test for each case of a program of Google Test."""
+    """Every test but the nightly ones; one for each case of a program of Google Test."""
     listed = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"],
                             check=True, capture_output=True, text=True)
     entries = [entry for entry in json.loads(listed.stdout)["tests"] if "command" in entry]
@@ -51,8 +51,8 @@ def discover(build: Path, pattern: str):
             prepares.setdefault(fixture, []).append(entry["name"])
     for entry in entries:
         has = properties(entry)
-        if "nightly" in has.get("LABELS", []):
-            continue
+        if "nightly" in has.get("LABELS", []) or not Path(entry["command"][0]).exists():
+            continue  # the programs of tests are what was built
         environment = dict(pair.split("=", 1) for pair in has.get("ENVIRONMENT", []))
         test = Test(entry["name"], entry["command"], has.get("WORKING_DIRECTORY", str(build)),
                     environment)
