@@ -1,0 +1,126 @@
+// What a comparison says about runs whose logs were written by hand.
+#include <cmath>
+
+#include "io/test_support.h"
+#include "train/compare/comparison.h"
+#include "train/compare/results.h"
+#include "train/log.h"
+#include "train/run_directory.h"
+#include "train/test_support.h"
+
+namespace heddle::train {
+namespace {
+
+struct HandWritten {
+  double first_loss;  // falls by 0.1 a step
+  double seconds;     // of a step
+  double last_seconds;
+  double evaluated;  // after ten steps
+};
+
+// 20 steps of 24 tokens.
+std::string log_text(const HandWritten& run) {
+  std::string text;
+  for (int step = 1; step <= 20; ++step) {
+    const double seconds = step < 20 ? run.seconds : run.last_seconds;
+    text += "{\"step\":" + std::to_string(step) +
+            ",\"loss\":" + std::to_string(run.first_loss - 0.1 * (step - 1)) +
+            ",\"lr\":0.01,\"tokens\":" + std::to_string(24 * step) +
+            ",\"seconds\":1,\"tokens_per_s\":" + std::to_string(24 / seconds) +
+            ",\"grad_norm\":1,\"live_bytes\":1}\n";
+    if (step == 10)
+      text += "{\"step\":10,\"eval_loss\":" + std::to_string(run.evaluated) + "}\n";
+  }
+  return text;
+}
+
+// Two variants with two seeds, trained once; then the logs are replaced.
+ComparisonResults trained_and_replaced() {
+  const io::TempDir dir;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "the " + std::to_string(i % 7) + " quick foxes ";
+  dir.file("text.txt", text);
+  const std::string recipe = dir.file(
+      "tiny.toml",
+      "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 8\n[model.attention]\nheads = 2\n[data]\n"
+      "text = \"text.txt\"\ntokenizer = \"char\"\ncontext = 8\nvalidation_share = 0\n[train]\n"
+      "steps = 20\nbatch = 3\nlearning_rate = 0.01\n");
+  ComparisonSpec spec{.recipe = recipe, .vary = {"model.norm=layer,rms"}, .out = dir.file("out")};
+  spec.seeds = 2;
+  Comparison comparison(spec);
+  EXPECT_TRUE(comparison.run({}));
+  const HandWritten runs[2][2] = {{{4.9, 0.1, 0.5, 3}, {5.4, 0.2, 0.2, 4}},
+                                  {{5.9, 0.4, 0.4, 5}, {6.15, 0.4, 0.4, 7}}};
+  for (const ComparedRun& run : comparison.runs()) {
+    const auto seed = static_cast<std::size_t>(run.seed - 1);
+    std::ofstream(RunPaths{run.directory}.log()) << log_text(runs[run.variant][seed]);
+  }
+  return collect(comparison);
+}
+
+const ComparisonResults& of_hand_written_logs() {
+  static const ComparisonResults results = trained_and_replaced();
+  return results;
+}
+
+TEST(CompareResults, FiguresFollowFromTheLogs) {
+  const ComparisonResults& r = of_hand_written_logs();
+  ASSERT_EQ(r.variants.size(), 2u);
+  const VariantResult &a = r.variants[0], &b = r.variants[1];
+  // The last tenth are two lines: 3.1 and 3.0, 3.6 and 3.5.
+  ASSERT_EQ(a.losses.size(), 2u);
+  EXPECT_NEAR(a.losses[0], 3.05, 1e-5);
+  EXPECT_NEAR(a.losses[1], 3.55, 1e-5);
+  EXPECT_NEAR(a.mean, 3.3, 1e-5);
+  EXPECT_NEAR(a.spread.value_or(0), 0.5 / std::sqrt(2), 1e-5);
+  EXPECT_NEAR(b.mean, 4.175, 1e-5);
+  EXPECT_EQ(r.best, 0u);
+  EXPECT_EQ(r.noise, Noise::seeds);
+  EXPECT_EQ(r.seeds, 2);
+  // Of 40 steps 19 took 0.1 s, 20 took 0.2 s, one 0.5 s.
+  EXPECT_NEAR(a.step_seconds, 0.2, 1e-5);
+  EXPECT_NEAR(a.tokens_per_s, 120, 1e-2);
+  EXPECT_NEAR(b.step_seconds, 0.4, 1e-5);
+  EXPECT_NEAR(b.tokens_per_s, 60, 1e-2);
+  EXPECT_EQ(a.steps, 20);
+  EXPECT_EQ(a.tokens, 480);
+  ASSERT_EQ(a.runs.size(), 2u);
+  EXPECT_NE(a.runs[1].find("seed-2"), std::string::npos);
+}
+
+TEST(CompareResults, CurvesAreMeansOverSeeds) {
+  const ComparisonResults& r = of_hand_written_logs();
+  const VariantResult& a = r.variants[0];
+  ASSERT_EQ(a.curve.size(), 20u);
+  EXPECT_EQ(a.curve[4].step, 5);
+  EXPECT_NEAR(a.curve[4].loss, 4.75, 1e-5);
+  EXPECT_NEAR(a.curve[4].spread.value_or(0), 0.5 / std::sqrt(2), 1e-5);
+  ASSERT_EQ(a.validation.size(), 1u);
+  EXPECT_EQ(a.validation[0].step, 10);
+  EXPECT_NEAR(a.validation[0].loss, 3.5, 1e-5);
+  EXPECT_NEAR(r.variants[1].validation[0].loss, 6, 1e-5);
+}
+
+// Losses seed by seed: -1 and -0.75. Times round by round, of two steps each: in the last round of
+// the first seed 0.1 s and 0.5 s.
+TEST(CompareResults, DifferencesAreOfRunsThatBelongTogether) {
+  const ComparisonResults& r = of_hand_written_logs();
+  ASSERT_EQ(r.pairs.size(), 1u);
+  const PairResult& pair = r.pairs[0];
+  EXPECT_NEAR(pair.loss.mean, -0.875, 1e-5);
+  EXPECT_NEAR(pair.loss.interval.value_or(0), 12.7062 * 0.125, 1e-3);
+  EXPECT_EQ(pair.loss.verdict, Verdict::within_noise);
+  const double mean = (9 * std::log(0.25) + std::log(0.75) + 10 * std::log(0.5)) / 20;
+  EXPECT_NEAR(pair.time.mean, mean, 1e-5);
+  EXPECT_EQ(pair.time.verdict, Verdict::exceeds_noise);
+}
+
+TEST(CompareResults, StepsOfALogAreTimedByItsRate) {
+  TrainingLog log;
+  log.steps = {{.step = 10, .tokens = 1000, .tokens_per_s = 50},
+               {.step = 14, .tokens = 2200, .tokens_per_s = 100}};
+  EXPECT_EQ(step_seconds(log), (std::vector<double>{2, 3}));
+}
+
+}  // namespace
+}  // namespace heddle::train
