@@ -111,6 +111,8 @@ class Sites(unittest.TestCase):
             ("// x = 3; if (a < b) return;", "constant"),
             ('x = "3 < 4";', "comparison"),
             ("int x = 3;", "statement dropped"),
+            ("x.reserve(3);", "statement dropped"),
+            ("x = std::max<int>(a, b);", "arguments swapped"),  # the same
         ]:
             with self.subTest(statement):
                 self.assertNotIn(operator, {s[0] for s in self.code(statement)})

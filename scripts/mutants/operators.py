@@ -13,6 +13,8 @@ ON = "heddle_mutants::on(@)"
 KEYWORDS = {"if", "while", "for", "switch", "return", "catch", "sizeof", "decltype", "alignof", "throw",
             "static_assert", "constexpr", "new", "delete", "co_return", "else", "do", "case", "auto",
             "const", "noexcept", "typeid", "requires", "static_cast", "reinterpret_cast", "const_cast"}
+SYMMETRIC = {"min", "max", "swap"}  # f(a, b) is f(b, a)
+WITHOUT_EFFECT = {"reserve", "shrink_to_fit"}  # that anybody could see
 LEAVING = {"return", "throw", "continue", "break"}
 ASSIGNING = {"=", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "<<=", ">>="}
 # What ends an operand to its left or right, by how tightly an operator binds.
@@ -120,7 +122,10 @@ class Finder:
     # f(x);  a = b;  ++n;  dropped
     def statements(self, i):
         last = self.statement_end(i)
-        if last is None or self.tokens[last - 1].text == "break":
+        if last is None:
+            return
+        close = self.tokens[last - 1]
+        if close.text == ")" and self.called(close.partner) in WITHOUT_EFFECT:
             return
         original = self.source.cut(i, last)
         yield self.site("statement dropped", i, last, ";", f"if (!{ON}) {{ {original} }}")
@@ -152,7 +157,8 @@ class Finder:
             return  # the words of a message; that it is dropped altogether is a fault
         head = self.source.cut(first, i)
         texts = [self.source.cut(a, b) for a, b in arguments]
-        for k in range(len(arguments) - 1):
+        pairs = 0 if self.called(i) in SYMMETRIC else len(arguments) - 1
+        for k in range(pairs):
             if texts[k] == texts[k + 1] or texts[k].startswith("{") or texts[k][0] == '"':
                 continue
             swapped = texts[:k] + [texts[k + 1], texts[k]] + texts[k + 2:]
@@ -160,8 +166,15 @@ class Finder:
         for begin, end in arguments:
             yield from self.defaulted("argument not passed", begin, end)
 
+    def name_before(self, i):
+        """The index of the name that the bracket at i calls, template arguments or not."""
+        return i - 1 if self.tokens[i - 1].kind == "word" else self.tokens[i - 1].partner - 1
+
+    def called(self, i):
+        return self.tokens[self.name_before(i)].text
+
     def extrema(self, i, first, close):
-        name = i - 1 if self.tokens[i - 1].kind == "word" else self.tokens[i - 1].partner - 1
+        name = self.name_before(i)
         other = {"min": "max", "max": "min"}.get(self.tokens[name].text)
         if other:
             mutated = self.source.cut(first, name - 1) + other + self.source.cut(name + 1, close)
