@@ -8,6 +8,7 @@
 #include "data/draw.h"
 #include "data/image_data.h"
 #include "data/job.h"
+#include "data/test_support.h"
 #include "heddle/error.h"
 
 namespace heddle::data {
@@ -82,6 +83,72 @@ TEST(DataFacts, AShareIsHeldOutAndNeverAll) {
   const std::vector<bool> all = held_out(100, 0.1, "here");  // not the first ten, nor the last
   EXPECT_LT(std::count(all.begin(), all.begin() + 50, true), 10);
   EXPECT_LT(std::count(all.begin() + 50, all.end(), true), 10);
+}
+
+// Counted by hand. Source and target end with a token of their own.
+TEST(DataFacts, PairsAreCounted) {
+  const SampleData files;
+  Sample sample = files.translate("word:1");
+  sample.config.validation_share.reset();
+  sample.config.training.pairs = "";
+  sample.config.training.source = files.file("s.txt", "a b\n\nc d e\nf\r\n \na a\n");
+  sample.config.training.target = files.file("t.txt", "x\ny\nz\nx y z\n\ny y\n");
+  sample.config.test.source = files.file("s2.txt", "a q\nb\n");
+  sample.config.test.target = files.file("t2.txt", "x\ny q\n");
+  sample.config.max_length = 2;
+  EXPECT_EQ(sample.open()->summary(),
+            "tokenizer:  word, 13 tokens\n"
+            "training:   2 pairs, 6 source and 5 target tokens; 2 dropped, longer than 2 tokens "
+            "(max_length); 2 dropped, with an empty side\n"
+            "test:       2 pairs, 5 source and 5 target tokens, 20.0 % unknown\n");
+}
+
+TEST(DataFacts, SentencesTextsAndImagesAreCounted) {
+  const SampleData files;
+  Sample tags = files.tag("char");
+  tags.config.training.tags = files.file("x.tsv", "Hi\tA\nyou\tB\n\n\n.\tC\n");
+  tags.config.test.tags = files.file("y.tsv", "Hiz\tA\n");
+  tags.config.validation_share = 0;
+  EXPECT_EQ(tags.open()->summary(),
+            "tokenizer:  char, 7 tokens\nlabels:     3: A, B, C\n"
+            "training:   2 sentences, 6 tokens\n"
+            "test:       1 sentences, 3 tokens, 33.3 % unknown\n");
+  Sample texts = files.labelled();
+  texts.config.tokenizer = "word:1";
+  texts.config.training.labelled =
+      files.file("l.tsv", "b\tone two three\na\tfour\nb\tfive\tsix\n");
+  texts.config.validation_share = 0;
+  texts.config.max_length = 2;
+  EXPECT_EQ(texts.open()->summary(),
+            "tokenizer:  word, 7 tokens\nlabels:     2: a, b\n"
+            "training:   3 texts, 5 tokens; 1 cut, longer than 2 tokens (max_length)\n");
+  EXPECT_EQ(files.images().open()->summary(),
+            "images:     6 x 4, 1 channel\nlabels:     5: 0, 1, 2, 3, 4\n"
+            "training:   40 images\nvalidation: 10 images\n");
+}
+
+// What is not asked for is not there, though its files are.
+TEST(DataFacts, OnlyTheSplitsThatAreAskedForAreOpened) {
+  const SampleData files;
+  Sample sample = files.translate();
+  sample.config.test.pairs = "pairs.tsv";
+  const auto whole = sample.open();
+  const auto splits = [&](const OpenOptions& options) {
+    const std::string told = sample.open(options)->summary();
+    std::string found;
+    for (const char* name : {"training:", "validation:", "test:"})
+      if (told.find(name) != std::string::npos) found += name;
+    return found;
+  };
+  const std::shared_ptr<const Codec> codec = whole->shared_codec();
+  EXPECT_EQ(splits({.codec = codec}), "training:validation:test:");
+  EXPECT_EQ(splits({.codec = codec, .training = false}), "validation:test:");
+  EXPECT_EQ(splits({.codec = codec, .validation = false}), "training:test:");
+  EXPECT_EQ(splits({.codec = codec, .training = false, .validation = false}), "test:");
+  EXPECT_EQ(splits({.codec = codec, .test = false}), "training:validation:");
+  EXPECT_THROW(splits({.test = false}), Error);  // a codec is made of all
+  sample.config.test.pairs = "";
+  EXPECT_EQ(splits({}), "training:validation:");
 }
 
 // Two channels of 1 × 2; the second image is not chosen.
