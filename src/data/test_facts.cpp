@@ -8,6 +8,7 @@
 #include "data/draw.h"
 #include "data/image_data.h"
 #include "data/job.h"
+#include "data/preview.h"
 #include "data/test_support.h"
 #include "heddle/error.h"
 
@@ -130,25 +131,61 @@ TEST(DataFacts, SentencesTextsAndImagesAreCounted) {
 // What is not asked for is not there, though its files are.
 TEST(DataFacts, OnlyTheSplitsThatAreAskedForAreOpened) {
   const SampleData files;
-  Sample sample = files.translate();
-  sample.config.test.pairs = "pairs.tsv";
-  const auto whole = sample.open();
-  const auto splits = [&](const OpenOptions& options) {
-    const std::string told = sample.open(options)->summary();
-    std::string found;
-    for (const char* name : {"training:", "validation:", "test:"})
-      if (told.find(name) != std::string::npos) found += name;
-    return found;
-  };
-  const std::shared_ptr<const Codec> codec = whole->shared_codec();
-  EXPECT_EQ(splits({.codec = codec}), "training:validation:test:");
-  EXPECT_EQ(splits({.codec = codec, .training = false}), "validation:test:");
-  EXPECT_EQ(splits({.codec = codec, .validation = false}), "training:test:");
-  EXPECT_EQ(splits({.codec = codec, .training = false, .validation = false}), "test:");
-  EXPECT_EQ(splits({.codec = codec, .test = false}), "training:validation:");
-  EXPECT_THROW(splits({.test = false}), Error);  // a codec is made of all
-  sample.config.test.pairs = "";
-  EXPECT_EQ(splits({}), "training:validation:");
+  for (Sample sample : {files.translate(), files.language(), files.tag()}) {
+    SCOPED_TRACE(sample.name);
+    Files& test = sample.config.test;
+    test = sample.config.training;
+    const auto splits = [&](const OpenOptions& options) {
+      const auto data = sample.open(options);
+      std::string found;
+      for (const auto& [split, name] : {std::pair(Split::training, "training:"),
+                                        std::pair(Split::validation, "validation:"),
+                                        std::pair(Split::test, "test:")}) {
+        const bool told = data->summary().find(name) != std::string::npos;
+        EXPECT_EQ(data->has(split), told) << name;
+        if (told) found += name;
+      }
+      return found;
+    };
+    const std::shared_ptr<const Codec> codec = sample.open()->shared_codec();
+    EXPECT_EQ(splits({.codec = codec}), "training:validation:test:");
+    EXPECT_EQ(splits({.codec = codec, .training = false}), "validation:test:");
+    EXPECT_EQ(splits({.codec = codec, .validation = false}), "training:test:");
+    EXPECT_EQ(splits({.codec = codec, .training = false, .validation = false}), "test:");
+    EXPECT_EQ(splits({.codec = codec, .test = false}), "training:validation:");
+    EXPECT_THROW(splits({.test = false}), Error);  // a codec is made of all
+    test = {};
+    EXPECT_EQ(splits({}), "training:validation:");
+  }
+}
+
+// Evaluation goes from short to long, so that little is padding.
+TEST(DataFacts, EvaluationIsSortedByLength) {
+  const SampleData files;
+  for (const Sample& sample : {files.translate(), files.tag(), files.labelled()}) {
+    SCOPED_TRACE(sample.name);
+    const auto data = sample.open();
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t i = 0; i < data->validation_batches(1); ++i)
+      lengths.push_back(data->validation_batch(i, 1).tokens.size(1));
+    EXPECT_EQ(lengths.size(), 20u);
+    EXPECT_TRUE(std::is_sorted(lengths.begin(), lengths.end()));
+    EXPECT_LT(lengths.front(), lengths.back());
+  }
+}
+
+// The darkest pixel and the brightest are not the first.
+TEST(DataFacts, ImagesAreDrawnFromTheirDarkestToTheirBrightest) {
+  const SampleData files;
+  Sample sample = files.images();
+  sample.config.flip = false;
+  sample.config.shift = 0;
+  sample.config.validation_share = 0;
+  sample.config.training.images = files.file(
+      "i.idx", idx({1, 3, 3}, std::string("\x32\x64\x0a\x01\x01\x01\x82\x32\x64", 9)));
+  sample.config.training.labels = files.file("l.idx", idx({1}, std::string(1, '\0')));
+  // 1 to 130 in nine steps, every second row: 50 is 3.4 of them, 100 is 6.9, 10 is 0.6.
+  EXPECT_EQ(preview(*sample.open(), 1, 1, 1).at(0).read, "-* \n@-*\n");
 }
 
 // Two channels of 1 × 2; the second image is not chosen.

@@ -146,6 +146,13 @@ TEST(ReportDrawings, BarsBeginAtNothing) {
   expect_parts(bars(b).text, {"Nothing was measured"});
 }
 
+TEST(ReportDrawings, BarsOfNothingHaveTheirNumber) {
+  Bars b;
+  b.groups = {"x"};
+  b.series = {{"a", {0}}};  // from 0 to 1
+  expect_parts(bars(b).text, {R"(y="320.0" width="88.0" height="1.0")", ">0</text>", ">1</text>"});
+}
+
 // The smallest of 10 and 1000 has a length, the power of ten below it.
 TEST(ReportDrawings, LogarithmicBarsBeginAPowerOfTenBelow) {
   Bars b;

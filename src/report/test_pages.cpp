@@ -168,6 +168,9 @@ TEST(ReportPages, AComparisonsCurvesAreThoseOfItsVariants) {
   const std::size_t memory = page.find("Peak memory of a step"), time = page.find("Time of a step");
   ASSERT_LT(memory, time);
   EXPECT_EQ(page.substr(memory, time - memory).find(">b</text>"), std::string::npos);
+  // Points have the names of their variants: a fast one on the left, a slow one on the right.
+  expect_on_page(page, {"text-anchor=\"start\" dominant-baseline=\"middle\">a</text>",
+                        "text-anchor=\"end\" dominant-baseline=\"middle\">b</text>"});
   train::ComparisonResults r = compared();
   r.variants[0].validation.resize(1);  // one evaluation is no curve
   EXPECT_EQ(comparison_page(r).find("<h2>Validation loss"), std::string::npos);

@@ -34,21 +34,32 @@ std::string log_text(const HandWritten& run) {
   return text;
 }
 
-// Two variants with two seeds, trained once; then the logs are replaced.
-ComparisonResults trained_and_replaced() {
-  const io::TempDir dir;
+std::string tiny_recipe(const io::TempDir& dir, const std::string& name, const std::string& train) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "the " + std::to_string(i % 7) + " quick foxes ";
   dir.file("text.txt", text);
-  const std::string recipe = dir.file(
-      "tiny.toml",
+  return dir.file(
+      name + ".toml",
       "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 8\n[model.attention]\nheads = 2\n[data]\n"
       "text = \"text.txt\"\ntokenizer = \"char\"\ncontext = 8\nvalidation_share = 0\n[train]\n"
-      "steps = 20\nbatch = 3\nlearning_rate = 0.01\n");
+      "batch = 3\n" +
+          train);
+}
+
+// Two variants with two seeds, trained once; then the logs are replaced.
+ComparisonResults trained_and_replaced() {
+  const io::TempDir dir;
+  const std::string recipe = tiny_recipe(dir, "tiny", "steps = 20\nlearning_rate = 0.01\n");
   ComparisonSpec spec{.recipe = recipe, .vary = {"model.norm=layer,rms"}, .out = dir.file("out")};
   spec.seeds = 2;
   Comparison comparison(spec);
-  EXPECT_TRUE(comparison.run({}));
+  std::vector<double> shares;
+  EXPECT_TRUE(comparison.run(
+      {.on_step = [&](const TurnReport& turn) { shares.push_back(turn.share_done); }}));
+  // Of 80 steps, one after the other.
+  EXPECT_EQ(shares.size(), 80u);
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    EXPECT_NEAR(shares[i], static_cast<double>(i + 1) / 80, 1e-12) << i;
   const HandWritten runs[2][2] = {{{4.9, 0.1, 0.5, 3}, {5.4, 0.2, 0.2, 4}},
                                   {{5.9, 0.4, 0.4, 5}, {6.15, 0.4, 0.4, 7}}};
   for (const ComparedRun& run : comparison.runs()) {
@@ -113,6 +124,34 @@ TEST(CompareResults, DifferencesAreOfRunsThatBelongTogether) {
   const double mean = (9 * std::log(0.25) + std::log(0.75) + 10 * std::log(0.5)) / 20;
   EXPECT_NEAR(pair.time.mean, mean, 1e-5);
   EXPECT_EQ(pair.time.verdict, Verdict::exceeds_noise);
+}
+
+// What --set says holds for all variants; how long and how often to save is the comparison's.
+TEST(CompareResults, AnotherRecipeTakesWhatIsSetForAll) {
+  const io::TempDir dir;
+  // (A warm-up that is not given follows from the steps.)
+  ComparisonSpec spec{
+      .recipe = tiny_recipe(dir, "tiny", "steps = 20\nwarmup = 2\nlearning_rate = 0.01\n"),
+      .out = dir.file("out")};
+  spec.also = {tiny_recipe(dir, "other",
+                           "steps = 30\nwarmup = 2\nlearning_rate = 0.02\nlog_every = 3\nkeep = 2\n"
+                           "save_every = 7\nseed = 9\nweight_decay = 0.5\n")};
+  spec.set = {"train.learning_rate=0.25"};
+  const std::vector<Variant> all = make_variants(spec);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].name, "other");
+  ASSERT_EQ(all[1].set.size(), 1u) << all[1].set[0].text();
+  EXPECT_EQ(all[1].set[0].text(), "train.weight_decay=0.5");
+  for (const Variant& v : all) {
+    const Recipe recipe = recipe_of(v, 40, 5);
+    EXPECT_EQ(recipe.train.learning_rate, 0.25) << v.name;
+    EXPECT_EQ(recipe.train.steps, 40);
+    EXPECT_EQ(recipe.train.seed, 5u);
+    EXPECT_EQ(recipe.train.keep, 1);
+    EXPECT_EQ(recipe.train.weight_decay, v.name == "other" ? 0.5 : 0.1);
+  }
+  spec.set.emplace_back("train.keep=4");
+  EXPECT_EQ(recipe_of(make_variants(spec)[1], 40, 5).train.keep, 4);
 }
 
 TEST(CompareResults, StepsOfALogAreTimedByItsRate) {
