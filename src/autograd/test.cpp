@@ -195,6 +195,21 @@ TEST(Tape, WrongGradientShapeNamesTheOp) {
 }
 
 // An op may add to the sum of an input's gradients in place, but only where it is the tape's alone.
+TEST(Tape, WrongGradientOfALaterInputNamesIt) {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4});
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Tape tape;
+    Tensor y = Tensor::zeros({2});
+    autograd::record("faulty", {&a, &b}, {&y}, [dtype](VjpContext& c) {
+      c.add(1, Tensor::zeros({dtype == DType::f64 ? 2 : 3}, dtype));  // one thing wrong at a time
+    });
+    const Tensor one = Tensor::full({2}, 1.0);
+    const std::string text = message([&] { tape.backward(std::span(&y, 1), std::span(&one, 1)); });
+    for (const char* part : {"faulty", "input 1", "f32 [2]"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+}
+
 TEST(Tape, SumsOfGradientsCanBeTaken) {
   Tensor x = leaf({1, 2});
   Tape tape;

@@ -159,6 +159,25 @@ TEST(DataFacts, OnlyTheSplitsThatAreAskedForAreOpened) {
   }
 }
 
+TEST(DataFacts, TrainingFilesAreAskedForBeforeAnythingIsRead) {
+  const SampleData files;
+  Sample sample = files.translate();
+  const std::shared_ptr<const Codec> codec = sample.open()->shared_codec();
+  sample.config.training = {};
+  sample.config.validation_share.reset();
+  sample.config.test.pairs = "pairs.tsv";
+  for (const auto& own : {std::shared_ptr<const Codec>(), codec}) {
+    try {
+      sample.open({.codec = own});
+      ADD_FAILURE() << "training data was not asked for";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("data for the task translate"), std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_TRUE(sample.open({.codec = codec, .training = false})->has_test());
+}
+
 // Evaluation goes from short to long, so that little is padding.
 TEST(DataFacts, EvaluationIsSortedByLength) {
   const SampleData files;

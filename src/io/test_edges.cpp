@@ -1,9 +1,11 @@
 // Edges that the tests of each format leave between them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <limits>
 
+#include "io/file.h"
 #include "io/safetensors.h"
 #include "io/test_support.h"
 #include "io/toml.h"
@@ -53,6 +55,26 @@ TEST(TomlEdges, MembersKeepTheirOrder) {
   const std::string text = "        z = 1\n    y = 2\na = 3\n[t]\nk = { d = 1, c = 2 }\n";
   EXPECT_EQ(TomlDocument::parse(text, "f").text(),
             "z = 1\ny = 2\na = 3\n\n[t.k]\nd = 1\nc = 2\n");
+}
+
+// What a killed process left behind has the name that comes next, if its number comes again.
+TEST(AtomicFileEdges, LeftoversOfTheSameNameArePassedOver) {
+  const TempDir dir;
+  int next = 0;
+  {
+    const AtomicFile unfinished(dir.file("x"));
+    const std::string name =
+        std::filesystem::directory_iterator(dir.path())->path().filename().string();
+    next = std::stoi(name.substr(name.rfind('-') + 1)) + 1;
+  }
+  for (int i = next; i < next + 3; ++i)
+    dir.file(".heddle-" + std::to_string(::getpid()) + "-" + std::to_string(i) + ".tmp", "old");
+  write_file_atomic(dir.file("x"), "new");
+  EXPECT_EQ(slurp(dir.file("x")), "new");
+  EXPECT_EQ(dir.entries(), 4u);
+  EXPECT_EQ(slurp(dir.file(".heddle-" + std::to_string(::getpid()) + "-" +
+                           std::to_string(next) + ".tmp")),
+            "old");
 }
 
 TEST(SafetensorsEdges, AFileThatShrankSaysWhereAndHowMuch) {
