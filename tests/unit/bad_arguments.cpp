@@ -142,13 +142,26 @@ void add_products(std::vector<TensorOp>& all) {
       {"patch_embed",
        {numbers("images", {1, 3, 4, 4}), numbers("weight", {5, 3, 2, 2}), maybe("bias", {5})},
        [](Arguments& a) { (void)ops::patch_embed(a[0], a[1], a[2]); }});
+  const auto weighted = [](const Tensor& weights) {
+    ops::CrossEntropyOptions o;
+    o.class_weights = weights;
+    return o;
+  };
   all.push_back({"linear_cross_entropy",
                  {numbers("x", {2, 3}), numbers("weight", {5, 3}), maybe("bias", {5}),
-                  indices("targets", {2})},
-                 [](Arguments& a) { (void)ops::linear_cross_entropy(a[0], a[1], a[2], a[3]); }});
+                  indices("targets", {2}), maybe("class_weights", {5})},
+                 [weighted](Arguments& a) {
+                   (void)ops::linear_cross_entropy(a[0], a[1], a[2], a[3], weighted(a[4]));
+                 }});
   all.push_back({"cross_entropy",
-                 {numbers("logits", {2, 3}), indices("targets", {2})},
-                 [](Arguments& a) { (void)ops::cross_entropy(a[0], a[1]); }});
+                 {numbers("logits", {2, 3}), indices("targets", {2}), maybe("class_weights", {3})},
+                 [weighted](Arguments& a) {
+                   (void)ops::cross_entropy(a[0], a[1], weighted(a[2]));
+                 }});
+  all.push_back(
+      {"nll_loss",
+       {numbers("log_probs", {2, 3}), indices("targets", {2}), maybe("class_weights", {3})},
+       [weighted](Arguments& a) { (void)ops::nll_loss(a[0], a[1], weighted(a[2])); }});
   all.push_back({"elman",
                  {numbers("pre", {2, 3, 4}), numbers("recurrent", {4, 4}), maybe("h0", {2, 4}),
                   indices("lengths", {2}, true)},

@@ -1,14 +1,13 @@
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "ops/copy/copy.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.kernels.h"
-#include "ops/linear_cross_entropy/targets.h"
+#include "ops/linear_cross_entropy/loss_rows.h"
 #include "ops/support/op.h"
 #include "ops/support/product.h"
 
@@ -30,69 +29,23 @@ std::int64_t logits_rows(std::int64_t rows, std::int64_t classes) {
   return std::min(rows, (even + kWhole - 1) / kWhole * kWhole);
 }
 
-void check_options(const char* op, const CrossEntropyOptions& options) {
-  const double s = options.label_smoothing;
-  check_number(op, "label_smoothing", s >= 0 && s <= 1, "a number from 0 to 1", s);
-}
-
-void check_targets(const char* op, const Tensor& targets, const Tensor& x) {
-  check_index({op, "targets", targets});
-  Shape rows = x.shape();
-  rows.erase(x.rank() - 1);
-  check_shape({op, "targets", targets}, rows);
-  check_same_device({op, "targets", targets}, x);
-}
-
-// 1 / rows that count, or 1; 0 where none counts.
-double loss_scale(const CrossEntropyOptions& options, std::int64_t counted) {
-  if (options.reduction == Reduction::sum) return 1;
-  return counted == 0 ? 0 : 1 / static_cast<double>(counted);
-}
-
-// The sum of the rows' losses, in float64 and in order.
-void write_loss(Tensor& loss, const Tensor& losses, double scale) {
-  const auto sum = [n = losses.elements()](const auto* values) {
-    return std::accumulate(values, values + n, 0.0);
-  };
-  if (losses.dtype() == DType::f64)
-    *loss.mutable_data<double>() = sum(losses.data<double>()) * scale;
-  else
-    *loss.mutable_data<float>() = static_cast<float>(sum(losses.data<float>()) * scale);
-}
-
-cpu::CrossEntropyArgs row_args(const Tensor& logits, const Tensor& targets,
-                               const CrossEntropyOptions& options) {
-  cpu::CrossEntropyArgs args;
-  args.logits_dtype = args.gradient_dtype = logits.dtype();
-  args.target_dtype = targets.dtype();
-  args.classes = logits.shape().back();
-  args.rows = targets.elements();
-  args.ignore_index = options.ignore_index;
-  args.smoothing = options.label_smoothing;
-  args.logits = logits.raw();
-  args.targets = targets.raw();
-  return args;
-}
-
-// ---- the fused op -------------------------------------------------------------------------------
-
 // Everything of one call: where rows come from, where the gradients go.
 struct Fused {
-  Tensor x;        // [T, K]
-  Tensor bias;     // [V] or undefined
-  Tensor targets;  // [T]
-  CrossEntropyOptions options;
-  double scale = 1;
+  Tensor x;     // [T, K]
+  Tensor bias;  // [V] or undefined
+  LossRows rows;
+  Tensor row_scales;     // [T], the losses' own gradients; undefined: they come later
   Tensor packed;         // weightᵀ, [K, V]
   Tensor packed_back;    // weight, [V, K], where dx is wanted
   Tensor logits;         // [chunk, V] in the compute type
   Tensor dlogits;        // [chunk, V] in x's type; the logits themselves where that is the same
   Tensor packed_x;       // [chunk, K], where dW is wanted
-  Tensor losses;         // [T]
+  Tensor losses;         // [T], or undefined
   Tensor dx, dw, dbias;  // undefined where not wanted
 
   std::int64_t k() const { return x.size(1); }
   std::int64_t classes() const { return logits.size(1); }
+  std::int64_t chunk() const { return logits.size(0); }
   bool wants_gradient() const { return dx.defined() || dw.defined() || dbias.defined(); }
 };
 
@@ -117,10 +70,9 @@ void run_logits(Fused& f, std::int64_t begin, std::int64_t end) {
 }
 
 void run_rows(Fused& f, std::int64_t begin, std::int64_t end) {
-  const Tensor targets = views::slice(f.targets, 0, begin, end);
-  cpu::CrossEntropyArgs args = row_args(f.logits, targets, f.options);
-  args.scale = f.scale;
-  args.losses = row_of(f.losses, begin);
+  cpu::CrossEntropyArgs args = row_args(f.rows, f.logits, begin, end);
+  if (f.losses.defined()) args.losses = row_of(f.losses, begin);
+  if (f.row_scales.defined()) args.row_scales = views::slice(f.row_scales, 0, begin, end).raw();
   if (f.wants_gradient()) {
     args.gradient_dtype = f.dlogits.dtype();
     args.gradient = f.dlogits.mutable_raw();
@@ -178,23 +130,23 @@ void run_chunk(Fused& f, std::int64_t begin, std::int64_t end) {
                                     f.dlogits.raw(), f.dbias.mutable_raw()});
 }
 
-Cost fused_cost(const Fused& f, const Tensor& weight, std::int64_t chunk) {
+Cost fused_cost(const Fused& f, const Tensor& weight) {
   const auto rows = static_cast<double>(f.x.size(0));
   const double products = 1 + (f.dx.defined() ? 1 : 0) + (f.dw.defined() ? 1 : 0);
-  const double chunks = rows / static_cast<double>(std::max<std::int64_t>(chunk, 1));
+  const double chunks = rows / static_cast<double>(std::max<std::int64_t>(f.chunk(), 1));
   return {products * 2 * rows * count_of(weight),
           products * (bytes_of(f.x) + chunks * (bytes_of(weight) + bytes_of(f.logits)))};
 }
 
 // Room for one chunk, and the packed weight.
-void allocate_workspace(Fused& f, const Tensor& weight, std::int64_t chunk) {
+void allocate_workspace(Fused& f, const Tensor& weight) {
   const DType compute = parameter_dtype(f.x);
   const DType operand = f.x.dtype();
   const std::int64_t classes = weight.size(0);
+  const std::int64_t chunk = logits_rows(f.x.size(0), classes);
   f.packed = packed_weight(views::transpose(weight, 0, 1), operand);
   if (f.dx.defined()) f.packed_back = packed_weight(weight, operand);
   const PurposeScope scope(Purpose::workspace);
-  f.losses = Tensor::empty({f.x.size(0)}, compute, f.x.device());
   f.logits = Tensor::empty({chunk, classes}, compute, f.x.device());
   if (!f.wants_gradient()) return;
   f.dlogits =
@@ -202,8 +154,7 @@ void allocate_workspace(Fused& f, const Tensor& weight, std::int64_t chunk) {
   if (f.dw.defined()) f.packed_x = packed_workspace(operand, chunk, f.k(), f.x);
 }
 
-void check_fused(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& targets,
-                 const CrossEntropyOptions& options) {
+void check_classifier(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const char* const op = "linear_cross_entropy";
   check_compute({op, "x", x});
   check_rank_at_least({op, "x", x}, 1);
@@ -215,8 +166,6 @@ void check_fused(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
     fail(ErrorCode::shape_mismatch, op, "argument weight does not fit x, " + x.describe(),
          "[V, " + std::to_string(x.size(-1)) + "]", weight.describe());
   if (bias.defined()) check_parameter({op, "bias", bias}, x, {weight.size(0)});
-  check_targets(op, targets, x);
-  check_options(op, options);
 }
 
 // x *= factor, a scalar on x's device. Nothing to do for 1, which is what a loss usually gets.
@@ -227,89 +176,116 @@ void rescale(Tensor& x, const Tensor& factor) {
   kernels<Kernels>().rescale({x.dtype(), x.elements(), value, x.mutable_raw()});
 }
 
-}  // namespace
+// All chunks.
+void run_fused(Fused& f, const Tensor& launched, const Tensor& weight) {
+  if (!launch(launched, fused_cost(f, weight))) return;
+  const std::int64_t rows = f.x.size(0);
+  for (std::int64_t begin = 0; begin < rows; begin += f.chunk())
+    run_chunk(f, begin, std::min(begin + f.chunk(), rows));
+}
 
-// With dz = (softmax(z) - target distribution) / rows:
-//   dx = dz·W, dW = dzᵀ·x, dbias = Σ_rows dz, all times the loss's own gradient
-Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                            const Tensor& targets, const CrossEntropyOptions& options) {
-  check_fused(x, weight, bias, targets, options);
-  const std::int64_t rows = targets.elements(), k = x.size(-1), classes = weight.size(0);
-  const std::int64_t chunk = logits_rows(rows, classes);
-  Fused f;
-  f.x = as_matrix(x, rows, k);
-  if (bias.defined()) f.bias = dense(bias);
-  f.targets = views::reshape(dense(targets), {rows});
-  f.options = options;
-  const std::int64_t counted =
-      count_targets("linear_cross_entropy", f.targets, classes, options.ignore_index);
-  f.scale = loss_scale(options, counted);
-  const DType compute = parameter_dtype(x);
-  Tensor loss = Tensor::empty({}, compute, x.device());
-  if (tracked({&x})) f.dx = Tensor::empty({rows, k}, x.dtype(), x.device());
+struct WantedGradients {
+  bool x, weight, bias;
+};
+
+void allocate_gradients(Fused& f, const Tensor& weight, const WantedGradients& wanted) {
+  const std::int64_t rows = f.x.size(0), classes = weight.size(0);
+  const DType compute = parameter_dtype(f.x);
+  if (wanted.x) f.dx = Tensor::empty({rows, f.k()}, f.x.dtype(), f.x.device());
+  // f32 also for a weight in bf16: chunks are added up. Without any chunk nothing else is written.
+  const PurposeScope scope(Purpose::gradients);
+  const auto make = rows == 0 ? Tensor::zeros : Tensor::empty;
+  if (wanted.weight) f.dw = make({classes, f.k()}, compute, f.x.device());
+  if (wanted.bias) f.dbias = make({classes}, compute, f.x.device());
+}
+
+// What the gradients are handed over as.
+struct GradientTypes {
+  Shape x;
+  DType weight;
+};
+
+void add_gradients(VjpContext& c, const Tensor& dx, const Tensor& dw, const Tensor& dbias,
+                   const GradientTypes& as) {
+  if (dx.defined()) c.add(0, views::reshape(dx, as.x));
+  if (dw.defined()) c.add(1, cast(dw, as.weight));
+  if (dbias.defined()) c.add(2, dbias);
+}
+
+// One number: gradients are made at once, and scaled when the loss's own is known.
+Tensor reduced_loss(Fused& f, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor loss = Tensor::empty({}, parameter_dtype(x), x.device());
+  allocate_gradients(f, weight, {tracked({&x}), tracked({&weight}), tracked({&bias})});
+  allocate_workspace(f, weight);
   {
-    // f32 also for a weight in bf16: chunks are added up. Without any chunk nothing else is
-    // written.
-    const PurposeScope scope(Purpose::gradients);
-    const auto make = rows == 0 ? Tensor::zeros : Tensor::empty;
-    if (tracked({&weight})) f.dw = make({classes, k}, compute, x.device());
-    if (tracked({&bias})) f.dbias = make({classes}, compute, x.device());
+    const PurposeScope scope(Purpose::workspace);
+    f.losses = Tensor::empty({f.x.size(0)}, loss.dtype(), x.device());
   }
-  allocate_workspace(f, weight, chunk);
-  if (launch(loss, fused_cost(f, weight, chunk))) {
-    for (std::int64_t begin = 0; begin < rows; begin += chunk)
-      run_chunk(f, begin, std::min(begin + chunk, rows));
-    write_loss(loss, f.losses, f.scale);
-  }
+  run_fused(f, loss, weight);
+  if (loss.device() != Device::meta) write_loss(loss, f.losses, f.rows.scale);
   if (f.wants_gradient())
     record("linear_cross_entropy", {&x, &weight, &bias}, {&loss},
-           [dx = f.dx, dw = f.dw, dbias = f.dbias, shape = x.shape(),
-            dtype = weight.dtype()](VjpContext& c) mutable {
-             const Tensor& g = c.cotangent();
+           [dx = f.dx, dw = f.dw, dbias = f.dbias,
+            as = GradientTypes{x.shape(), weight.dtype()}](VjpContext& c) mutable {
              for (Tensor* t : {&dx, &dw, &dbias})
-               if (t->defined()) rescale(*t, g);
-             if (dx.defined()) c.add(0, views::reshape(dx, shape));
-             if (dw.defined()) c.add(1, cast(dw, dtype));
-             if (dbias.defined()) c.add(2, dbias);
+               if (t->defined()) rescale(*t, c.cotangent());
+             add_gradients(c, dx, dw, dbias, as);
            });
   return loss;
 }
 
-// dz = (softmax(z) - target distribution) · dloss / rows; the softmax is made again from z
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
-                     const CrossEntropyOptions& options) {
-  const char* const op = "cross_entropy";
-  check_compute({op, "logits", logits});
-  check_rank_at_least({op, "logits", logits}, 1);
-  check_targets(op, targets, logits);
-  check_options(op, options);
-  const Tensor z = dense(logits);
-  const Tensor t = dense(targets);
-  const double scale = loss_scale(options, count_targets(op, t, z.size(-1), options.ignore_index));
-  Tensor loss = Tensor::empty({}, parameter_dtype(z), z.device());
-  Tensor losses;
-  {
-    const PurposeScope scope(Purpose::workspace);
-    losses = Tensor::empty({t.elements()}, loss.dtype(), z.device());
+// What the tape keeps where losses are not put together.
+struct SavedClassifier {
+  SavedClassifier(const Fused& f, const Tensor& w)
+      : x(f.x), weight(w), bias(f.bias), rows(f.rows) {}
+
+  Fused get() const {
+    Fused f;
+    f.x = x.get();
+    f.bias = bias.get();
+    f.rows = rows.get();
+    return f;
   }
-  if (launch(loss, {4 * count_of(z), bytes_of(z)})) {
-    cpu::CrossEntropyArgs args = row_args(z, t, options);
-    args.losses = losses.mutable_raw();
-    kernels<Kernels>().rows(args);
-    write_loss(loss, losses, scale);
-  }
-  if (tracked({&logits}))
-    record(op, {&logits}, {&loss}, [z = Saved(z), t = Saved(t), options, scale](VjpContext& c) {
-      Tensor dz = empty_like(z.get());
-      if (launch(dz, {6 * count_of(dz), 2 * bytes_of(dz)})) {
-        cpu::CrossEntropyArgs args = row_args(z.get(), t.get(), options);
-        args.scale = scale * c.cotangent().item();
-        args.gradient = dz.mutable_raw();
-        kernels<Kernels>().rows(args);
-      }
-      c.add(0, dz);
-    });
+
+  Saved x, weight, bias;
+  SavedRows rows;
+};
+
+// One number for each row, with as many gradients of their own: the logits are made again.
+Tensor loss_of_each(Fused& f, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Shape shape = x.shape();
+  shape.erase(x.rank() - 1);
+  Tensor loss = Tensor::empty(shape, parameter_dtype(x), x.device());
+  f.losses = views::reshape(loss, {f.x.size(0)});
+  allocate_workspace(f, weight);
+  run_fused(f, loss, weight);
+  if (tracked({&x, &weight, &bias}))
+    record("linear_cross_entropy", {&x, &weight, &bias}, {&loss},
+           [saved = SavedClassifier(f, weight), as = GradientTypes{x.shape(), weight.dtype()}](VjpContext& c) {
+             const Tensor w = saved.weight.get();
+             Fused back = saved.get();
+             back.row_scales = views::reshape(dense(c.cotangent()), {back.x.size(0)});
+             allocate_gradients(back, w, {c.needs(0), c.needs(1), c.needs(2)});
+             allocate_workspace(back, w);
+             run_fused(back, back.row_scales, w);
+             add_gradients(c, back.dx, back.dw, back.dbias, as);
+           });
   return loss;
+}
+
+}  // namespace
+
+// With dz of cross_entropy():
+//   dx = dz·W, dW = dzᵀ·x, dbias = Σ_rows dz
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            const Tensor& targets, const CrossEntropyOptions& options) {
+  check_classifier(x, weight, bias);
+  Fused f;
+  f.rows = checked_loss("linear_cross_entropy", x, weight.size(0), targets, options);
+  f.x = as_matrix(x, targets.elements(), x.size(-1));
+  if (bias.defined()) f.bias = dense(bias);
+  return options.reduction == Reduction::none ? loss_of_each(f, x, weight, bias)
+                                              : reduced_loss(f, x, weight, bias);
 }
 
 }  // namespace heddle::ops

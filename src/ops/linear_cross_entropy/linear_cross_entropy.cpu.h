@@ -63,8 +63,95 @@ Compute<S> row_sum(const S* z, std::int64_t n) {
       [&](std::int64_t i, std::int64_t rest) { return load_n(d, z + i, rest); });
 }
 
+// Σ w·z
+template <class S>
+Compute<S> weighted_sum(const S* z, const Compute<S>* w, std::int64_t n) {
+  const Tag<S> d;
+  return sum_vectors(
+      d, n, [&](std::int64_t i) { return hn::Mul(load(d, z + i), load(d, w + i)); },
+      [&](std::int64_t i, std::int64_t rest) {
+        return hn::Mul(load_n(d, z + i, rest), load_n(d, w + i, rest));
+      });
+}
+
+// What a row's loss and gradient are made of.
+template <class C>
+struct RowTerms {
+  const C* weights = nullptr;  // of the classes, or null
+  C at_target = 1;             // weight of the target
+  C total = 0;                 // of all classes
+  C smoothing = 0, even = 0;   // even: each class's share of the smoothing
+  C scale = 1;                 // of the gradient
+
+  // By how much the loss grows with log Σ exp(z).
+  C of_log_sum() const {
+    return weights == nullptr ? C{1} : (1 - smoothing) * at_target + even * total;
+  }
+};
+
+template <class C>
+RowTerms<C> terms_of(const CrossEntropyArgs& a, std::int64_t row, std::int64_t target) {
+  RowTerms<C> t;
+  t.weights = static_cast<const C*>(a.class_weights);
+  t.at_target = t.weights == nullptr ? C{1} : t.weights[target];
+  t.total = t.weights == nullptr ? static_cast<C>(a.classes) : static_cast<C>(a.class_weight_sum);
+  t.smoothing = static_cast<C>(a.smoothing);
+  t.even = t.smoothing / static_cast<C>(a.classes);
+  t.scale = static_cast<C>(a.scale);
+  if (a.row_scales != nullptr) t.scale *= static_cast<const C*>(a.row_scales)[row];
+  return t;
+}
+
+// (1 - s)·w[t]·(log_sum - z[t]) + s / n·Σ w·(log_sum - z)
+template <class S>
+Compute<S> loss_of(const RowTerms<Compute<S>>& t, const S* z, std::int64_t n, std::int64_t target,
+                   Compute<S> log_sum) {
+  const Compute<S> of_target = t.at_target * (log_sum - value(z[target]));
+  if (t.smoothing == 0) return of_target;
+  const Compute<S> sum = t.weights == nullptr ? row_sum(z, n) : weighted_sum(z, t.weights, n);
+  return (1 - t.smoothing) * of_target + t.even * (t.total * log_sum - sum);
+}
+
+// Of log-probabilities: -scale·((1 - s)·w[t]·[v = t] + s / n·w[v])
+template <class G, class C>
+void constant_gradient(const RowTerms<C>& t, std::int64_t target, G* g, std::int64_t n) {
+  const C shift = -t.scale * t.even;
+  for (std::int64_t i = 0; i < n; ++i)
+    assign(g[i], t.weights == nullptr ? shift : shift * t.weights[i]);
+  assign(g[target], -t.scale * t.at_target * (1 - t.smoothing + t.even));
+}
+
+// A row's largest logit and its Σ exp(z - largest).
+template <class C>
+struct ExpSum {
+  C largest, sum;
+};
+
 template <class S, class G>
-void one_row(const CrossEntropyArgs& a, std::int64_t target, const S* z, Compute<S>* loss, G* g) {
+void softmax_gradient(const RowTerms<Compute<S>>& t, const S* z, std::int64_t n,
+                      std::int64_t target, const ExpSum<Compute<S>>& e, G* g) {
+  using C = Compute<S>;
+  const C at_target = value(z[target]);
+  const C all = t.of_log_sum();
+  const C factor = t.scale * all / e.sum;
+  const C shift = t.scale * t.even;
+  const auto term = [&](auto d, auto x, auto less) {
+    return hn::MulSub(exp(d, hn::Sub(x, hn::Set(d, e.largest))), hn::Set(d, factor), less);
+  };
+  if (t.weights == nullptr)
+    map(z, g, n, [&](auto d, auto x) { return term(d, x, hn::Set(d, shift)); });
+  else
+    map(z, t.weights, g, n,
+        [&](auto d, auto x, auto w) { return term(d, x, hn::Mul(hn::Set(d, shift), w)); });
+  // Once more for the target, from the unrounded softmax. exp() of the vectors, so that both agree.
+  const hn::CappedTag<C, 1> one;
+  const C p = hn::GetLane(exp(one, hn::Set(one, at_target - e.largest))) / e.sum;
+  assign(g[target], t.scale * (all * p - (1 - t.smoothing) * t.at_target - t.even * t.at_target));
+}
+
+template <class S, class G>
+void one_row(const CrossEntropyArgs& a, std::int64_t row, std::int64_t target, const S* z,
+             Compute<S>* loss, G* g) {
   using C = Compute<S>;
   const std::int64_t n = a.classes;
   if (target == a.ignore_index) {
@@ -73,30 +160,17 @@ void one_row(const CrossEntropyArgs& a, std::int64_t target, const S* z, Compute
       for (std::int64_t i = 0; i < n; ++i) assign(g[i], C{0});
     return;
   }
+  const RowTerms<C> t = terms_of<C>(a, row, target);
+  if (a.log_probs) {
+    if (loss != nullptr) *loss = loss_of(t, z, n, target, C{0});
+    if (g != nullptr) constant_gradient(t, target, g, n);
+    return;
+  }
   const C largest = row_max(z, n);
   const C sum = sum_of_exp(z, n, largest);
   const C log_sum = static_cast<C>(::log(static_cast<double>(sum))) + largest;
-  const C smoothing = static_cast<C>(a.smoothing);
-  const C even = smoothing / static_cast<C>(n);
-  const C at_target = value(z[target]);
-  if (loss != nullptr) {
-    *loss = log_sum - at_target;
-    // (1 - s)·(log_sum - z[t]) + s·(log_sum - mean z)
-    if (smoothing != 0)
-      *loss = (1 - smoothing) * *loss + even * (static_cast<C>(n) * log_sum - row_sum(z, n));
-  }
-  if (g == nullptr) return;
-  const C scale = static_cast<C>(a.scale);
-  const C factor = scale / sum;
-  const C shift = scale * even;
-  map(z, g, n, [&](auto d, auto x) {
-    return hn::MulSub(exp(d, hn::Sub(x, hn::Set(d, largest))), hn::Set(d, factor),
-                      hn::Set(d, shift));
-  });
-  // Once more for the target, from the unrounded softmax. exp() of the vectors, so that both agree.
-  const hn::CappedTag<C, 1> one;
-  const C p = hn::GetLane(exp(one, hn::Set(one, at_target - largest))) / sum;
-  assign(g[target], scale * (p - (1 - smoothing) - even));
+  if (loss != nullptr) *loss = loss_of(t, z, n, target, log_sum);
+  if (g != nullptr) softmax_gradient(t, z, n, target, {largest, sum}, g);
 }
 
 template <class S, class G>
@@ -110,7 +184,7 @@ void rows_typed(const CrossEntropyArgs& a) {
       const std::int64_t target = a.target_dtype == DType::i32
                                       ? static_cast<const std::int32_t*>(a.targets)[r]
                                       : static_cast<const std::int64_t*>(a.targets)[r];
-      one_row<S, G>(a, target, z + r * a.classes, losses == nullptr ? nullptr : losses + r,
+      one_row<S, G>(a, r, target, z + r * a.classes, losses == nullptr ? nullptr : losses + r,
                     g == nullptr ? nullptr : g + r * a.classes);
     }
   });

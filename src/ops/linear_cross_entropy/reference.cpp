@@ -1,5 +1,9 @@
 // The definition in plain ops.
+#include <span>
+#include <vector>
+
 #include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
 #include "ops/linear/linear.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/linear_cross_entropy/targets.h"
@@ -11,32 +15,36 @@ namespace heddle::ops::reference {
 
 namespace {
 
-// The weight of each row's log-sum-exp [T, 1], and of each logit [T, V]:
-//   loss = Σ_rows row·lse - Σ logit·z
-struct Weights {
-  Tensor row, logit;
-};
-
-Weights target_weights(const Tensor& targets, std::int64_t classes,
-                       const CrossEntropyOptions& options) {
+// What is multiplied with l[v] of each row and class [T, V]:
+//   loss = Σ_v share·l[v]
+Tensor shares_of_targets(const Tensor& targets, std::int64_t classes,
+                         const CrossEntropyOptions& options) {
   const std::vector<std::int64_t> t = target_values(targets);
-  const auto rows = static_cast<std::int64_t>(t.size());
-  std::int64_t counted = 0;
-  for (const std::int64_t v : t) counted += v != options.ignore_index ? 1 : 0;
-  const bool mean = options.reduction == Reduction::mean && counted > 0;
-  const double share = mean ? 1 / static_cast<double>(counted) : 1;
-  Weights w{Tensor::zeros({rows, 1}, DType::f64), Tensor::zeros({rows, classes}, DType::f64)};
-  double* row = w.row.mutable_data<double>();
-  double* logit = w.logit.mutable_data<double>();
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int64_t target = t[static_cast<std::size_t>(r)];
-    if (target == options.ignore_index) continue;
-    row[r] = share;
-    for (std::int64_t v = 0; v < classes; ++v)
-      logit[r * classes + v] = share * options.label_smoothing / static_cast<double>(classes);
-    logit[r * classes + target] += share * (1 - options.label_smoothing);
-  }
-  return w;
+  std::vector<double> weights(static_cast<std::size_t>(classes), 1);
+  if (options.class_weights.defined())
+    weights = contiguous(options.class_weights.detach()).to_vector<double>();
+  double counted = 0;
+  for (const std::int64_t v : t)
+    counted += v != options.ignore_index ? weights[static_cast<std::size_t>(v)] : 0;
+  const bool mean = options.reduction == Reduction::mean;
+  const double scale = !mean ? 1 : counted > 0 ? 1 / counted : 0;
+  const double even = options.label_smoothing / static_cast<double>(classes);
+  std::vector<double> out;
+  for (const std::int64_t target : t)
+    for (std::int64_t v = 0; v < classes; ++v) {
+      const double share = (v == target ? 1 - options.label_smoothing : 0) + even;
+      const bool counts = target != options.ignore_index;
+      out.push_back(counts ? scale * share * weights[static_cast<std::size_t>(v)] : 0);
+    }
+  return Tensor::from<double>({static_cast<std::int64_t>(t.size()), classes},
+                              std::span<const double>(out));
+}
+
+// The classes of each row put together, then the rows as the options say. l: [T, V]
+Tensor put_together(const Tensor& l, const Tensor& targets, const CrossEntropyOptions& options) {
+  const Tensor terms = mul(l, shares_of_targets(targets, l.size(1), options));
+  if (options.reduction == Reduction::none) return reshape(sum(terms, -1), targets.shape());
+  return sum_all(terms);
 }
 
 }  // namespace
@@ -46,10 +54,15 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options) {
   const std::int64_t classes = logits.size(-1);
   const Tensor z = reshape(logits, {targets.elements(), classes});  // [T, V]
-  const Weights w = target_weights(targets, classes, options);
-  const Tensor largest = max(z.detach(), -1, true);  // [T, 1]
+  const Tensor largest = max(z.detach(), -1, true);                 // [T, 1]
   const Tensor lse = add(log(sum(exp(sub(z, largest)), -1, true)), largest);
-  return sub(sum_all(mul(w.row, lse)), sum_all(mul(w.logit, z)));
+  return put_together(sub(lse, z), targets, options);
+}
+
+Tensor nll_loss(const Tensor& log_probs, const Tensor& targets,
+                const CrossEntropyOptions& options) {
+  const Tensor rows = reshape(log_probs, {targets.elements(), log_probs.size(-1)});
+  return put_together(neg(rows), targets, options);
 }
 
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -7,22 +7,21 @@ namespace heddle::ops {
 namespace {
 
 template <class T>
-std::int64_t count(const char* op, const Tensor& targets, std::int64_t classes,
-                   std::int64_t ignore) {
+double added_up(const char* op, const Tensor& targets, const Classes& classes) {
   const T* values = targets.data<T>();
   const std::int64_t elements = targets.elements();
-  std::int64_t counted = 0;
+  double sum = 0;
   for (std::int64_t i = 0; i < elements; ++i) {
     const std::int64_t v = values[i];
-    if (v == ignore) continue;
-    if (v < 0 || v >= classes)
+    if (v == classes.ignore) continue;
+    if (v < 0 || v >= classes.count)
       fail(ErrorCode::out_of_range, op, "argument targets at position " + std::to_string(i),
-           "a class from 0 to " + std::to_string(classes - 1) + ", or " + std::to_string(ignore) +
-               " to ignore the row",
+           "a class from 0 to " + std::to_string(classes.count - 1) + ", or " +
+               std::to_string(classes.ignore) + " to ignore the row",
            std::to_string(v));
-    ++counted;
+    sum += classes.weights == nullptr ? 1 : classes.weights[v];
   }
-  return counted;
+  return sum;
 }
 
 }  // namespace
@@ -33,11 +32,10 @@ std::vector<std::int64_t> target_values(const Tensor& targets) {
   return {narrow.begin(), narrow.end()};
 }
 
-std::int64_t count_targets(const char* op, const Tensor& targets, std::int64_t classes,
-                           std::int64_t ignore) {
-  if (targets.device() == Device::meta) return targets.elements();
-  return targets.dtype() == DType::i32 ? count<std::int32_t>(op, targets, classes, ignore)
-                                       : count<std::int64_t>(op, targets, classes, ignore);
+double counted_weight(const char* op, const Tensor& targets, const Classes& classes) {
+  if (targets.device() == Device::meta) return static_cast<double>(targets.elements());
+  return targets.dtype() == DType::i32 ? added_up<std::int32_t>(op, targets, classes)
+                                       : added_up<std::int64_t>(op, targets, classes);
 }
 
 }  // namespace heddle::ops

@@ -11,9 +11,15 @@ namespace heddle::ops {
 // Targets in row-major order. CPU only.
 std::vector<std::int64_t> target_values(const Tensor& targets);
 
-// How many are not `ignore`; all of them on the meta device, where there are no values. Throws
-// Error naming position and value of the first one outside of [0, classes).
-std::int64_t count_targets(const char* op, const Tensor& targets, std::int64_t classes,
-                           std::int64_t ignore);
+struct Classes {
+  std::int64_t count = 0;
+  std::int64_t ignore = -100;
+  const double* weights = nullptr;  // [count]; null: all 1
+};
+
+// The weights of the targets that are not ignored, added up in order: without weights, their
+// number. All of them count on the meta device, where there are no values. Throws Error naming
+// position and value of the first one outside of [0, count).
+double counted_weight(const char* op, const Tensor& targets, const Classes& classes);
 
 }  // namespace heddle::ops
