@@ -227,13 +227,19 @@ void add_optimizers(std::vector<TensorOp>& all) {
 void add_attention(std::vector<TensorOp>& all) {
   const Argument q = numbers("q", {2, 3, 4, 5}), k = numbers("k", {2, 3, 2, 5});
   const Argument v = numbers("v", {2, 3, 2, 5}), w = numbers("w", {4, 5});
-  const std::vector<Argument> options = {indices("key_lengths", {2}, true),
-                                         maybe("relative_bias", {4, 5}), maybe("sinks", {4})};
+  const std::vector<Argument> options = {
+      indices("key_lengths", {2}, true),
+      maybe("relative_bias", {4, 5}),
+      maybe("sinks", {4}),
+      maybe("additive_mask", {1, 4, 3, 3}),
+      {"allowed", Tensor::full({2, 1, 3, 3}, 1, DType::u8), Takes::mask, true}};
   const auto with = [](std::span<const Tensor> a) {
     ops::AttentionOptions o;
     o.mask.key_lengths = a[0];
     o.relative_bias = a[1];
     o.sinks = a[2];
+    o.additive_mask = a[3];
+    o.mask.allowed = a[4];
     return o;
   };
   std::vector<Argument> plain = {q, k, v}, additive = {q, k, w, v};
@@ -248,6 +254,12 @@ void add_attention(std::vector<TensorOp>& all) {
                  }});
   all.push_back({"attention_weights", {q, k}, [](Arguments& a) {
                    (void)ops::attention_weights(a[0], a[1], {}, {.count = 1});
+                 }});
+  all.push_back({"attention_scores", {q, k}, [](Arguments& a) {
+                   (void)ops::attention_scores(a[0], a[1], {}, {.count = 1});
+                 }});
+  all.push_back({"additive_attention_scores", {q, k, w}, [](Arguments& a) {
+                   (void)ops::additive_attention_scores(a[0], a[1], a[2], {}, {.count = 1});
                  }});
 }
 

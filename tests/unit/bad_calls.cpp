@@ -304,7 +304,13 @@ std::vector<BadCall> attentions() {
          o.mask.causal = true;
          o.mask.look_ahead = 1;
        })},
-      {"attention", "argument first_query", with([](O& o) { o.mask.first_query = -1; })},
+      {"attention", "argument first_query",
+       with([](O& o) { o.mask.first_query = std::int64_t{1} << 31; })},
+      {"attention", "argument first_query",
+       with([](O& o) { o.mask.first_query = -(std::int64_t{1} << 31); })},
+      {"attention", "argument first_queries",
+       with([](O& o) { o.mask.first_queries = i64({2}, 2147483648.0); })},
+      {"attention", "argument first_queries", with([](O& o) { o.mask.first_queries = i64({3}); })},
       {"attention", "argument key_lengths", with([](O& o) { o.mask.key_lengths = i64({2}, 4); })},
       {"attention", "argument prefix_lengths",
        with([](O& o) { o.mask.prefix_lengths = i64({2}, 1); })},

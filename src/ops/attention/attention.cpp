@@ -24,9 +24,11 @@ struct Call {
   bool additive = false;
   Tensor q, k, v, w;  // w: weight of the additive score
   Tensor bias, sinks;
+  Tensor additive_mask, allowed;  // masks of pairs; their rows' elements lie side by side
   Tensor intervals;           // visible keys of each query, [2, B, Tq]
   Tensor ends;                // of the keys that any query sees, [B]
   bool bias_gradient = true;  // false: nobody asks for it (ALiBi's is a constant)
+  bool mask_gradient = true;  // of the additive mask
 };
 
 DType compute_dtype(const Tensor& x) { return parameter_dtype(x); }
@@ -76,6 +78,12 @@ cpu::RowStrides strides_of(const Tensor& x) {
   return {x.strides()[0], x.strides()[1], x.strides()[2]};
 }
 
+// Of a mask of pairs: sequences or heads that share it do not move on.
+cpu::RowStrides pair_strides(const Tensor& mask) {  // [B or 1, H or 1, Tq, Tk]
+  return {mask.size(0) == 1 ? 0 : mask.strides()[0], mask.strides()[2],
+          mask.size(1) == 1 ? 0 : mask.strides()[1]};
+}
+
 // The tiles that the CPU has for products of bf16.
 cpu::AttentionTiles tiles_in_use() {
   const cpu::Isa isa = cpu::current_isa();
@@ -93,6 +101,7 @@ cpu::AttentionFacts facts_of(const Call& c) {
   f.additive = c.additive;
   f.bias = c.bias.defined();
   f.sink = c.sinks.defined();
+  f.pairs = c.additive_mask.defined() || c.allowed.defined();
   f.scale = c.options.scale;
   f.softcap = c.options.softcap;
   f.dropout = c.options.dropout;
@@ -136,6 +145,14 @@ class Buffers {
     a.score_weight = pointer_to(c.w);
     a.relative_bias = pointer_to(c.bias);
     a.sinks = pointer_to(c.sinks);
+    if (c.additive_mask.defined()) {
+      a.additive_mask = c.additive_mask.raw();
+      a.additive_strides = pair_strides(c.additive_mask);
+    }
+    if (c.allowed.defined()) {
+      a.allowed = c.allowed.data<std::uint8_t>();
+      a.allowed_strides = pair_strides(c.allowed);
+    }
     a.first_key = c.intervals.data<std::int32_t>();
     a.last_key = a.first_key + c.shape.batch * c.shape.queries;
     a.end_key = c.ends.data<std::int32_t>();
@@ -169,24 +186,31 @@ Cost cost_of(const Call& c, bool backward) {
   return {pairs * (score + 2 * value + 10), 2 * tensors};
 }
 
-using Result = AttentionWithSums;
+struct Result {
+  Tensor y, row_sums;
+  Tensor row_parts;  // [2, B, H, Tq], of a softmax beside an additive mask
+};
 
 Result forward(const Call& c) {
   const AttentionShape& s = c.shape;
   const Device device = c.q.device();
   Result r{Tensor::empty({s.batch, s.queries, s.heads, s.value_width}, c.q.dtype(), device),
-           Tensor::empty({s.batch, s.heads, s.queries}, compute_dtype(c.q), device)};
+           Tensor::empty({s.batch, s.heads, s.queries}, compute_dtype(c.q), device),
+           {}};
+  if (c.additive_mask.defined() && c.options.normaliser == Normaliser::softmax)
+    r.row_parts = Tensor::empty({2, s.batch, s.heads, s.queries}, compute_dtype(c.q), device);
   Buffers buffers(c, false);
   if (!launch(r.y, cost_of(c, false))) return r;
   cpu::AttentionArgs args = buffers.args();
   args.y = r.y.mutable_raw();
   args.row_sum = r.row_sums.mutable_raw();
+  args.row_parts = pointer(r.row_parts);
   kernels<cpu::AttentionKernels>().forward(args);
   return r;
 }
 
 struct Gradients {
-  Tensor q, k, v, w, bias, sinks;
+  Tensor q, k, v, w, bias, sinks, additive_mask;
 };
 
 // The second half of the buffers: what only the backward pass packs and sums. A whole head needs
@@ -224,7 +248,10 @@ struct BackwardBuffers {
 
 Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
   const Tensor dy = dense(cotangent);
-  Gradients g{empty_like(c.q), empty_like(c.k), empty_like(c.v), {}, {}, {}};
+  Gradients g{empty_like(c.q), empty_like(c.k), empty_like(c.v), {}, {}, {}, {}};
+  if (c.additive_mask.defined() && c.mask_gradient)
+    g.additive_mask =
+        Tensor::zeros(c.additive_mask.shape(), c.additive_mask.dtype(), c.additive_mask.device());
   Buffers buffers(c, true);
   BackwardBuffers more(c);
   if (launch(g.q, cost_of(c, true))) {
@@ -233,6 +260,7 @@ Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
     // Read only in this direction; the struct serves both.
     args.forward.y = const_cast<void*>(r.y.raw());
     args.forward.row_sum = const_cast<void*>(r.row_sums.raw());
+    args.forward.row_parts = const_cast<void*>(pointer_to(r.row_parts));
     args.dy = dy.raw();
     args.packed_vt = pointer(more.vt);
     args.packed_k_rows = pointer(more.k_rows);
@@ -248,6 +276,10 @@ Gradients backward(const Call& c, const Result& r, const Tensor& cotangent) {
     args.partial_bias = pointer(more.bias);
     args.partial_weight = pointer(more.weight);
     args.partial_sinks = pointer(more.sinks);
+    if (g.additive_mask.defined()) {
+      args.d_additive = g.additive_mask.mutable_raw();
+      args.d_additive_strides = pair_strides(g.additive_mask);
+    }
     kernels<cpu::AttentionKernels>().backward(args);
   }
   if (more.bias.defined()) g.bias = sum(more.bias, 0);
@@ -266,8 +298,11 @@ struct SavedCall {
         w(c.w),
         bias(c.bias),
         sinks(c.sinks),
+        additive_mask(c.additive_mask),
+        allowed(c.allowed),
         y(r.y.detach()),
-        row_sums(r.row_sums) {}
+        row_sums(r.row_sums),
+        row_parts(r.row_parts) {}
 
   Call get() const {
     Call c = call;
@@ -277,14 +312,16 @@ struct SavedCall {
     c.w = w.get();
     c.bias = bias.get();
     c.sinks = sinks.get();
+    c.additive_mask = additive_mask.get();
+    c.allowed = allowed.get();
     return c;
   }
 
   Call call;
-  Saved q, k, v, w, bias, sinks, y, row_sums;
+  Saved q, k, v, w, bias, sinks, additive_mask, allowed, y, row_sums, row_parts;
 };
 
-Result attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w) {
+AttentionWithSums attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w) {
   const AttentionOptions& o = c.options;
   check_options(c.op, o, q, sizes_of(c.shape));
   c.q = in_rows(q);
@@ -293,21 +330,25 @@ Result attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const 
   c.w = dense_or_none(w);
   c.bias = dense_or_none(o.relative_bias);
   c.sinks = dense_or_none(o.sinks);
+  if (o.additive_mask.defined()) c.additive_mask = in_rows(o.additive_mask);
+  if (o.mask.allowed.defined()) c.allowed = in_rows(o.mask.allowed);
   c.intervals = visible_keys(o.mask, sizes_of(c.shape), q.device());
   c.ends = ends_of_keys(c.intervals);
   Result r = forward(c);
-  if (tracked({&q, &k, &v, &w, &o.relative_bias, &o.sinks}))
-    record(c.op, {&q, &k, &v, &w, &o.relative_bias, &o.sinks}, {&r.y},
+  if (tracked({&q, &k, &v, &w, &o.relative_bias, &o.sinks, &o.additive_mask}))
+    record(c.op, {&q, &k, &v, &w, &o.relative_bias, &o.sinks, &o.additive_mask}, {&r.y},
            [saved = SavedCall(c, r)](VjpContext& context) {
-             const Result result{saved.y.get(), saved.row_sums.get()};
+             const Result result{saved.y.get(), saved.row_sums.get(), saved.row_parts.get()};
              Call call = saved.get();
              call.bias_gradient = context.needs(4);
+             call.mask_gradient = context.needs(6);
              const Gradients g = backward(call, result, context.cotangent());
-             const Tensor* const grads[] = {&g.q, &g.k, &g.v, &g.w, &g.bias, &g.sinks};
-             for (int i = 0; i < 6; ++i)
+             const Tensor* const grads[] = {&g.q,    &g.k,     &g.v,            &g.w,
+                                            &g.bias, &g.sinks, &g.additive_mask};
+             for (int i = 0; i < 7; ++i)
                if (context.needs(i)) context.add(i, *grads[i]);
            });
-  return r;
+  return {r.y, r.row_sums};
 }
 
 }  // namespace

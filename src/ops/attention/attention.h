@@ -15,7 +15,8 @@ namespace heddle::ops {
 enum class Normaliser : std::uint8_t { softmax, relu };
 
 // Which keys a query sees. Everything that is set must allow the key; a row that sees no key gives
-// zeros and zero gradients. Query i stands at position i + first_query, key j at position j.
+// zeros and zero gradients. Query i of sequence b stands at position i + first_query +
+// first_queries[b], which may be before the first key; key j stands at position j.
 struct AttentionMask {
   bool causal = false;                     // no key behind the query's position ...
   Tensor prefix_lengths;                   // ... except the first prefix_lengths[b] keys. [B]
@@ -24,6 +25,9 @@ struct AttentionMask {
   Tensor key_lengths;                      // keys from key_lengths[b] on are padding. [B]
   Tensor query_documents, key_documents;   // same number on both sides; ascending. [B, Tq], [B, Tk]
   std::int64_t first_query = 0;            // > 0: the queries continue a cache
+  Tensor first_queries;                    // of each sequence, beside first_query. [B]
+  // Any pattern, holes and all: 0 hides the key. u8, [B or 1, H or 1, Tq, Tk], read where it lies.
+  Tensor allowed;
 };
 
 struct AttentionOptions {
@@ -33,6 +37,10 @@ struct AttentionOptions {
   AttentionMask mask;
   // Added to the scores by distance: entry (j - i) + Tq - 1 for key j and query i. [H, Tq + Tk - 1]
   Tensor relative_bias;
+  // Added to the scores pair by pair, after scale and cap; minus infinity hides the key. f32 (f64
+  // beside f64), [B or 1, H or 1, Tq, Tk], read where it lies, and differentiable: its gradient has
+  // its own shape, and where sequences or heads share it, theirs are added one after the other.
+  Tensor additive_mask;
   Tensor sinks;        // a logit per head that is always visible and has no value. [H]
   double dropout = 0;  // of the weights
   RandomKey key;       // of the dropout
@@ -86,6 +94,14 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOption
 Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor& w,
                                   const AttentionOptions& options, const MapRows& rows,
                                   const Tensor& row_sums = {});
+
+// The scores of these queries before they become weights, [B, count, Tk]: scaled, capped, with the
+// bias by distance and the additive mask; minus infinity where a mask hides the key. Recomputed in
+// f32 (f64 beside f64) for these rows alone, like the weights. No gradient.
+Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions& options,
+                        const MapRows& rows);
+Tensor additive_attention_scores(const Tensor& q, const Tensor& k, const Tensor& w,
+                                 const AttentionOptions& options, const MapRows& rows);
 
 // Dense definitions, in plain ops.
 namespace reference {

@@ -79,6 +79,7 @@ struct AttentionFacts {
   bool relu = false;      // else softmax
   bool additive = false;  // else dot product
   bool bias = false, sink = false;
+  bool pairs = false;  // a mask of pairs is read: additive_mask or allowed
   double scale = 1, softcap = 0, dropout = 0;
   AttentionTiles tiles;
 };
@@ -94,6 +95,10 @@ struct AttentionArgs : AttentionFacts {
   const void* score_weight = nullptr;       // [H, S], additive only; f32 or f64
   const void* relative_bias = nullptr;      // [H, Tq + Tk - 1] or null
   const void* sinks = nullptr;              // [H] or null
+  // Masks of pairs, or null: the last dimension has stride 1, shared dimensions stride 0.
+  const void* additive_mask = nullptr;    // [B, H, Tq, Tk], compute type; -inf hides
+  const std::uint8_t* allowed = nullptr;  // [B, H, Tq, Tk]; 0 hides
+  RowStrides additive_strides, allowed_strides;
   const std::int32_t* first_key = nullptr;  // [B, Tq]: query i sees keys first_key[i] <= j ...
   const std::int32_t* last_key = nullptr;   // ... < last_key[i]
   const std::int32_t* end_key = nullptr;    // [B]: nobody sees a key from here on; zeros are packed
@@ -105,6 +110,9 @@ struct AttentionArgs : AttentionFacts {
   std::int64_t scratch_bytes = 0;
   void* y = nullptr;        // [B, Tq, H, E]
   void* row_sum = nullptr;  // [B, H, Tq]: log2 Σ 2^(s · log2 e), or the relu sum; compute type
+  // [2, B, H, Tq] or null: the same logarithm in two parts, m and Σ 2^(s · log2 e - m). An additive
+  // mask of -1e9 throughout a row would leave nothing of log2 Σ in their sum.
+  void* row_parts = nullptr;
 };
 
 struct AttentionBackwardArgs {
@@ -124,6 +132,8 @@ struct AttentionBackwardArgs {
   void* partial_bias = nullptr;    // [parts, B, H, Tq + Tk - 1], compute type; or null
   void* partial_weight = nullptr;  // [parts, B, H, S], compute type; additive only
   void* partial_sinks = nullptr;   // [B, H], compute type; or null
+  void* d_additive = nullptr;      // of the additive mask, zeros at first, compute type; or null
+  RowStrides d_additive_strides;   // 0 where sequences or heads share it
 };
 
 // On AMX tiles a thread computes the gradients of a head this short all at once (whole_head.cpu.h),
@@ -145,7 +155,7 @@ inline constexpr std::int64_t kLongKeys = 256;
 // Whether a score is its product times a positive scale: then the scale is part of the exponent,
 // and scores need no pass of their own.
 [[gnu::always_inline]] constexpr bool plain_scores(const AttentionFacts& f) {
-  return !f.relu && f.softcap == 0 && !f.bias && f.scale > 0;
+  return !f.relu && f.softcap == 0 && !f.bias && !f.pairs && f.scale > 0;
 }
 
 [[gnu::always_inline]] constexpr bool fills_tiles(std::int64_t width) {

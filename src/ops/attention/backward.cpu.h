@@ -77,12 +77,15 @@ void weigh_backward(const BackwardProblem<S>& g, const Rows& r, std::int64_t row
   const Tag<S> d;
   C* s = t.scores + row * kKeyBlock;
   C* dp = t.dp + row * kKeyBlock;
-  const auto times =
-      hn::Set(d, static_cast<C>(plain_scores(g.p.a) ? g.p.a.scale * kLog2E : kLog2E));
-  const auto by = hn::Set(d, g.p.row_sum(r)[row]);
+  const auto times = hn::Set(d, static_cast<C>(to_exponents(g.p.a)));
+  const bool in_parts = g.p.a.row_parts != nullptr;
+  const auto by = hn::Set(d, in_parts ? g.p.row_parts(r)[row] : g.p.row_sum(r)[row]);
+  const auto share =
+      hn::Set(d, in_parts ? inverse_sum(g.p.row_parts(r)[g.p.all_rows() + row]) : C{1});
   const auto delta = hn::Set(d, g.delta(r)[row]);
   for (std::int64_t j = c.begin; j < c.end; j += lanes(d)) {
-    const auto w = power_of_two<!kPairs<S>>(d, hn::MulSub(hn::LoadU(d, s + j), times, by));
+    auto w = power_of_two<!kPairs<S>>(d, hn::MulSub(hn::LoadU(d, s + j), times, by));
+    if (in_parts) w = hn::Mul(w, share);
     hn::StoreU(w, d, s + j);
     hn::StoreU(hn::Mul(w, hn::Sub(hn::LoadU(d, dp + j), delta)), d, dp + j);
   }
@@ -120,6 +123,7 @@ void backward_row(const BackwardProblem<S>& g, const PhiloxKeys& keys, const Til
       const C* bias = p.bias_row(at.r, row);
       finish_scores(Tag<S>(), p.a, s, bias == nullptr ? nullptr : bias + at.origin(),
                     p.a.softcap > 0 ? t.slope + row * kKeyBlock : nullptr, seen);
+      if (p.a.pairs) mask_pairs(p, at.r, row, at.origin(), s, seen);
     }
     const std::int64_t number = p.row_number(at.r) + row;
     if (p.a.dropout > 0) drop(p.a, keys, number, at.origin(), dp, seen);
@@ -128,11 +132,13 @@ void backward_row(const BackwardProblem<S>& g, const PhiloxKeys& keys, const Til
     else
       weigh_backward(g, at.r, row, all, t);
     if (p.a.dropout > 0) drop(p.a, keys, number, at.origin(), s, seen);
-    if (g.b.partial_bias != nullptr) {
-      C* bias = g.bias_sums(at.part, at.r) + p.s.queries - 1 - (at.r.first + row) + at.origin();
-      map(bias + seen.begin, dp + seen.begin, bias + seen.begin, seen.end - seen.begin,
+    const auto add_to = [&](C* sums) {
+      map(sums + seen.begin, dp + seen.begin, sums + seen.begin, seen.end - seen.begin,
           [](auto, auto a, auto b) { return hn::Add(a, b); });
-    }
+    };
+    if (g.b.partial_bias != nullptr)
+      add_to(g.bias_sums(at.part, at.r) + p.s.queries - 1 - (at.r.first + row) + at.origin());
+    if (g.b.d_additive != nullptr) add_to(g.d_additive(at.r, row) + at.origin());
     if (p.a.softcap > 0)
       map(dp + seen.begin, t.slope + row * kKeyBlock + seen.begin, dp + seen.begin,
           seen.end - seen.begin, [](auto, auto a, auto b) { return hn::Mul(a, b); });
@@ -459,6 +465,22 @@ void backward_unit(const BackwardProblem<S>& g, std::int64_t part, std::int64_t 
   }
 }
 
+// All units. Those that add to the same gradient of the additive mask take turns in one thread, so
+// that its sums have an order and it needs no second copy; ranges of keys never meet there.
+template <class S>
+void backward_units(const BackwardProblem<S>& g) {
+  const AttentionShape& s = g.p.s;
+  const bool shared = g.b.d_additive != nullptr;
+  const std::int64_t batches = shared && g.b.d_additive_strides.batch == 0 ? 1 : s.batch;
+  const std::int64_t heads = shared && g.b.d_additive_strides.head == 0 ? 1 : s.key_heads;
+  parallel_chunks(g.parts * batches * heads, [&](std::int64_t chunk) {
+    const std::int64_t unit = chunk % (batches * heads);
+    for (std::int64_t batch = unit / heads; batch < s.batch; batch += batches)
+      for (std::int64_t head = unit % heads; head < s.key_heads; head += heads)
+        backward_unit(g, chunk / (batches * heads), batch, head);
+  });
+}
+
 inline void backward(const AttentionBackwardArgs& args) noexcept {
   using K = AttentionKernels;
   for_own_storage<K>(args.forward.dtype, &K::backward, args, [&](auto s) {
@@ -474,10 +496,7 @@ inline void backward(const AttentionBackwardArgs& args) noexcept {
     }
     if (path == BackwardPath::long_heads) return backward_long(g);
     prepare_backward(g);
-    parallel_chunks(g.parts * heads, [&](std::int64_t chunk) {
-      const std::int64_t unit = chunk % heads;
-      backward_unit(g, chunk / heads, unit / shape.key_heads, unit % shape.key_heads);
-    });
+    backward_units(g);
     const std::int64_t blocks = query_blocks(shape.queries);
     parallel_chunks(shape.batch * shape.heads * blocks, [&](std::int64_t chunk) {
       const std::int64_t head = chunk / blocks;

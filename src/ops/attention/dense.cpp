@@ -73,17 +73,29 @@ Tensor masked_by(const AttentionMask& mask, const AttentionSizes& s, DType dtype
   return dtype == DType::f64 ? filled<double>(mask, s, values) : filled<float>(mask, s, values);
 }
 
+// The same of the mask of pairs, in its own shape.
+Tensor allowed_by(const Tensor& allowed, DType dtype, const MaskValues& values) {
+  std::vector<double> out;
+  for (const std::uint8_t v : ops::contiguous(allowed).to_vector<std::uint8_t>())
+    out.push_back(v != 0 ? values.seen : values.hidden);
+  return ops::cast(Tensor::from<double>(allowed.shape(), std::span<const double>(out)), dtype);
+}
+
 // Hidden scores become -inf.
 Tensor without_hidden(const Tensor& scores, const AttentionMask& mask) {
   const AttentionSizes sizes{scores.size(0), scores.size(2), scores.size(3)};
   const MaskValues values{0, -std::numeric_limits<double>::infinity()};
-  return ops::add(scores, masked_by(mask, sizes, scores.dtype(), values));
+  const Tensor seen = ops::add(scores, masked_by(mask, sizes, scores.dtype(), values));
+  if (!mask.allowed.defined()) return seen;
+  return ops::add(seen, allowed_by(mask.allowed, scores.dtype(), values));
 }
 
 // Hidden and negative scores become 0.
 Tensor positive_part(const Tensor& scores, const AttentionMask& mask) {
   const AttentionSizes sizes{scores.size(0), scores.size(2), scores.size(3)};
-  return ops::mul(ops::relu(scores), masked_by(mask, sizes, scores.dtype(), {}));
+  const Tensor seen = ops::mul(ops::relu(scores), masked_by(mask, sizes, scores.dtype(), {}));
+  if (!mask.allowed.defined()) return seen;
+  return ops::mul(seen, allowed_by(mask.allowed, scores.dtype(), {}));
 }
 
 // bias[h, j - i + Tq - 1] as [H, Tq, Tk].
@@ -128,6 +140,7 @@ Tensor scores_of(const Tensor& products, const AttentionOptions& o, double scale
   Tensor scores = ops::scale(products, scale);
   if (o.softcap > 0) scores = ops::softcap(scores, o.softcap);
   if (o.relative_bias.defined()) scores = ops::add(scores, spread(o.relative_bias, sizes));
+  if (o.additive_mask.defined()) scores = ops::add(scores, o.additive_mask);
   return scores;
 }
 
@@ -147,6 +160,10 @@ Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& w) {
                                ops::reshape(ops::contiguous(kh), {b, heads, 1, n, s}));
   const Tensor weighted = ops::mul(ops::tanh(sums), ops::reshape(w, {heads, 1, 1, s}));
   return ops::sum(weighted, 4);
+}
+
+Tensor masked_scores(const Tensor& products, const AttentionOptions& o, double scale) {
+  return without_hidden(scores_of(products, o, scale), o.mask);
 }
 
 Tensor weights(const Tensor& products, const AttentionOptions& o, double scale) {

@@ -20,6 +20,9 @@ Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& w);
 // [B, H, Tq, Tk]
 Tensor kept(const AttentionOptions& options, const Shape& shape, DType dtype);
 
+// Of scores without scale: scaled, capped, biased, and minus infinity where hidden. [B, H, Tq, Tk]
+Tensor masked_scores(const Tensor& products, const AttentionOptions& options, double scale);
+
 // Of scores without scale; dropout does not count. [B, H, Tq, Tk]
 Tensor weights(const Tensor& products, const AttentionOptions& options, double scale);
 

@@ -81,7 +81,7 @@ void weigh_row(const Problem<S>& p, State& f, std::int64_t row, const Compute<S>
     f.l[row] += weigh(d, scores, to, n, [&](Vec<Tag<S>> v) { return relu(d, v); });
     return;
   }
-  const C factor = static_cast<C>(plain_scores(p.a) ? p.a.scale * kLog2E : kLog2E);
+  const C factor = static_cast<C>(to_exponents(p.a));
   const C top = row_max(d, scores, n) * factor;
   const C lowest = -hn::GetLane(hn::Inf(d));
   if (top > f.m[row]) {
@@ -134,6 +134,7 @@ void weigh_group(const Problem<S>& p, const PhiloxKeys& keys, const Group& g, St
       const C* bias = p.bias_row(r, 0);
       finish_scores(d, p.a, row, bias == nullptr ? nullptr : bias + g.origin,
                     static_cast<C*>(nullptr), seen);
+      if (p.a.pairs) mask_pairs(p, r, 0, g.origin, row, seen);
     }
     fill_outside(row, all, seen, static_cast<C>(-hn::GetLane(hn::Inf(d))));
     const std::int64_t n = all.end - all.begin;
@@ -203,6 +204,10 @@ void finish_rows(const Problem<S>& p, const Rows& r, const State& f) {
     map(f.o + i * f.value_stride, p.y(r, i), p.s.value_width,
         [&](auto, auto v) { return hn::Mul(v, inverse); });
     p.row_sum(r)[i] = p.a.relu ? f.l[i] : log_of_sum(f.m[i], f.l[i]);
+    if (p.a.row_parts != nullptr) {
+      p.row_parts(r)[i] = f.l[i] > 0 ? f.m[i] : 0;
+      p.row_parts(r)[p.all_rows() + i] = f.l[i];
+    }
   }
 }
 

@@ -3,7 +3,8 @@
 // With weights P (after dropout P'), row sums D = Σ dy·y and dP = dy · Vᵀ (dropout applied):
 //   softmax  dS = P ∘ (dP - D)
 //   relu     dS = [S > 0] ∘ (dP - D) / R
-//   dV = P'ᵀ · dY;  dK = scale · dSᵀ · Q;  dQ = scale · dS · K;  bias: sums of dS along diagonals
+//   dV = P'ᵀ · dY;  dK = scale · dSᵀ · Q;  dQ = scale · dS · K;  bias: sums of dS along diagonals;
+//   additive mask: dS, added up over the sequences and heads that share it
 #pragma once
 
 #include "ops/attention/turned.cpu.h"
@@ -59,6 +60,9 @@ struct BackwardProblem {
   C* bias_sums(std::int64_t part, const Rows& r) const {
     return static_cast<C*>(b.partial_bias) +
            (part * p.s.batch * p.s.heads + head_number(r)) * bias_length();
+  }
+  C* d_additive(const Rows& r, std::int64_t row) const {
+    return static_cast<C*>(b.d_additive) + Problem<S>::pair_row(b.d_additive_strides, r, row);
   }
   C* weight_sums(std::int64_t part, const Rows& r) const {
     return static_cast<C*>(b.partial_weight) +

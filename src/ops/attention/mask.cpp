@@ -28,11 +28,13 @@ void check_integers(const char* op, const char* name, const Tensor& t, const Sha
          "a tensor on " + std::string(to_string(device)), t.describe());
 }
 
-void check_range(const char* op, const char* name, const Tensor& t, std::int64_t most) {
+void check_range(const char* op, const char* name, const Tensor& t, std::int64_t least,
+                 std::int64_t most) {
   if (!t.defined() || t.device() == Device::meta) return;
   for (const std::int64_t v : integers(t))
-    check_condition(v >= 0 && v <= most, op, name, "0 to " + std::to_string(most),
-                    std::to_string(v));
+    if (v < least || v > most)
+      check_condition(false, op, name, std::to_string(least) + " to " + std::to_string(most),
+                      std::to_string(v));
 }
 
 void check_ascending(const char* op, const char* name, const Tensor& t) {
@@ -45,11 +47,21 @@ void check_ascending(const char* op, const char* name, const Tensor& t) {
                     std::to_string(v[i - 1]) + " before " + std::to_string(v[i]));
 }
 
+// A mask of pairs: [B or 1, H or 1, Tq, Tk].
+void check_pairs(const Arg& a, const Tensor& q, DType dtype, const AttentionSizes& s) {
+  check_dtype(a, dtype);
+  check_rank(a, 4);
+  check_same_device(a, q);
+  const std::int64_t batch = a.tensor.size(0) == 1 ? 1 : s.batch;
+  const std::int64_t heads = a.tensor.size(1) == 1 ? 1 : q.size(2);
+  check_shape(a, {batch, heads, s.queries, s.keys});
+}
+
 // The mask with its tensors read.
 struct Reader {
   const AttentionMask& mask;
   AttentionSizes sizes;
-  Integers lengths, prefixes, query_documents, key_documents;
+  Integers lengths, prefixes, query_documents, key_documents, first_queries;
 
   Reader(const AttentionMask& m, const AttentionSizes& s, bool with_values) : mask(m), sizes(s) {
     if (!with_values) return;
@@ -57,10 +69,12 @@ struct Reader {
     prefixes = integers(m.prefix_lengths);
     query_documents = integers(m.query_documents);
     key_documents = integers(m.key_documents);
+    first_queries = integers(m.first_queries);
   }
 
   bool depends_on_batch() const {
-    return !lengths.empty() || !prefixes.empty() || !key_documents.empty();
+    return !lengths.empty() || !prefixes.empty() || !key_documents.empty() ||
+           !first_queries.empty();
   }
 
   void document(std::int64_t b, std::int64_t i, std::int64_t& first, std::int64_t& last) const {
@@ -73,15 +87,17 @@ struct Reader {
   }
 
   std::pair<std::int64_t, std::int64_t> interval(std::int64_t b, std::int64_t i) const {
-    const std::int64_t position = i + mask.first_query;
+    const auto row = static_cast<std::size_t>(b);
+    const std::int64_t position =
+        i + mask.first_query + (first_queries.empty() ? 0 : first_queries[row]);
     std::int64_t first = 0;
     std::int64_t last = sizes.keys;
-    const auto row = static_cast<std::size_t>(b);
     if (mask.causal) {
       const std::int64_t prefix = prefixes.empty() ? 0 : prefixes[row];
       last = std::min(last, std::max(position + 1, prefix));
     }
-    if (mask.look_back) first = std::max(first, position - *mask.look_back);
+    if (mask.look_back)
+      first = std::max(first, std::min(position - *mask.look_back, sizes.keys));
     if (mask.look_ahead)
       last = std::min(last, position + std::min(*mask.look_ahead, sizes.keys) + 1);
     if (!lengths.empty()) last = std::min(last, lengths[row]);
@@ -96,8 +112,9 @@ void validate_mask(const char* op, const AttentionMask& m, const AttentionSizes&
   constexpr std::int64_t kMost = 0x7fffffff;  // intervals are kept as i32
   if (s.keys > kMost)
     check_condition(false, op, "k", "at most 2^31 - 1 keys", std::to_string(s.keys));
-  if (m.first_query < 0 || m.first_query > kMost)
-    check_condition(false, op, "first_query", "0 to 2^31 - 1", std::to_string(m.first_query));
+  if (m.first_query < -kMost || m.first_query > kMost)
+    check_condition(false, op, "first_query", "-2^31 + 1 to 2^31 - 1",
+                    std::to_string(m.first_query));
   if (m.look_back)
     check_condition(*m.look_back >= 0, op, "look_back", "0 or more", std::to_string(*m.look_back));
   if (m.look_ahead) {
@@ -114,8 +131,10 @@ void validate_mask(const char* op, const AttentionMask& m, const AttentionSizes&
   check_integers(op, "key_lengths", m.key_lengths, {s.batch}, device);
   check_integers(op, "query_documents", m.query_documents, {s.batch, s.queries}, device);
   check_integers(op, "key_documents", m.key_documents, {s.batch, s.keys}, device);
-  check_range(op, "prefix_lengths", m.prefix_lengths, s.keys);
-  check_range(op, "key_lengths", m.key_lengths, s.keys);
+  check_integers(op, "first_queries", m.first_queries, {s.batch}, device);
+  check_range(op, "prefix_lengths", m.prefix_lengths, 0, s.keys);
+  check_range(op, "key_lengths", m.key_lengths, 0, s.keys);
+  check_range(op, "first_queries", m.first_queries, -kMost, kMost);
   if (m.key_documents.defined()) check_ascending(op, "key_documents", m.key_documents);
 }
 
@@ -140,6 +159,14 @@ void check_options(const char* op, const AttentionOptions& o, const Tensor& q,
                     "the softmax normaliser: a sink takes part in its sum", "relu");
   }
   validate_mask(op, o.mask, s, q.device());
+  if (o.additive_mask.defined())
+    check_pairs({op, "additive_mask", o.additive_mask}, q, parameter_dtype(q), s);
+  if (o.mask.allowed.defined()) check_pairs({op, "allowed", o.mask.allowed}, q, DType::u8, s);
+  check_condition(!o.mask.first_queries.defined() || !o.relative_bias.defined(), op,
+                  "first_queries",
+                  "no bias by distance beside it: distances differ between sequences (an "
+                  "additive_mask can hold them)",
+                  "relative_bias as well");
 }
 
 Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& s, Device device) {

@@ -103,6 +103,9 @@ class Problem {
     return (r.batch * s.heads + r.head) * s.queries + r.first;
   }
   C* row_sum(const Rows& r) const { return static_cast<C*>(a.row_sum) + row_number(r); }
+  // m of each row, and Σ 2^(s - m) as far behind it as there are rows.
+  C* row_parts(const Rows& r) const { return static_cast<C*>(a.row_parts) + row_number(r); }
+  std::int64_t all_rows() const { return s.batch * s.heads * s.queries; }
 
   // One key head's share of what is packed.
   template <class T>
@@ -129,6 +132,18 @@ class Problem {
     const std::int64_t length = s.queries + s.keys - 1;
     return static_cast<const C*>(a.relative_bias) + r.head * length + s.queries - 1 -
            (r.first + row);
+  }
+
+  // A row of the masks of pairs, from key 0 on; null: none.
+  const C* additive_row(const Rows& r, std::int64_t row) const {
+    if (a.additive_mask == nullptr) return nullptr;
+    return static_cast<const C*>(a.additive_mask) + pair_row(a.additive_strides, r, row);
+  }
+  const std::uint8_t* allowed_row(const Rows& r, std::int64_t row) const {
+    return a.allowed == nullptr ? nullptr : a.allowed + pair_row(a.allowed_strides, r, row);
+  }
+  static std::int64_t pair_row(const RowStrides& stride, const Rows& r, std::int64_t row) {
+    return r.batch * stride.batch + r.head * stride.head + (r.first + row) * stride.row;
   }
 
   // ---- products on AMX tiles ----
@@ -180,6 +195,13 @@ Range whole_panels(const Range& c) {
 
 // Powers of two are what the weights of a softmax are computed by.
 inline constexpr double kLog2E = 1.4426950408889634;
+
+// What scores are multiplied with to be the exponents of two. Those of masked pairs are that
+// already (mask_pairs()).
+inline double to_exponents(const AttentionArgs& a) {
+  if (a.pairs) return 1;
+  return plain_scores(a) ? a.scale * kLog2E : kLog2E;
+}
 
 }  // namespace attention_detail
 }  // namespace heddle::cpu::HEDDLE_ISA

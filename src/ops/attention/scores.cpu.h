@@ -84,6 +84,33 @@ void finish_scores(D d, const AttentionArgs& a, hn::TFromD<D>* row, const hn::TF
       });
 }
 
+// Columns c of a row of finished scores whose column 0 is key `origin`, with the masks of pairs; of
+// a softmax times log2(e). A number that is added is never as good as minus infinity, however low
+// it is: a row of nothing else has weights. So scores stay where that product is finite, and are
+// rounded before they are compared: of 1e30 the last bit is more than any exponent.
+template <class S>
+void mask_pairs(const Problem<S>& p, const Rows& r, std::int64_t row, std::int64_t origin,
+                Compute<S>* scores, const Range& c) {
+  using C = Compute<S>;
+  const Tag<S> d;
+  const auto hidden = hn::Neg(hn::Inf(d));
+  const auto lowest = hn::Set(d, static_cast<C>(std::is_same_v<C, double> ? -1e308 : -2e38));
+  const auto times = constant(d, p.a.relu ? 1 : kLog2E);
+  C* const at = scores + c.begin;
+  if (const C* added = p.additive_row(r, row))
+    map(at, added + origin + c.begin, at, c.end - c.begin, [&](auto, auto v, auto m) {
+      const auto sum = hn::Mul(at_least(d, hn::Add(v, m), lowest), times);
+      return hn::IfThenElse(hn::Eq(m, hidden), hidden, sum);
+    });
+  else
+    map(at, at, c.end - c.begin, [&](auto, auto v) { return hn::Mul(v, times); });
+  if (const std::uint8_t* allowed = p.allowed_row(r, row)) {
+    const C none = hn::GetLane(hidden);
+    for (std::int64_t j = c.begin; j < c.end; ++j)
+      scores[j] = allowed[origin + j] != 0 ? scores[j] : none;
+  }
+}
+
 // ---- dropout ------------------------------------------------------------------------------------
 
 // Columns c of a row of weights whose column 0 is key `origin`, times 0 or 1 / (1 - p). The word of

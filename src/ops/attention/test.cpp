@@ -19,6 +19,8 @@ struct Spec {
   bool bias = false;
   bool sinks = false;
   bool additive = false;
+  Shape added_over = {};    // sequences and heads of the additive mask
+  Shape allowed_over = {};  // and of the boolean one
 };
 
 Tensor integers(const Shape& shape, std::initializer_list<std::int64_t> values) {
@@ -28,9 +30,19 @@ Tensor integers(const Shape& shape, std::initializer_list<std::int64_t> values) 
 // The same options with the mask's tensors on the meta device.
 AttentionOptions on_meta(AttentionOptions o) {
   for (Tensor* t : {&o.mask.prefix_lengths, &o.mask.key_lengths, &o.mask.query_documents,
-                    &o.mask.key_documents})
+                    &o.mask.key_documents, &o.mask.first_queries})
     if (t->defined()) *t = Tensor::empty(t->shape(), t->dtype(), Device::meta);
   return o;
+}
+
+Shape pairs(const Shape& over, const Sizes& s) { return {over[0], over[1], s.queries, s.keys}; }
+
+// Holes here and there, and every eleventh row sees nothing.
+In holes(const Shape& shape) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < elements_of(shape); ++i)
+    values.push_back(i * 7919 % 5 == 0 || i / shape[3] % 11 == 4 ? 0 : 1 + i % 255);
+  return given_index(shape, values, DType::u8);
 }
 
 void add(const Spec& spec) {
@@ -43,16 +55,20 @@ void add(const Spec& spec) {
               act({s.batch, s.keys, s.key_heads, s.value})};
   const ops::AttentionMask& mask = spec.options.mask;
   c.cost_by_shape = !mask.key_lengths.defined() && !mask.key_documents.defined() &&
-                    !mask.prefix_lengths.defined();
+                    !mask.prefix_lengths.defined() && !mask.first_queries.defined();
   if (spec.additive) c.inputs.push_back(param({s.heads, s.width}));
   if (spec.bias) c.inputs.push_back(param({s.heads, s.queries + s.keys - 1}));
   if (spec.sinks) c.inputs.push_back(param({s.heads}));
+  if (!spec.added_over.empty()) c.inputs.push_back(param(pairs(spec.added_over, s)));
+  if (!spec.allowed_over.empty()) c.inputs.push_back(holes(pairs(spec.allowed_over, s)));
   const auto call = [spec, meta = on_meta(spec.options)](std::span<const Tensor> in, auto dot,
                                                          auto additive) {
     AttentionOptions o = in[0].device() == Device::meta ? meta : spec.options;
     std::size_t at = spec.additive ? 4 : 3;
     if (spec.bias) o.relative_bias = in[at++];
     if (spec.sinks) o.sinks = in[at++];
+    if (!spec.added_over.empty()) o.additive_mask = in[at++];
+    if (!spec.allowed_over.empty()) o.mask.allowed = in[at++];
     return Tensors{spec.additive ? additive(in[0], in[1], in[3], in[2], o)
                                  : dot(in[0], in[1], in[2], o)};
   };
@@ -67,6 +83,55 @@ void add(const Spec& spec) {
   c.slack = 6;
   if (spec.options.normaliser == Normaliser::relu) c.step = 1e-6;
   add_case(c);
+}
+
+// All queries of all sequences see what those of the first one do.
+const std::int32_t* of_first_sequence(const cpu::AttentionArgs& a, const std::int32_t* keys) {
+  static std::vector<std::int32_t> all;
+  all.clear();
+  for (std::int64_t b = 0; b < a.shape.batch; ++b)
+    all.insert(all.end(), keys, keys + a.shape.queries);
+  return all.data();
+}
+
+void add_masks_of_pairs() {
+  add({.name = "additive mask", .s = {2, 9, 7, 4, 2, 6, 5}, .added_over = {2, 4}});
+  add({.name = "additive mask, shared by all", .s = {2, 9, 11, 4, 2, 6, 5}, .added_over = {1, 1}});
+  add({.name = "additive mask, no keys", .s = {2, 3, 0, 2, 1, 4, 3}, .added_over = {1, 2}});
+  add({.name = "additive mask, few queries", .s = {2, 3, 300, 4, 1, 6, 5}, .added_over = {2, 1}});
+  add({.name = "holes", .s = {2, 12, 9, 4, 2, 6, 5}, .allowed_over = {2, 4}});
+  add({.name = "holes, few queries", .s = {1, 5, 300, 4, 2, 6, 5}, .allowed_over = {1, 4}});
+  Spec tiles{.name = "both masks of pairs, several tiles, everything else",
+             .s = {2, 140, 250, 2, 1, 8, 24},
+             .bias = true,
+             .sinks = true,
+             .added_over = {1, 2},
+             .allowed_over = {2, 1}};
+  tiles.options.mask.causal = true;
+  tiles.options.mask.first_query = 100;
+  tiles.options.mask.look_back = 120;
+  tiles.options.mask.key_lengths = integers({2}, {250, 190});
+  tiles.options.softcap = 1.5;
+  tiles.options.dropout = 0.3;
+  tiles.options.key = {5, 6, 8};
+  tiles.options.first_row = 33;
+  add(tiles);
+  Spec relu{.name = "both masks of pairs, relu", .s = {2, 9, 8, 4, 2, 6, 5}};
+  relu.options.normaliser = Normaliser::relu;
+  relu.added_over = {1, 4};
+  relu.allowed_over = {1, 1};
+  add(relu);
+  add({.name = "both masks of pairs, additive score",
+       .s = {2, 12, 9, 4, 2, 3, 5},
+       .additive = true,
+       .added_over = {2, 1},
+       .allowed_over = {1, 4}});
+  Spec starts{.name = "queries begin elsewhere in each sequence", .s = {3, 9, 7, 2, 1, 4, 4}};
+  starts.options.mask.causal = true;
+  starts.options.mask.look_back = 3;
+  starts.options.mask.first_query = -1;
+  starts.options.mask.first_queries = integers({3}, {-4, 0, 5});
+  add(starts);
 }
 
 const std::int32_t* no_first_keys(std::int64_t rows) {
@@ -172,8 +237,37 @@ const bool registered = [] {
   blocks.options.mask.look_ahead = 130;
   blocks.options.mask.first_query = 100;
   add(blocks);
+  add_masks_of_pairs();
 
   using K = cpu::AttentionKernels;
+  add_kernel_mutant<K>("attention", "heads share the first one's additive mask", [](K& k) {
+    k.forward = [](const cpu::AttentionArgs& a) noexcept {
+      cpu::AttentionArgs b = a;
+      b.additive_strides.head = 0;
+      sound<K>().forward(b);
+    };
+  });
+  add_kernel_mutant<K>("attention", "the additive mask has no gradient", [](K& k) {
+    k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
+      cpu::AttentionBackwardArgs b = a;
+      b.d_additive = nullptr;
+      sound<K>().backward(b);
+    };
+  });
+  add_kernel_mutant<K>("attention", "backward, holes of the mask are filled", [](K& k) {
+    k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
+      cpu::AttentionBackwardArgs b = a;
+      b.forward.allowed = nullptr;
+      sound<K>().backward(b);
+    };
+  });
+  add_kernel_mutant<K>("attention", "all sequences begin where the first one does", [](K& k) {
+    k.forward = [](const cpu::AttentionArgs& a) noexcept {
+      cpu::AttentionArgs b = a;
+      b.last_key = of_first_sequence(a, a.last_key);
+      sound<K>().forward(b);
+    };
+  });
   add_kernel_mutant<K>("attention", "the ring is taken for a row", [](K& k) {
     k.forward = [](const cpu::AttentionArgs& a) noexcept {
       cpu::AttentionArgs b = a;

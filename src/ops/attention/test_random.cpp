@@ -32,6 +32,7 @@ struct RandomCall {
   std::int64_t batch = 1, queries = 0, keys = 0, heads = 1, key_heads = 1, width = 1, values = 1;
   AttentionOptions options;
   bool additive = false, bias = false, sinks = false;
+  Shape added_over, allowed_over;  // sequences and heads of the masks of pairs; empty: none
   int layout = 0;  // of q, k and v in memory; 0: dense
 
   bool relu() const { return options.normaliser == Normaliser::relu; }
@@ -69,7 +70,15 @@ void add_random_mask(RandomCall& c) {
     m.key_documents =
         c.queries == c.keys && one_in(2) ? m.query_documents : random_documents(c.batch, c.keys);
   }
-  if (one_in(3)) m.first_query = between(0, c.keys + 3);
+  if (one_in(3)) m.first_query = between(-c.queries - 2, c.keys + 3);
+  if (!c.bias && one_in(4)) {
+    Integers starts;
+    for (std::int64_t b = 0; b < c.batch; ++b) starts.push_back(between(-5, 5));
+    m.first_queries = integer_tensor({c.batch}, starts);
+  }
+  const auto over = [&] { return Shape{one_in(2) ? 1 : c.batch, one_in(2) ? 1 : c.heads}; };
+  if (one_in(3)) c.added_over = over();
+  if (one_in(3)) c.allowed_over = over();
 }
 
 // What sizes are taken from.
@@ -103,6 +112,34 @@ RandomCall random_call(const Bounds& bounds) {
   return c;
 }
 
+// `hidden` where about a fourth of the pairs are hidden, and some rows altogether; else 1.
+std::vector<double> random_holes(const Shape& shape, double hidden) {
+  std::vector<double> out;
+  const RandomKey key{31, 0, 1};
+  for (std::int64_t i = 0; i < elements_of(shape); ++i) {
+    const auto row = static_cast<std::uint64_t>(i / shape[3]);
+    const bool hides =
+        philox(key, static_cast<std::uint64_t>(i))[0] % 4 == 0 || philox(key, row)[1] % 8 == 0;
+    out.push_back(hides ? hidden : 1);
+  }
+  return out;
+}
+
+Tensor pairs_allowed(const Shape& shape) {
+  std::vector<std::uint8_t> out;
+  for (const double v : random_holes(shape, 0)) out.push_back(v != 0 ? 255 : 0);
+  return Tensor::from<std::uint8_t>(shape, std::span<const std::uint8_t>(out));
+}
+
+// The numbers, and minus infinity in the holes.
+Tensor with_holes(const Tensor& x) {
+  std::vector<double> values = x.to_vector<double>();
+  const std::vector<double> holes = random_holes(x.shape(), -HUGE_VAL);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (holes[i] != 1) values[i] = holes[i];
+  return Tensor::from<double>(x.shape(), std::span<const double>(values));
+}
+
 // Numbers that bf16 can hold, so that rounding is the kernels' own.
 Tensor random_numbers(const Shape& shape, std::uint32_t stream) {
   const Tensor t = random_normal(shape, 0, 1, {21, 0, stream}, DType::f64);
@@ -114,22 +151,25 @@ Tensor positive(const Tensor& x) {
   return cast(cast(shift(maximum(x, neg(x)), 0.5), DType::bf16), DType::f64);
 }
 
-// q, k, v, weight of the additive score, bias, sinks and dy; undefined where there is none. A
+// q, k, v, weight of the additive score, bias, sinks, mask and dy; undefined where there is none. A
 // relu'd score near 0 may be rounded to either side of it, and a row of such scores is divided by
 // next to nothing: scores are positive there, and not small.
 std::vector<Tensor> random_inputs(const RandomCall& c) {
   std::vector<Tensor> x = {random_numbers({c.batch, c.queries, c.heads, c.width}, 1),
                            random_numbers({c.batch, c.keys, c.key_heads, c.width}, 2),
                            random_numbers({c.batch, c.keys, c.key_heads, c.values}, 3)};
-  x.resize(7);
+  x.resize(8);
   if (c.additive) x[3] = random_numbers({c.heads, c.width}, 4);
   const std::int64_t distances = std::max<std::int64_t>(c.queries + c.keys - 1, 0);
   if (c.bias) x[4] = random_numbers({c.heads, distances}, 5);
   if (c.sinks) x[5] = random_numbers({c.heads}, 6);
-  x[6] = random_numbers({c.batch, c.queries, c.heads, c.values}, 7);
+  if (!c.added_over.empty())
+    x[6] = random_numbers({c.added_over[0], c.added_over[1], c.queries, c.keys}, 8);
+  x[7] = random_numbers({c.batch, c.queries, c.heads, c.values}, 7);
   if (c.relu())
-    for (const std::size_t i : {0, 1, 3, 4})
+    for (const std::size_t i : {0, 1, 3, 4, 6})
       if (x[i].defined()) x[i] = positive(x[i]);
+  if (x[6].defined()) x[6] = with_holes(x[6]);
   if (c.relu() && c.options.scale < 0) {
     Tensor& factor = x[c.additive ? 3 : 0];
     factor = neg(factor);
@@ -158,23 +198,28 @@ Tensor laid_out(const Tensor& x, int layout) {
 std::vector<Tensor> outcome(const RandomCall& c, const std::vector<Tensor>& inputs, DType dtype,
                             bool by_definition) {
   const DType parameter = dtype == DType::f64 ? DType::f64 : DType::f32;
-  std::vector<Tensor> x(6);
+  std::vector<Tensor> x(7);
   for (std::size_t i = 0; i < 3; ++i)
     x[i] = laid_out(cast(inputs[i], dtype), by_definition ? 0 : c.layout);
   for (std::size_t i = 3; i < 6; ++i)
     if (inputs[i].defined()) x[i] = clone(cast(inputs[i], parameter));
+  if (inputs[6].defined())
+    x[6] = laid_out(cast(inputs[6], parameter), by_definition ? 0 : c.layout);
   for (Tensor& t : x)
     if (t.defined()) t.set_requires_grad(true);
   AttentionOptions o = c.options;
   o.relative_bias = x[4];
   o.sinks = x[5];
+  o.additive_mask = x[6];
+  if (!c.allowed_over.empty())
+    o.mask.allowed = pairs_allowed({c.allowed_over[0], c.allowed_over[1], c.queries, c.keys});
   Tape tape;
   const auto attend = [&](auto dot, auto additive) {
     return c.additive ? additive(x[0], x[1], x[3], x[2], o) : dot(x[0], x[1], x[2], o);
   };
   const Tensor y = by_definition ? attend(reference::attention, reference::additive_attention)
                                  : attend(attention, additive_attention);
-  const Tensor dy = cast(inputs[6], dtype);
+  const Tensor dy = cast(inputs[7], dtype);
   tape.backward(std::span(&y, 1), std::span(&dy, 1));
   std::vector<Tensor> out = {y.detach()};
   for (const Tensor& t : x)

@@ -41,7 +41,7 @@ double difference(const Tensor& a, const Tensor& b) {
 }
 
 std::vector<AttentionOptions> variants(const Sizes& s) {
-  std::vector<AttentionOptions> all(8);
+  std::vector<AttentionOptions> all(11);
   all[1].mask.causal = true;
   all[1].mask.look_back = 2;
   all[2].normaliser = Normaliser::relu;
@@ -58,12 +58,24 @@ std::vector<AttentionOptions> variants(const Sizes& s) {
   all[6].mask.prefix_lengths = integers({2}, {4, 0});
   all[7].first_row = 4;
   all[7].mask.causal = true;
+  std::vector<double> hidden(static_cast<std::size_t>(s.queries * s.keys), 0);
+  for (std::size_t i = 0; i < hidden.size(); i += 3) hidden[i] = -INFINITY;
+  const Tensor holes = Tensor::from<double>({1, 1, s.queries, s.keys}, hidden);
+  all[8].additive_mask = add(normal({s.batch, s.heads, s.queries, s.keys}, 7), holes);
+  all[9].additive_mask = normal({1, 1, s.queries, s.keys}, 8);
+  all[9].mask.allowed = Tensor::zeros({1, s.heads, s.queries, s.keys}, DType::u8);
+  auto* allowed = all[9].mask.allowed.mutable_data<std::uint8_t>();
+  for (std::int64_t i = 0; i < all[9].mask.allowed.elements(); ++i) allowed[i] = i * 7 % 5 != 1;
+  all[10].mask.causal = true;
+  all[10].mask.first_query = -2;
+  all[10].mask.first_queries = integers({2}, {-1, 4});
   return all;
 }
 
 AttentionOptions in_type(AttentionOptions o, DType dtype) {
   if (o.sinks.defined()) o.sinks = cast(o.sinks, dtype);
   if (o.relative_bias.defined()) o.relative_bias = cast(o.relative_bias, dtype);
+  if (o.additive_mask.defined()) o.additive_mask = cast(o.additive_mask, dtype);
   return o;
 }
 

@@ -37,6 +37,13 @@ void check(const char* op, const Tensor& q, const Tensor& k, const AttentionOpti
 
 Tensor head_of(const Tensor& x, std::int64_t head) { return slice(x, 2, head, head + 1); }
 
+// The rows of a mask of pairs, [B or 1, H or 1, Tq, Tk], that one head's queries look at.
+Tensor pairs_of(const Tensor& mask, const MapRows& rows) {
+  if (!mask.defined()) return mask;
+  const std::int64_t head = mask.size(1) == 1 ? 0 : rows.head;
+  return slice(slice(mask.detach(), 1, head, head + 1), 2, rows.first, rows.first + rows.count);
+}
+
 // The call that has these rows as its only queries, and this head as its only one. A bias by
 // distance has its entry for key j and query i at j - i + Tq - 1; with queries first .. first +
 // count it is at j - (i - first) + count - 1.
@@ -53,6 +60,8 @@ AttentionOptions narrowed(const AttentionOptions& o, const MapRows& rows, std::i
     const Tensor row = slice(o.relative_bias.detach(), 0, rows.head, rows.head + 1);
     out.relative_bias = slice(row, 1, begin, begin + length);
   }
+  out.additive_mask = pairs_of(o.additive_mask, rows);
+  out.mask.allowed = pairs_of(o.mask.allowed, rows);
   if (o.sinks.defined()) out.sinks = slice(o.sinks.detach(), 0, rows.head, rows.head + 1);
   return out;
 }
@@ -86,37 +95,75 @@ Tensor without_head(const Tensor& weights) {  // [B, 1, count, Tk]
   return reshape(weights, {weights.size(0), weights.size(2), weights.size(3)});
 }
 
+// One head's rows of a call.
+struct MapCall {
+  const char* op;
+  const Tensor& q;
+  const Tensor& k;
+  const Tensor* w;  // weight of the additive score; null: dot product
+  const AttentionOptions& options;
+  const MapRows& rows;
+
+  void check_all() const {
+    check(op, q, k, options, rows);
+    if (w != nullptr) check_parameter({op, "w", *w}, q, {q.size(2), q.size(3)});
+  }
+  // What the rows are computed as: products, options of their own, and the scale.
+  template <class F>
+  Tensor map(F f) const {
+    const NoGrad no_grad;
+    if (q.device() == Device::meta)
+      return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
+    return without_head(f(products(), narrowed(options, rows, q.size(1), k.size(1)), scale()));
+  }
+
+ private:
+  double scale() const {
+    if (options.scale != 0) return options.scale;
+    return w != nullptr ? 1 : 1 / std::sqrt(std::max(1.0, static_cast<double>(q.size(3))));
+  }
+  Tensor products() const {  // [B, 1, count, Tk]
+    const Sides s = sides(q, k, options.first_row, rows);
+    if (w == nullptr) return dense_attention::dot_scores(s.q, s.k);
+    return dense_attention::additive_scores(s.q, s.k,
+                                            slice(w->detach(), 0, rows.head, rows.head + 1));
+  }
+};
+
+Tensor weights_of(const MapCall& call, const Tensor& row_sums) {
+  call.check_all();
+  check_sums(call.op, call.q, row_sums);
+  return call.map([&](const Tensor& products, const AttentionOptions& narrow, double scale) {
+    return weigh(products, narrow, scale, call.rows, row_sums);
+  });
+}
+
+Tensor scores_of(const MapCall& call) {
+  call.check_all();
+  return call.map(dense_attention::masked_scores);
+}
+
 }  // namespace
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& o,
                          const MapRows& rows, const Tensor& row_sums) {
-  check("attention_weights", q, k, o, rows);
-  check_sums("attention_weights", q, row_sums);
-  const NoGrad no_grad;
-  if (q.device() == Device::meta)
-    return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
-  const Sides s = sides(q, k, o.first_row, rows);
-  const auto width = static_cast<double>(std::max<std::int64_t>(q.size(3), 1));
-  const double scale = o.scale != 0 ? o.scale : 1 / std::sqrt(width);
-  return without_head(weigh(dense_attention::dot_scores(s.q, s.k),
-                            narrowed(o, rows, q.size(1), k.size(1)), scale, rows, row_sums));
+  return weights_of({"attention_weights", q, k, nullptr, o, rows}, row_sums);
 }
 
 Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor& w,
                                   const AttentionOptions& o, const MapRows& rows,
                                   const Tensor& row_sums) {
-  const char* const op = "additive_attention_weights";
-  check(op, q, k, o, rows);
-  check_parameter({op, "w", w}, q, {q.size(2), q.size(3)});
-  check_sums(op, q, row_sums);
-  const NoGrad no_grad;
-  if (q.device() == Device::meta)
-    return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
-  const Sides s = sides(q, k, o.first_row, rows);
-  const Tensor weight = slice(w.detach(), 0, rows.head, rows.head + 1);
-  return without_head(weigh(dense_attention::additive_scores(s.q, s.k, weight),
-                            narrowed(o, rows, q.size(1), k.size(1)), o.scale != 0 ? o.scale : 1,
-                            rows, row_sums));
+  return weights_of({"additive_attention_weights", q, k, &w, o, rows}, row_sums);
+}
+
+Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions& o,
+                        const MapRows& rows) {
+  return scores_of({"attention_scores", q, k, nullptr, o, rows});
+}
+
+Tensor additive_attention_scores(const Tensor& q, const Tensor& k, const Tensor& w,
+                                 const AttentionOptions& o, const MapRows& rows) {
+  return scores_of({"additive_attention_scores", q, k, &w, o, rows});
 }
 
 }  // namespace heddle::ops
