@@ -33,12 +33,17 @@ struct Run {
   std::vector<Named> leaves;
   std::vector<Tensor> outputs;
 };
-using Part = std::function<Run(DType)>;
+// In which type, and how far its inputs and weights are moved.
+struct Numbers {
+  DType dtype = DType::f64;
+  Jitter jitter = {};
+};
+using Part = std::function<Run(const Numbers&)>;
 
 // Outputs, and gradients of the leaves for random cotangents.
-std::vector<Named> results_of(const Part& part, DType dtype) {
+std::vector<Named> results_of(const Part& part, const Numbers& numbers) {
   Tape tape;
-  const Run run = part(dtype);
+  const Run run = part(numbers);
   std::vector<Tensor> cotangents;
   cotangents.reserve(run.outputs.size());
   std::uint32_t stream = 40;
@@ -49,15 +54,21 @@ std::vector<Named> results_of(const Part& part, DType dtype) {
   std::vector<Named> all;
   all.reserve(run.outputs.size() + run.leaves.size());
   for (std::size_t i = 0; i < run.outputs.size(); ++i)
-    all.push_back({"result " + std::to_string(i), run.outputs[i].detach()});
-  for (const Named& leaf : run.leaves) all.push_back({"gradient." + leaf.name, leaf.value.grad()});
+    all.push_back({"result " + std::to_string(i), run.outputs[i].detach(), "result"});
+  for (const Named& leaf : run.leaves)
+    all.push_back({"gradient." + leaf.name, leaf.value.grad(), leaf.group});
   return all;
 }
 
-Named leaf(const std::string& name, const Tensor& value) {
-  Tensor own = ops::clone(value.detach());
+// An input, or a weight that no layer has. value: f32
+Named leaf(const std::string& name, const Tensor& value, const Numbers& numbers, DType dtype) {
+  Tensor own = ops::clone(ops::cast(value.detach(), dtype));
+  numbers.jitter.move(own, 1000u + static_cast<unsigned char>(name.front()));
   own.set_requires_grad(true);
-  return {name, own};
+  return {name, own, "inputs"};
+}
+Named leaf(const std::string& name, const Tensor& value, const Numbers& numbers) {
+  return leaf(name, value, numbers, numbers.dtype);
 }
 
 struct Comparison {
@@ -69,7 +80,9 @@ struct Comparison {
 
 void compare(const Subject& subject, const Comparison& c, Report& report) {
   reference_setting().use();
-  const std::vector<Named> truth = results_of(c.definition, DType::f64);
+  const std::vector<Named> truth = results_of(c.definition, {});
+  const Spreads spreads = measure_spreads(
+      [&c](const Jitter& jitter) { return results_of(c.fast, {DType::f64, jitter}); });
   for (const Setting& s : all_settings(subject)) {
     // That threads change nothing is for check_passes() to say.
     if (s.threads !=
@@ -79,7 +92,8 @@ void compare(const Subject& subject, const Comparison& c, Report& report) {
     subject.progress(c.path + ": " + std::string(to_string(s.dtype)) + " " +
                      std::string(cpu::to_string(s.isa)));
     s.use();
-    add_case(report, c.path, s, errors_of(results_of(c.fast, s.dtype), truth), c.way);
+    add_case(report, c.path, s, differences_of(results_of(c.fast, {s.dtype}), truth),
+             {c.way, &spreads});
   }
 }
 
@@ -91,9 +105,12 @@ Weights weights_of(const Config& config) {
   return random_weights(store);
 }
 
-std::vector<Named> leaves_of(const nn::ParameterStore& store) {
+std::vector<Named> leaves_of(const nn::ParameterStore& store, const Numbers& numbers) {
   std::vector<Named> all;
-  for (const nn::Parameter& p : store.all()) all.push_back({p.name, p.tensor});
+  for (const nn::Parameter& p : store.all()) {
+    numbers.jitter.move(p.tensor, static_cast<std::uint32_t>(all.size()));
+    all.push_back({p.name, p.tensor, "parameters"});
+  }
   return all;
 }
 
@@ -133,11 +150,11 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
   Comparison c{path, {}, {}, way_through_part(16, subject.config, kBatch * kTokens)};
   c.attends = true;
   c.way.kinks = a.normaliser == ops::Normaliser::relu;
-  c.fast = [=](DType dtype) {
-    nn::ParameterStore store(options_of(*weights, dtype));
+  c.fast = [=](const Numbers& numbers) {
+    nn::ParameterStore store(options_of(*weights, numbers.dtype));
     const nn::Attention layer(a, store.root());
-    Run run{leaves_of(store), {}};
-    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    Run run{leaves_of(store, numbers), {}};
+    run.leaves.push_back(leaf("x", x, numbers));
     nn::AttentionCall call;
     call.key_lengths = Tensor::from<std::int64_t>({kBatch}, std::span(lengths));
     if (a.prefix) call.prefix_lengths = Tensor::from<std::int64_t>({kBatch}, std::span(kPrefixes));
@@ -145,21 +162,21 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
       call.documents = Tensor::from<std::int64_t>({kBatch, kTokens}, std::span(documents));
     const Tensor input = run.leaves.back().value;
     if (a.cross) {
-      run.leaves.push_back(leaf("memory", ops::cast(memory, dtype)));
+      run.leaves.push_back(leaf("memory", memory, numbers));
       call.memory = run.leaves.back().value;
     }
     run.outputs.push_back(layer.forward(input, call));
     return run;
   };
-  c.definition = [=](DType dtype) {
-    nn::ParameterStore store(options_of(*weights, dtype));
+  c.definition = [=](const Numbers& numbers) {
+    nn::ParameterStore store(options_of(*weights, numbers.dtype));
     const nn::Attention layer(a, store.root());  // for its names alone
-    Run run{leaves_of(store), {}};
+    Run run{leaves_of(store, numbers), {}};
     nn::book::Parameters parameters;
     for (const Named& p : run.leaves) parameters.emplace(p.name, p.value);
-    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    run.leaves.push_back(leaf("x", x, numbers));
     const Tensor input = run.leaves.back().value;
-    if (a.cross) run.leaves.push_back(leaf("memory", ops::cast(memory, dtype)));
+    if (a.cross) run.leaves.push_back(leaf("memory", memory, numbers));
     nn::book::Facts facts;
     facts.key_lengths = lengths;
     if (a.prefix) facts.prefix_lengths.assign(kPrefixes.begin(), kPrefixes.end());
@@ -179,26 +196,26 @@ Comparison norm_comparison(const Subject& subject) {
   const Tensor stream = normal({kBatch, kTokens, n.width}, 0.01, 14, DType::f32);
   Comparison c{
       "norm, by definition", {}, {}, way_through_part(3, subject.config, kBatch * kTokens)};
-  const auto run_of = [=](DType dtype, const auto& join) {
-    nn::ParameterStore store(options_of(*weights, dtype));
+  const auto run_of = [=](const Numbers& numbers, const auto& join) {
+    nn::ParameterStore store(options_of(*weights, numbers.dtype));
     const nn::Norm layer(n, store.root());
-    Run run{leaves_of(store), {}};
+    Run run{leaves_of(store, numbers), {}};
     const Tensor gain = run.leaves[0].value;
     const Tensor bias = run.leaves.size() > 1 ? run.leaves[1].value : Tensor();
-    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
-    run.leaves.push_back(leaf("stream", ops::cast(stream, dtype)));
+    run.leaves.push_back(leaf("x", x, numbers));
+    run.leaves.push_back(leaf("stream", stream, numbers));
     const std::size_t last = run.leaves.size() - 1;
     const ops::NormResidual joined =
         join(layer, run.leaves[last - 1].value, run.leaves[last].value, gain, bias);
     run.outputs = {joined.sum, joined.y};
     return run;
   };
-  c.fast = [=](DType dtype) {
-    return run_of(dtype, [](const nn::Norm& layer, const Tensor& branch, const Tensor& sum,
+  c.fast = [=](const Numbers& numbers) {
+    return run_of(numbers, [](const nn::Norm& layer, const Tensor& branch, const Tensor& sum,
                             const Tensor&, const Tensor&) { return layer.join(branch, sum); });
   };
-  c.definition = [=](DType dtype) {
-    return run_of(dtype, [n](const nn::Norm&, const Tensor& branch, const Tensor& sum,
+  c.definition = [=](const Numbers& numbers) {
+    return run_of(numbers, [n](const nn::Norm&, const Tensor& branch, const Tensor& sum,
                              const Tensor& gain, const Tensor& bias) {
       if (n.kind == nn::NormKind::rms)
         return ops::reference::add_rms_norm(branch, sum, gain, n.epsilon);
@@ -226,19 +243,19 @@ Comparison ffn_comparison(const Subject& subject) {
   const Tensor x = normal({kBatch, kTokens, f.width}, 1, 16, DType::f32);
   Comparison c{
       "feed-forward, by definition", {}, {}, way_through_part(4, subject.config, kBatch * kTokens)};
-  const auto run_of = [=](DType dtype, bool fast) {
-    nn::ParameterStore store(options_of(*weights, dtype));
+  const auto run_of = [=](const Numbers& numbers, bool fast) {
+    nn::ParameterStore store(options_of(*weights, numbers.dtype));
     const nn::FeedForward layer(f, store.root());
-    Run run{leaves_of(store), {}};
+    Run run{leaves_of(store, numbers), {}};
     nn::book::Parameters parameters;
     for (const Named& p : run.leaves) parameters.emplace(p.name, p.value);
-    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    run.leaves.push_back(leaf("x", x, numbers));
     const Tensor input = run.leaves.back().value;
     run.outputs = {fast ? layer.forward(input) : feed_forward(f, parameters, input)};
     return run;
   };
-  c.fast = [=](DType dtype) { return run_of(dtype, true); };
-  c.definition = [=](DType dtype) { return run_of(dtype, false); };
+  c.fast = [=](const Numbers& numbers) { return run_of(numbers, true); };
+  c.definition = [=](const Numbers& numbers) { return run_of(numbers, false); };
   return c;
 }
 
@@ -257,16 +274,18 @@ Comparison classifier_comparison(const Subject& subject) {
   ops::CrossEntropyOptions options;
   options.ignore_index = 3;
   options.label_smoothing = subject.label_smoothing;
-  const auto run_of = [=](DType dtype, const auto& loss) {
-    const DType own = parameter_type(dtype);
-    Run run{{leaf("x", ops::cast(x, dtype)), leaf("weight", ops::cast(weight, own))}, {}};
-    if (labels && m.bias) run.leaves.push_back(leaf("bias", ops::cast(bias, own)));
+  const auto run_of = [=](const Numbers& numbers, const auto& loss) {
+    const DType own = parameter_type(numbers.dtype);
+    Run run{{leaf("x", x, numbers), leaf("weight", weight, numbers, own)}, {}};
+    if (labels && m.bias) run.leaves.push_back(leaf("bias", bias, numbers, own));
     const Tensor b = run.leaves.size() > 2 ? run.leaves[2].value : Tensor();
     run.outputs = {loss(run.leaves[0].value, run.leaves[1].value, b, targets, options)};
     return run;
   };
-  c.fast = [=](DType dtype) { return run_of(dtype, ops::linear_cross_entropy); };
-  c.definition = [=](DType dtype) { return run_of(dtype, ops::reference::linear_cross_entropy); };
+  c.fast = [=](const Numbers& numbers) { return run_of(numbers, ops::linear_cross_entropy); };
+  c.definition = [=](const Numbers& numbers) {
+    return run_of(numbers, ops::reference::linear_cross_entropy);
+  };
   return c;
 }
 
@@ -282,13 +301,13 @@ Comparison recurrence_comparison(const Subject& subject) {
       {},
       {},
       way_through_part(3 + static_cast<double>(tokens) / 4, subject.config, kBatch * tokens)};
-  const auto run_of = [=](DType dtype, bool fast) {
-    nn::ParameterStore store(options_of(*weights, dtype));
+  const auto run_of = [=](const Numbers& numbers, bool fast) {
+    nn::ParameterStore store(options_of(*weights, numbers.dtype));
     const nn::ElmanLayer layer(e, store.root());
-    Run run{leaves_of(store), {}};
+    Run run{leaves_of(store, numbers), {}};
     std::map<std::string, Tensor> by_name;
     for (const Named& p : run.leaves) by_name[p.name] = p.value;
-    run.leaves.push_back(leaf("x", ops::cast(x, dtype)));
+    run.leaves.push_back(leaf("x", x, numbers));
     ops::ElmanOptions options;
     options.lengths = Tensor::from<std::int64_t>({kBatch}, std::span(lengths));
     options.reverse = reverse;
@@ -301,8 +320,8 @@ Comparison recurrence_comparison(const Subject& subject) {
     run.outputs = {r.y, r.last};
     return run;
   };
-  c.fast = [=](DType dtype) { return run_of(dtype, true); };
-  c.definition = [=](DType dtype) { return run_of(dtype, false); };
+  c.fast = [=](const Numbers& numbers) { return run_of(numbers, true); };
+  c.definition = [=](const Numbers& numbers) { return run_of(numbers, false); };
   return c;
 }
 

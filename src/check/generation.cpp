@@ -25,8 +25,8 @@ std::vector<std::int64_t> lengths_of(const Tensor& tokens, const Tensor& lengths
 }
 
 // The logits behind each block against those of the whole pass.
-Errors generate(const model::Model& model, const Subject& subject, const Tensor& whole, DType dtype,
-                const Rhythm& rhythm) {
+Difference generate(const model::Model& model, const Subject& subject, const Tensor& whole,
+                    DType dtype, const Rhythm& rhythm) {
   const NoGrad no_grad;
   const model::Batch& batch = subject.batch;
   const bool pairs = batch.target_tokens.defined();
@@ -38,8 +38,9 @@ Errors generate(const model::Model& model, const Subject& subject, const Tensor&
   model::Batch source;
   if (pairs) source.tokens = batch.tokens, source.lengths = batch.lengths;
   const auto state = model.begin(source, sequences, tokens, pass);
-  Errors errors;
   std::vector<Tensor> got, want;
+  WorstError worst;  // for its name
+  const double size = root_mean_square(whole);
   std::int64_t done = 0;
   for (std::size_t turn = 0; done < tokens; ++turn) {
     const std::int64_t block = std::min(rhythm.blocks[turn % rhythm.blocks.size()], tokens - done);
@@ -53,11 +54,13 @@ Errors generate(const model::Model& model, const Subject& subject, const Tensor&
           "token " + std::to_string(done - 1) + " of sequence " + std::to_string(b);
       got.push_back(row);
       want.push_back(ops::reshape(expected, row.shape()));
-      errors.largest.add(error_of(got.back(), want.back()), where);
+      worst.add(error_of(got.back(), want.back(), Measure::largest, size), where);
     }
   }
-  errors.mean.add(error_of(ops::concat(got, 0), ops::concat(want, 0), Measure::mean), {});
-  return errors;
+  Difference all =
+      differences_of({{"", ops::concat(got, 0)}}, {{"", ops::concat(want, 0), "logits"}}).front();
+  all.name = worst.name;
+  return all;
 }
 
 // What generation reads, as one batch: it knows one document, and its first block is the prompt.
@@ -65,18 +68,28 @@ model::Batch read_at_once(const Subject& subject, const Rhythm& rhythm) {
   model::Batch batch = subject.batch;
   batch.documents = {};
   if (subject.config.attention.prefix)
-    batch.prefix_lengths = Tensor::full({batch.tokens.size(0)},
-                                        static_cast<double>(rhythm.blocks.front()), DType::i64);
+    batch.prefix_lengths = Tensor::full(
+        {batch.tokens.size(0)},
+        static_cast<double>(rhythm.blocks.front()), DType::i64);
   return batch;
 }
 
 void check_generated(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
-  reference_setting().use();
+  if (settings.empty()) return;
   const NoGrad no_grad;
   std::vector<Tensor> whole;
-  for (const Rhythm& rhythm : kRhythms)
-    whole.push_back(subject.model(DType::f64)
-                        ->logits(read_at_once(subject, rhythm), evaluation_pass(DType::f64)));
+  std::vector<Spreads> spreads;
+  for (const Rhythm& rhythm : kRhythms) {
+    const model::Batch batch = read_at_once(subject, rhythm);
+    const auto logits = [&](const Jitter& jitter) {
+      return subject.model(jitter)->logits(batch, evaluation_pass(DType::f64));
+    };
+    spreads.push_back(measure_spreads([&](const Jitter& jitter) {
+      return std::vector<Named>{{"", logits(jitter), "logits"}};
+    }));
+    reference_setting().use();
+    whole.push_back(logits({}));
+  }
   for (const Setting& s : settings) {
     subject.progress("generation: " + std::string(to_string(s.dtype)) + " " +
                      std::string(cpu::to_string(s.isa)));
@@ -84,8 +97,8 @@ void check_generated(const Subject& subject, const std::vector<Setting>& setting
     const auto model = subject.model(s.dtype);
     for (std::size_t i = 0; i < whole.size(); ++i)
       add_case(report, kRhythms[i].path, s,
-               generate(*model, subject, whole[i], s.dtype, kRhythms[i]),
-               way_through(subject.config));
+               std::vector{generate(*model, subject, whole[i], s.dtype, kRhythms[i])},
+               {way_through(subject.config), &spreads[i]});
   }
 }
 
@@ -93,15 +106,12 @@ void check_generated(const Subject& subject, const std::vector<Setting>& setting
 
 void check_generation(const Subject& subject, Report& report) {
   if (!subject.config.generates()) return;
-  model::ModelConfig config = subject.config;
   std::vector<Setting> exact, rough;
   for (const Setting& s : all_settings(subject))
-    if (comparable(config, s.dtype))
-      (config.moe && s.dtype == DType::bf16 ? rough : exact).push_back(s);
-  check_generated(Subject(config, subject), exact, report);
-  if (rough.empty()) return;
-  config.moe->active = config.moe->experts;
-  check_generated(Subject(config, subject), rough, report);
+    if (comparable(subject.config, s.dtype))
+      (subject.routes_alike(s.dtype) ? exact : rough).push_back(s);
+  check_generated(subject, exact, report);
+  if (!rough.empty()) check_generated(subject.at_all_experts(), rough, report);
 }
 
 }  // namespace heddle::check

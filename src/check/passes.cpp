@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "check/paths.h"
@@ -32,21 +33,34 @@ double loss_tolerance(const Evaluation& truth, std::int64_t counted, const Way& 
          2 * epsilon(parameter_type(dtype));
 }
 
-void compare(const Evaluation& got, const Evaluation& truth, const Subject& subject,
+// What passes are held to.
+struct Truth {
+  Evaluation evaluation;
+  Spreads spreads;
+};
+
+void compare(const Evaluation& got, const Truth& truth, const Subject& subject,
              const Setting& setting, Report& report) {
+  const Evaluation& want = truth.evaluation;
   const Way way = way_through(subject.config);
   WorstError loss;
-  loss.add(error_of(got.loss, truth.loss), {});
-  add_case(report, "loss", setting, loss,
-           loss_tolerance(truth, subject.batch.counted, way, setting.dtype));
-  add_case(report, "logits", setting, errors_of({{"", got.logits}}, {{"", truth.logits}}), way);
-  add_case(report, "gradients", setting, errors_of(got.gradients, truth.gradients),
-           there_and_back(subject.config));
+  loss.add(error_of(got.loss, want.loss), {});
+  const double alone = loss_tolerance(want, subject.batch.counted, way, setting.dtype);
+  const auto seen = allowed_spread({way, &truth.spreads}, "loss", setting.dtype, Measure::mean);
+  add_case(report, "loss", setting, loss, std::max(alone, seen.value_or(1)));
+  add_case(report, "logits", setting,
+           differences_of({{"", got.logits}}, {{"", want.logits, "logits"}}),
+           {way, &truth.spreads});
+  add_case(report, "gradients", setting, differences_of(got.gradients, want.gradients),
+           {there_and_back(subject.config), &truth.spreads});
 }
 
 void check_passes_of(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
+  if (settings.empty()) return;
+  Truth truth;
+  truth.spreads = spreads_of_passes(subject, options_of(subject));
   reference_setting().use();
-  const Evaluation truth =
+  truth.evaluation =
       evaluate(*subject.model(DType::f64), subject.batch, DType::f64, options_of(subject));
   Evaluation alone;  // with the first number of threads
   for (const Setting& s : settings) {
@@ -65,24 +79,20 @@ void check_passes_of(const Subject& subject, const std::vector<Setting>& setting
 }  // namespace
 
 void check_passes(const Subject& subject, Report& report) {
-  std::vector<Setting> settings = all_settings(subject), rough;
-  if (subject.config.moe) {
-    // Which experts are the strongest is for rounding to decide where two are close, so in bf16
-    // every token goes to all of them.
-    std::erase_if(settings, [](const Setting& s) { return s.dtype == DType::bf16; });
-    for (const Setting& s : all_settings(subject))
-      if (s.dtype == DType::bf16) rough.push_back(s);
-  }
+  // Which experts are the strongest is for rounding to decide where two are close, so in bf16 every
+  // token goes to all of them.
+  std::vector<Setting> settings, rough;
+  for (const Setting& s : all_settings(subject))
+    (subject.routes_alike(s.dtype) ? settings : rough).push_back(s);
   if (!comparable(subject.config, DType::bf16))
     report.notes.emplace_back(
         "bf16: not compared, because weights by relu jump where their sum is nearly 0");
   check_passes_of(subject, settings, report);
   if (rough.empty()) return;
-  model::ModelConfig all = subject.config;
-  all.moe->active = all.moe->experts;
-  check_passes_of(Subject(all, subject), rough, report);
+  check_passes_of(subject.at_all_experts(), rough, report);
   report.notes.emplace_back(
-      "bf16: tokens go to all experts, because rounding may change which are the strongest");
+      std::string(subject.uncertain_in_f32 ? "f32, bf16" : "bf16") +
+      ": tokens go to all experts, because rounding may change which are the strongest");
 }
 
 }  // namespace heddle::check

@@ -1,10 +1,26 @@
 #include "check/subject.h"
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
 #include "backend/cpu/threads.h"
 #include "heddle/tape.h"
 #include "ops/copy/copy.h"
 
 namespace heddle::check {
+
+namespace {
+
+void note_uncompared(Report& report, const std::string& path, const Setting& setting,
+                     std::size_t count, std::size_t of) {
+  const std::string note = std::string(to_string(setting.dtype)) + ": " + path + ": " +
+                           std::to_string(count) + " of " + std::to_string(of) +
+                           " not compared, because rounding alone moves them too far";
+  if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(note);
+}
+
+}  // namespace
 
 void Setting::use() const {
   cpu::set_isa(isa);
@@ -24,6 +40,20 @@ Subject::Subject(const model::ModelConfig& model, const Subject& like)
     : Subject(model, like.label_smoothing, like.documents) {
   threads = like.threads;
   progress = like.progress;
+  uncertain_in_f32 = like.uncertain_in_f32;
+}
+
+std::unique_ptr<model::Model> Subject::model(const Jitter& jitter) const {
+  auto moved = model(DType::f64);
+  std::uint32_t stream = 0;
+  for (const nn::Parameter& p : moved->parameters().all()) jitter.move(p.tensor, ++stream);
+  return moved;
+}
+
+Subject Subject::at_all_experts() const {
+  model::ModelConfig all = config;
+  all.moe->active = all.moe->experts;
+  return {all, *this};
 }
 
 std::vector<Setting> all_settings(const Subject& subject) {
@@ -72,31 +102,53 @@ Evaluation evaluate(const model::Model& model, const model::Batch& batch, DType 
   return e;
 }
 
+Spreads spreads_of_passes(const Subject& subject, const EvaluationOptions& options) {
+  return measure_spreads([&](const Jitter& jitter) {
+    const Evaluation e = evaluate(*subject.model(jitter), subject.batch, DType::f64, options);
+    std::vector<Named> all = e.gradients;
+    all.push_back({"loss", e.loss, "loss"});
+    all.push_back({"logits", e.logits, "logits"});
+    return all;
+  });
+}
+
 void add_case(Report& report, const std::string& path, const Setting& setting,
               const WorstError& worst, double tolerance) {
   report.cases.push_back({path, setting.dtype, std::string(cpu::to_string(setting.isa)),
                           setting.threads, worst.error, tolerance, worst.name});
 }
 
-void Errors::add(const Errors& other) {
-  largest.add(other.largest.error, other.largest.name);
-  mean.add(other.mean.error, other.mean.name);
+void WorstError::add(double e, const std::string& where) {
+  if (e <= error) return;
+  error = e;
+  name = where;
 }
 
-Errors errors_of(const std::vector<Named>& got, const std::vector<Named>& want) {
-  return {worst_error(got, want, Measure::largest), worst_error(got, want, Measure::mean)};
-}
-
-void add_case(Report& report, const std::string& path, const Setting& setting, const Errors& errors,
-              const Way& way) {
-  const double of_mean = tolerance(way, setting.dtype, Measure::mean);
-  const double of_largest = tolerance(way, setting.dtype, Measure::largest);
+void add_case(Report& report, const std::string& path, const Setting& setting,
+              const std::vector<Difference>& differences, const Allowance& allowance) {
   // Behind a jump single elements may be anything.
-  const bool jumps = way.kinks && setting.dtype != DType::f64;
-  if (!jumps && errors.largest.error / of_largest > errors.mean.error / of_mean)
-    add_case(report, path, setting, errors.largest, of_largest);
-  else
-    add_case(report, path, setting, errors.mean, of_mean);
+  const bool jumps = allowance.way.kinks && setting.dtype != DType::f64;
+  WorstError worst;
+  double limit = 0, nearest = -1;
+  std::size_t uncompared = 0;
+  for (const Difference& d : differences) {
+    bool compared = false;
+    for (const Measure measure : {Measure::largest, Measure::mean}) {
+      const double error = measure == Measure::largest ? d.largest : d.mean;
+      if (measure == Measure::largest && jumps && std::isfinite(error)) continue;
+      const std::optional<double> most = allowed(allowance, d.group, setting.dtype, measure);
+      if (!most && std::isfinite(error)) continue;
+      compared = true;
+      const double share = error / most.value_or(1);
+      if (share <= nearest) continue;
+      nearest = share;
+      worst = {error, d.name};
+      limit = most.value_or(1);
+    }
+    if (!compared) ++uncompared;
+  }
+  if (nearest >= 0) add_case(report, path, setting, worst, limit);
+  if (uncompared > 0) note_uncompared(report, path, setting, uncompared, differences.size());
 }
 
 }  // namespace heddle::check

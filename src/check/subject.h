@@ -8,6 +8,7 @@
 
 #include "backend/cpu/isa.h"
 #include "check/report.h"
+#include "check/spread.h"
 #include "check/tolerance.h"
 #include "check/values.h"
 
@@ -35,9 +36,21 @@ struct Subject {
   Subject(const model::ModelConfig& model, const Subject& like);
   Subject(const model::ModelConfig& model, double smoothing, bool with_documents);
 
+  // Rounding to f32 may change which experts are the strongest: where scores are large enough.
+  bool uncertain_in_f32 = false;
+
   std::unique_ptr<model::Model> model(DType dtype) const {
     return make_model(config, weights, dtype);
   }
+  // In f64, with the weights moved.
+  std::unique_ptr<model::Model> model(const Jitter& jitter) const;
+
+  // Whether tokens go to the same experts in this type as in f64.
+  bool routes_alike(DType dtype) const {
+    return !config.moe || dtype == DType::f64 || (dtype == DType::f32 && !uncertain_in_f32);
+  }
+  // With every token at all experts, so that there is nothing to choose.
+  Subject at_all_experts() const;
 };
 
 // Every instruction set of this machine, all types, all numbers of threads.
@@ -64,17 +77,22 @@ nn::Pass training_pass(DType dtype, bool recompute = false);
 Evaluation evaluate(const model::Model& model, const model::Batch& batch, DType dtype,
                     const EvaluationOptions& options);
 
+// Of loss, logits and gradients, in the groups "loss", "logits" and those of layers.
+Spreads spreads_of_passes(const Subject& subject, const EvaluationOptions& options);
+
+struct WorstError {
+  double error = 0;
+  std::string name = {};
+
+  void add(double e, const std::string& where);
+};
+
 void add_case(Report& report, const std::string& path, const Setting& setting,
               const WorstError& worst, double tolerance);
 
-// One case for both measures: the one that is nearer to its tolerance.
-struct Errors {
-  WorstError largest = {}, mean = {};
-
-  void add(const Errors& other);
-};
-Errors errors_of(const std::vector<Named>& got, const std::vector<Named>& want);
-void add_case(Report& report, const std::string& path, const Setting& setting, const Errors& errors,
-              const Way& way);
+// The difference that comes nearest to what is allowed for it (see allowed()). What rounding alone
+// makes unpredictable is not compared, and a note says so; NaN is found all the same.
+void add_case(Report& report, const std::string& path, const Setting& setting,
+              const std::vector<Difference>& differences, const Allowance& allowance);
 
 }  // namespace heddle::check

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "check/spread.h"
+
 namespace heddle::check {
 
 namespace {
 
 constexpr double kSafetyOfLargest = 12, kSafetyOfMean = 2;
+constexpr double kSafetyOfSpread = 4, kMostSpread = 0.125;
 constexpr double kRoundingsOfLayer = 8;  // norms, projections, weights, branch, stream
 
 // Dropout leaves a share of the terms, each as much larger. A sum of relu that attention divides by
@@ -17,6 +20,12 @@ double gain_of(const model::ModelConfig& c) {
   const double dropped = std::max({c.dropout, c.embedding_dropout, c.attention.dropout});
   const bool divides = !c.recurrent() && c.attention.normaliser == ops::Normaliser::relu;
   return (divides ? kGainOfReluSums : 1) / std::sqrt(1 - dropped);
+}
+
+// Of one result: ε + e · √terms / 4.
+double rounding_of_sum(const Way& way, DType dtype) {
+  const double summed = epsilon(dtype == DType::f64 ? DType::f64 : DType::f32);
+  return epsilon(dtype) + summed * std::sqrt(way.terms) / 4;
 }
 
 }  // namespace
@@ -30,12 +39,26 @@ double epsilon(DType dtype) {
 }
 
 double tolerance(const Way& way, DType dtype, Measure measure) {
-  const double summed = epsilon(dtype == DType::f64 ? DType::f64 : DType::f32);
-  const double one = epsilon(dtype) + summed * std::sqrt(way.terms) / 4;
   const double safety = measure == Measure::largest ? kSafetyOfLargest : kSafetyOfMean;
-  const double smooth = way.gain * safety * std::sqrt(way.roundings) * one;
+  const double smooth = way.gain * safety * std::sqrt(way.roundings) * rounding_of_sum(way, dtype);
   // In f32 and f64 so few terms are that close to a jump that there is none.
   return way.kinks && dtype == DType::bf16 ? smooth + std::sqrt(smooth / 3) : smooth;
+}
+
+std::optional<double> allowed_spread(const Allowance& allowance, const std::string& group,
+                                     DType dtype, Measure measure) {
+  const double seen = allowance.spreads->of(group, dtype, measure);
+  // f64 is so fine that nothing legal comes near.
+  if (seen > kMostSpread && dtype != DType::f64) return std::nullopt;
+  return kSafetyOfSpread * seen * rounding_of_sum(allowance.way, dtype) / epsilon(dtype);
+}
+
+std::optional<double> allowed(const Allowance& allowance, const std::string& group, DType dtype,
+                              Measure measure) {
+  const double on_the_way = tolerance(allowance.way, dtype, measure);
+  if (allowance.spreads == nullptr) return on_the_way;
+  const auto seen = allowed_spread(allowance, group, dtype, measure);
+  return seen ? std::optional(std::max(on_the_way, *seen)) : std::nullopt;
 }
 
 bool has_kinks(const model::ModelConfig& c) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "check/values.h"
 #include "heddle/dtype.h"
@@ -18,6 +20,15 @@ struct Way {
   double gain = 1;     // by which errors grow on the way
 };
 
+struct Spreads;
+
+// What a comparison allows: rounding on the way, and what rounding was seen to do to the results
+// (see measure_spreads()); null: the way alone.
+struct Allowance {
+  Way way;
+  const Spreads* spreads = nullptr;
+};
+
 double epsilon(DType dtype);
 
 // Rounding errors are as good as random, so R of them add up to √R. With ε of the stored type, e of
@@ -28,6 +39,19 @@ double epsilon(DType dtype);
 // Of normal numbers that an error t moves, a share of t / 3 changes its sign, and the root of their
 // mean square is √(t / 3) more in bf16.
 double tolerance(const Way& way, DType dtype, Measure measure);
+
+// A way knows nothing of the numbers. Scores of 1000 multiply the errors of queries and keys by as
+// much, a small cap divides by itself, and a norm of two columns by their difference: that is what
+// the spread of the results shows, the most that was seen in a few draws. What is allowed is the
+// larger of t and
+//   4 · spread · (ε + e · √terms / 4) / ε
+// because draws move numbers once, and sums round at every term. Nothing where results are spread
+// over more than 1/8 of their size, which leaves nothing to compare.
+std::optional<double> allowed(const Allowance& allowance, const std::string& group, DType dtype,
+                              Measure measure);
+// The second of the two. Its allowance has spreads.
+std::optional<double> allowed_spread(const Allowance& allowance, const std::string& group,
+                                     DType dtype, Measure measure);
 
 Way way_through(const model::ModelConfig& config);     // results, which have no jumps
 Way there_and_back(const model::ModelConfig& config);  // gradients: twice as many roundings

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "check/paths.h"
 #include "check/tolerance.h"
@@ -12,6 +14,11 @@ namespace {
 constexpr DType kTypes[] = {DType::f64, DType::f32, DType::bf16};
 
 void check_recomputation(const Subject& subject, Report& report) {
+  // In a stack with cross-attention the memory's gradient is summed in another order when layers
+  // are recomputed. Everywhere else: the same bits.
+  const bool reordered = subject.config.kind == model::Kind::encoder_decoder;
+  Spreads spreads;
+  if (reordered) spreads = spreads_of_passes(subject, {.label_smoothing = subject.label_smoothing});
   for (const DType dtype : kTypes) {
     const Setting s = best_setting(dtype);
     s.use();
@@ -20,14 +27,17 @@ void check_recomputation(const Subject& subject, Report& report) {
     const Evaluation plain = evaluate(*model, subject.batch, dtype, options);
     options.recompute = true;
     const Evaluation again = evaluate(*model, subject.batch, dtype, options);
-    Errors errors = errors_of(again.gradients, plain.gradients);
-    errors.add(errors_of({{"loss", again.loss}}, {{"loss", plain.loss}}));
-    // In a stack with cross-attention the memory's gradient is summed in another order when layers
-    // are recomputed. Everywhere else: the same bits.
-    if (subject.config.kind == model::Kind::encoder_decoder)
-      add_case(report, "recomputed activations", s, errors, there_and_back(subject.config));
-    else
-      add_case(report, "recomputed activations", s, errors.largest, 0);
+    std::vector<Difference> differences = differences_of(again.gradients, plain.gradients);
+    differences.push_back(
+        differences_of({{"loss", again.loss}}, {{"loss", plain.loss, "loss"}}).front());
+    if (reordered) {
+      add_case(report, "recomputed activations", s, differences,
+               {there_and_back(subject.config), &spreads});
+      continue;
+    }
+    WorstError worst;
+    for (const Difference& d : differences) worst.add(d.largest, d.name);
+    add_case(report, "recomputed activations", s, worst, 0);
   }
 }
 
@@ -61,7 +71,12 @@ void check_parts(const Subject& subject, Report& report) {
     report.notes.emplace_back(
         "a batch in parts: without balance loss and capacity, which count the tokens of a part");
   }
-  const Subject certain(config, subject);
+  Subject certain(config, subject);
+  if (subject.uncertain_in_f32) certain = certain.at_all_experts();
+  const Spreads spreads = measure_spreads([&](const Jitter& jitter) {
+    return step_gradients(*certain.model(jitter), certain.batch,
+                          step_config(subject, DType::f64, 1));
+  });
   for (const DType dtype : kTypes) {
     if (config.moe && dtype == DType::bf16) continue;  // rounding chooses experts
     if (!comparable(config, dtype)) continue;
@@ -69,12 +84,14 @@ void check_parts(const Subject& subject, Report& report) {
     s.use();
     const auto model = certain.model(dtype);
     const auto whole = step_gradients(*model, certain.batch, step_config(subject, dtype, 1));
-    Errors errors;
+    std::vector<Difference> differences;
     for (const std::int64_t parts : {2, 3})
-      errors.add(errors_of(
-          step_gradients(*model, certain.batch, step_config(subject, dtype, parts)), whole));
+      std::ranges::copy(
+          differences_of(step_gradients(*model, certain.batch, step_config(subject, dtype, parts)),
+                         whole),
+          std::back_inserter(differences));
     // The way there is the same: only the way back rounds differently.
-    add_case(report, "a batch in parts", s, errors, way_through(config));
+    add_case(report, "a batch in parts", s, differences, {way_through(config), &spreads});
   }
 }
 

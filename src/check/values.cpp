@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20177;
 constexpr std::int64_t kSequences = 3;
-constexpr double kLeastShareOfLayer = 0.3;
+constexpr double kLeastShareOfGroup = 0.3;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 std::uint32_t stream_of(const std::string& name) {
@@ -59,6 +59,8 @@ std::string layer_of(const std::string& name) {
   const std::size_t before = name.rfind('.', last - 1);
   return before == std::string::npos ? std::string() : name.substr(0, before);
 }
+
+std::string group_of(const Named& t) { return t.group.empty() ? layer_of(t.name) : t.group; }
 
 // Instruction sets may differ in the last bit of a random number, which decides how it is rounded
 // to bf16: all see the numbers of one.
@@ -205,26 +207,23 @@ std::int64_t other_bits(const Tensor& a, const Tensor& b) {
   return count;
 }
 
-void WorstError::add(double e, const std::string& where) {
-  if (e <= error) return;
-  error = e;
-  name = where;
-}
-
-WorstError worst_error(const std::vector<Named>& got, const std::vector<Named>& want,
-                       Measure measure) {
-  std::map<std::string, std::vector<double>> layers;
+std::vector<Difference> differences_of(const std::vector<Named>& got,
+                                       const std::vector<Named>& want) {
+  std::map<std::string, std::vector<double>> groups;
   for (const Named& t : want)
     if (t.value.defined())
-      std::ranges::copy(doubles(t.value), std::back_inserter(layers[layer_of(t.name)]));
-  WorstError worst;
-  if (got.size() != want.size()) worst.add(kInfinite, "the number of tensors");
+      std::ranges::copy(doubles(t.value), std::back_inserter(groups[group_of(t)]));
+  std::vector<Difference> all;
+  if (got.size() != want.size()) all.push_back({"the number of tensors", {}, kInfinite, kInfinite});
   for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
     if (!got[i].value.defined() && !want[i].value.defined()) continue;
-    const double least = kLeastShareOfLayer * root_mean_square(layers[layer_of(want[i].name)]);
-    worst.add(error_of(got[i].value, want[i].value, measure, least), want[i].name);
+    const std::string group = group_of(want[i]);
+    const double least = kLeastShareOfGroup * root_mean_square(groups[group]);
+    all.push_back({want[i].name, group,
+                   error_of(got[i].value, want[i].value, Measure::largest, least),
+                   error_of(got[i].value, want[i].value, Measure::mean, least)});
   }
-  return worst;
+  return all;
 }
 
 }  // namespace heddle::check

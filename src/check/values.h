@@ -55,21 +55,22 @@ std::int64_t other_bits(const Tensor& a, const Tensor& b);
 struct Named {
   std::string name;
   Tensor value;  // undefined: no gradient (an expert that no token chose)
+  // Tensors that are measured together; empty: those of the same layer, by their names.
+  std::string group = {};
 };
 
 double root_mean_square(const Tensor& t);
 
-struct WorstError {
-  double error = 0;
-  std::string name = {};
-
-  void add(double e, const std::string& where);
+// How far a tensor is from what it should be, by both measures.
+struct Difference {
+  std::string name, group;
+  double largest = 0, mean = 0;
 };
 
-// Over tensors of the same names. One that is there on one side only: infinite. What a tensor's
-// error is relative to is at least 0.3 of the size that those of the same layer have: some
-// gradients are 0 by mathematics and nothing but rounding by arithmetic, as that of a key's bias.
-WorstError worst_error(const std::vector<Named>& got, const std::vector<Named>& want,
-                       Measure measure = Measure::largest);
+// Of tensors in the same order. One that is there on one side only: infinite. What a tensor's error
+// is relative to is at least 0.3 of the size that those of its group have: some gradients are 0 by
+// mathematics and nothing but rounding by arithmetic, as that of a key's bias.
+std::vector<Difference> differences_of(const std::vector<Named>& got,
+                                       const std::vector<Named>& want);
 
 }  // namespace heddle::check

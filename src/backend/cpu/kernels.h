@@ -10,7 +10,7 @@ namespace heddle::cpu {
 template <class K>
 const K& native_kernels(Isa isa);
 
-// Tests replace a table by a faulty one to prove that the fault is found.
+// Instead of it: tests plant faults that must be found, `heddle check` plants rounding.
 template <class K>
 inline const K* planted_kernels = nullptr;
 

@@ -213,15 +213,40 @@ Tensor visible(const AttentionConfig& c, const Facts& f, const Shape& shape) {
   return constant(shape, v);
 }
 
+// The largest visible score of each query, and the sink if it is larger; 0 where there is none. A
+// constant, because weights do not depend on it: it keeps exp in range. [B, Tq, 1]
+Tensor largest_score(const Tensor& s, const Tensor& seen, const Tensor& sink) {
+  const Doubles scores = s.detach().to_vector<double>(), visible = seen.to_vector<double>();
+  const auto keys = static_cast<std::size_t>(s.size(2));
+  Doubles largest;
+  for (std::size_t row = 0; row < scores.size(); row += keys) {
+    double m = sink.defined() ? sink.detach().to_vector<double>().front() : -HUGE_VAL;
+    for (std::size_t j = row; j < row + keys; ++j)
+      if (visible[j] != 0) m = std::max(m, scores[j]);
+    largest.push_back(std::isfinite(m) ? m : 0);
+  }
+  return constant({s.size(0), s.size(1), 1}, largest);
+}
+
 }  // namespace
 
 Tensor weights(const AttentionConfig& c, const Parameters& p, const Tensor& x, const Tensor& memory,
                const Facts& facts, Index head) {
   const Tensor s = with_bias(scores(c, p, x, memory, head), c, p, head);
   const bool softmax = c.normaliser == ops::Normaliser::softmax;
-  const Tensor each = ops::mul(softmax ? ops::exp(s) : ops::relu(s), visible(c, facts, s.shape()));
-  Tensor total = ops::sum(each, 2, true);
-  if (c.sinks) total = ops::add(total, ops::exp(ops::slice(p.at("sinks"), 0, head, head + 1)));
+  const Tensor seen = visible(c, facts, s.shape());
+  const Tensor sink = c.sinks ? ops::slice(p.at("sinks"), 0, head, head + 1) : Tensor();
+  Tensor each, total;
+  if (softmax) {
+    const Tensor m = largest_score(s, seen, sink);
+    // A score that is not seen may be far above m: it counts as m, and then not at all.
+    each = ops::mul(ops::exp(ops::mul(ops::sub(s, m), seen)), seen);
+    total = ops::sum(each, 2, true);
+    if (c.sinks) total = ops::add(total, ops::exp(ops::sub(sink, m)));
+  } else {
+    each = ops::mul(ops::relu(s), seen);
+    total = ops::sum(each, 2, true);
+  }
   return ops::div(each, ops::maximum(total, Tensor::scalar(1e-300, DType::f64)));
 }
 

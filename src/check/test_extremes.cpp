@@ -1,0 +1,245 @@
+// Numbers that are extreme but legal: large and small scores, short contexts, narrow layers. Sound
+// kernels pass, and faults are found all the same.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/settings.h"
+#include "check/check.h"
+#include "check/paths.h"
+#include "check/reduce.h"
+#include "check/rounding.h"
+#include "check/spread.h"
+#include "check/tolerance.h"
+#include "nn/attention/definition.h"
+#include "ops/attention/attention.kernels.h"
+
+namespace heddle::check {
+namespace {
+
+using AttentionTable = cpu::AttentionKernels;
+
+nn::book::Parameters ones_of_width_one() {
+  nn::book::Parameters p;
+  for (const char* name : {"q.weight", "k.weight", "v.weight", "out.weight"})
+    p.emplace(name, Tensor::from<double>({1, 1}, {1.0}));
+  return p;
+}
+
+nn::AttentionConfig thousandfold() {
+  nn::AttentionConfig a;
+  a.width = 1;
+  a.heads = 1;
+  a.scale = 1000;
+  a.bias = a.out_bias = false;
+  return a;
+}
+
+// s(i, j) = 1000 x(i) x(j), far above what exp can hold.
+TEST(AttentionByTheBook, HoldsScoresOfThousands) {
+  const Tensor x = Tensor::from<double>({1, 2, 1}, {1.0, 0.999});
+  const auto w =
+      nn::book::weights(thousandfold(), ones_of_width_one(), x, x, {}, 0).to_vector<double>();
+  const double share = 1 / (1 + std::exp(-1.0));  // of scores that are 1 apart
+  EXPECT_NEAR(w[0], share, 1e-12);
+  EXPECT_NEAR(w[1], 1 - share, 1e-12);
+  const double other = 1 / (1 + std::exp(-0.999));
+  EXPECT_NEAR(w[2], other, 1e-12);
+  EXPECT_NEAR(w[3], 1 - other, 1e-12);
+}
+
+TEST(AttentionByTheBook, AHiddenScoreMayBeLargerThanAllThatAreSeen) {
+  nn::AttentionConfig a = thousandfold();
+  a.causal = true;
+  const Tensor x = Tensor::from<double>({1, 2, 1}, {1.0, 3.0});  // 3000 is hidden from query 0
+  const auto w = nn::book::weights(a, ones_of_width_one(), x, x, {}, 0).to_vector<double>();
+  EXPECT_EQ(w, (std::vector<double>{1, 0, 0, 1}));
+}
+
+TEST(AttentionByTheBook, ASinkMayBeLargerThanAllScores) {
+  nn::AttentionConfig a = thousandfold();
+  a.sinks = true;
+  nn::book::Parameters p = ones_of_width_one();
+  p.emplace("sinks", Tensor::from<double>({1}, {1002.0}));
+  const Tensor x = Tensor::from<double>({1, 1, 1}, {1.0});
+  EXPECT_NEAR(nn::book::weights(a, p, x, x, {}, 0).item(), 1 / (1 + std::exp(2.0)), 1e-12);
+  // And what nobody sees counts for nothing.
+  nn::book::Facts nothing;
+  nothing.key_lengths = {0};
+  EXPECT_EQ(nn::book::weights(a, p, x, x, nothing, 0).item(), 0);
+  a.sinks = false;
+  EXPECT_EQ(nn::book::weights(a, p, x, x, nothing, 0).item(), 0);
+}
+
+TEST(CheckRounding, MovesEveryNumberByItsShareAtMost) {
+  const double epsilon = 0x1p-8;
+  std::vector<double> v(1000, 3.0);
+  Tensor a = Tensor::from<double>({1000}, std::span<const double>(v));
+  Tensor b = Tensor::from<double>({1000}, std::span<const double>(v));
+  Jitter{epsilon, 1}.move(a, 5);
+  Jitter{epsilon, 2}.move(b, 5);
+  double most = 0, sum = 0;
+  std::size_t alike = 0;
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    const double apart = a.to_vector<double>()[i] / 3 - 1;
+    most = std::max(most, std::abs(apart));
+    sum += apart;
+    alike += a.data<double>()[i] == b.data<double>()[i] ? 1 : 0;
+  }
+  EXPECT_LE(most, epsilon);
+  EXPECT_GT(most, 0.98 * epsilon);
+  EXPECT_LT(std::abs(sum / 1000), 0.06 * epsilon);  // even: a deviation of 1 / √3000
+  EXPECT_LT(alike, 5u);
+}
+
+TEST(CheckRounding, LeavesPlantedKernelsAsTheyWere) {
+  static AttentionTable table = cpu::native_kernels<AttentionTable>(cpu::Isa::generic);
+  cpu::planted_kernels<AttentionTable> = &table;
+  {
+    const RoundedKernels rounded(Jitter{0x1p-8, 1});
+    EXPECT_NE(cpu::planted_kernels<AttentionTable>, &table);
+  }
+  EXPECT_EQ(cpu::planted_kernels<AttentionTable>, &table);
+  cpu::planted_kernels<AttentionTable> = nullptr;
+}
+
+// y = exp(1000 x) moves 1000 times as far as x, and z = x as far as x.
+TEST(CheckSpread, FollowsHowFarResultsMove) {
+  const cpu::SettingsScope restore;
+  const auto results = [](const Jitter& jitter) {
+    Tensor x = Tensor::full({500}, 1, DType::f64);
+    jitter.move(x, 1);
+    std::vector<double> y = x.to_vector<double>();
+    for (double& v : y) v = std::exp(1000 * (v - 1));
+    return std::vector<Named>{{"y", Tensor::from<double>({500}, std::span<const double>(y)), "y"},
+                              {"z", x, "z"}};
+  };
+  const Spreads s = measure_spreads(results);
+  const double even = 1 / std::sqrt(3);  // of a number between -1 and 1
+  EXPECT_NEAR(s.of("z", DType::f32, Measure::mean), even * 0x1p-23, 0.1 * 0x1p-23);
+  EXPECT_NEAR(s.of("y", DType::f32, Measure::mean), 1000 * even * 0x1p-23, 100 * 0x1p-23);
+  EXPECT_NEAR(s.of("y", DType::f64, Measure::mean), 1000 * even * 0x1p-52, 100 * 0x1p-52);
+  EXPECT_NEAR(s.of("z", DType::bf16, Measure::largest), 0x1p-9, 0.05 * 0x1p-9);  // |b| + r = 2
+  const Way way{.roundings = 1, .terms = 16};
+  const Allowance allowance{way, &s};
+  EXPECT_EQ(allowed(allowance, "z", DType::f32, Measure::mean),
+            std::max(tolerance(way, DType::f32, Measure::mean),
+                     8 * s.of("z", DType::f32, Measure::mean)));
+  EXPECT_FALSE(allowed(allowance, "y", DType::bf16, Measure::mean));  // anything: not compared
+  EXPECT_TRUE(allowed(allowance, "y", DType::f64, Measure::mean));
+  EXPECT_EQ(allowed({way}, "y", DType::bf16, Measure::mean),
+            tolerance(way, DType::bf16, Measure::mean));
+}
+
+model::ModelConfig extreme_decoder() {
+  model::ModelConfig m;
+  m.layers = 2;
+  m.width = 12;
+  m.attention.heads = 2;
+  m.attention.position = nn::RopePosition{};
+  m.sizes.vocabulary = 19;
+  m.sizes.context = 17;
+  return m;
+}
+
+std::string wrong_of(const Report& report) {
+  std::string all;
+  for (const Case& c : report.cases)
+    if (!c.pass())
+      all += c.path + " " + std::string(to_string(c.dtype)) + " " + c.isa + " " +
+             std::to_string(c.error) + " of " + std::to_string(c.tolerance) + " " + c.worst + "\n";
+  return all;
+}
+
+bool wrong_in(const Report& report, DType dtype) {
+  for (const Case& c : report.cases)
+    if (!c.pass() && c.dtype == dtype) return true;
+  return false;
+}
+
+TEST(CheckExtremes, SoundKernelsPassWhateverTheSizeOfTheScores) {
+  for (const auto& [scale, cap] :
+       {std::pair{1e-3, 0.0}, {10.0, 0.0}, {1000.0, 0.0}, {1.0, 0.01}, {100.0, 1000.0}}) {
+    model::ModelConfig m = extreme_decoder();
+    m.attention.scale = scale;
+    m.attention.softcap = cap;
+    const Report r = check_model(m, {.threads = {1}});
+    EXPECT_TRUE(r.pass()) << scale << " " << cap << "\n" << wrong_of(r);
+    // f64 and f32 are compared always.
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      std::set<std::string> paths;
+      for (const Case& c : r.cases)
+        if (c.dtype == dtype) paths.insert(c.path);
+      EXPECT_TRUE(paths.contains("attention, by definition"));
+      EXPECT_TRUE(paths.contains("logits"));
+      EXPECT_TRUE(paths.contains("gradients"));
+      EXPECT_TRUE(paths.contains("generation, in blocks"));
+    }
+  }
+}
+
+TEST(CheckExtremes, SoundKernelsPassInTheNarrowestLayers) {
+  for (const std::int64_t width : {1, 2, 3})
+    for (const nn::NormKind norm : {nn::NormKind::layer, nn::NormKind::rms}) {
+      model::ModelConfig m = extreme_decoder();
+      m.width = width;
+      m.attention.heads = 1;
+      m.attention.position = nn::AlibiPosition{};
+      m.attention.scale = 100;
+      m.norm = norm;
+      m.norm_place = model::NormPlace::post;
+      const Report r = check_model(m, {.threads = {1}});
+      EXPECT_TRUE(r.pass()) << width << "\n" << wrong_of(r);
+    }
+}
+
+// One part in a hundred, in both directions and on every instruction set alike.
+TEST(CheckExtremes, AWrongScaleIsFoundWhateverItsSize) {
+  static AttentionTable table;
+  table = cpu::native_kernels<AttentionTable>(cpu::Isa::generic);
+  table.forward = [](const cpu::AttentionArgs& a) noexcept {
+    cpu::AttentionArgs b = a;
+    b.scale *= 1.01;
+    cpu::native_kernels<AttentionTable>(cpu::current_isa()).forward(b);
+  };
+  table.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
+    cpu::AttentionBackwardArgs b = a;
+    b.forward.scale *= 1.01;
+    cpu::native_kernels<AttentionTable>(cpu::current_isa()).backward(b);
+  };
+  for (const double scale : {1e-3, 0.3, 10.0, 1000.0}) {
+    model::ModelConfig m = extreme_decoder();
+    m.attention.scale = scale;
+    cpu::planted_kernels<AttentionTable> = &table;
+    const Report r = check_model(m, {.threads = {1}});
+    cpu::planted_kernels<AttentionTable> = nullptr;
+    EXPECT_TRUE(wrong_in(r, DType::f64)) << scale;
+    EXPECT_TRUE(wrong_in(r, DType::f32)) << scale;
+  }
+}
+
+// A result that is no number is wrong, also where rounding leaves nothing to compare.
+TEST(CheckExtremes, NanIsFoundWhereNothingElseIsCompared) {
+  Report report;
+  Spreads wide;
+  wide.bf16.add({{"a", "a", 10.0, 10.0}});
+  const Setting setting{DType::bf16, cpu::Isa::generic, 1};
+  const Allowance allowance{Way{}, &wide};
+  add_case(report, "path", setting, {{"a", "a", 5.0, 5.0}}, allowance);
+  EXPECT_TRUE(report.cases.empty());
+  EXPECT_EQ(report.notes.size(), 1u);
+  add_case(report, "path", setting, {{"a", "a", HUGE_VAL, HUGE_VAL}}, allowance);
+  ASSERT_EQ(report.cases.size(), 1u);
+  EXPECT_FALSE(report.pass());
+}
+
+}  // namespace
+}  // namespace heddle::check
