@@ -201,6 +201,16 @@ TEST(CheckExtremes, SoundKernelsPassInTheNarrowestLayers) {
     }
 }
 
+// Class tokens make sequences one longer, on the meta device too.
+TEST(CheckExtremes, SoundKernelsPassWithAClassToken) {
+  model::ModelConfig m = extreme_decoder();
+  m.kind = model::Kind::encoder;
+  m.task = model::Task::classify;
+  m.sizes.classes = 3;
+  const Report r = check_model(m, {.threads = {1}});
+  EXPECT_TRUE(r.pass()) << wrong_of(r);
+}
+
 // One part in a hundred, in both directions and on every instruction set alike.
 TEST(CheckExtremes, AWrongScaleIsFoundWhateverItsSize) {
   static AttentionTable table;

@@ -41,8 +41,9 @@ Tensor Pool::extend(const Tensor& x) const {
 }
 
 Tensor Pool::lengths(const Tensor& lengths) const {
-  if (!class_token_.defined() || !lengths.defined() || lengths.device() == Device::meta)
-    return lengths;
+  if (!class_token_.defined() || !lengths.defined()) return lengths;
+  if (lengths.device() == Device::meta)  // as many bytes
+    return Tensor::empty(lengths.shape(), DType::i64, Device::meta);
   Integers counts = ops::cast(lengths, DType::i64).to_vector<std::int64_t>();
   for (std::int64_t& n : counts) ++n;
   return Tensor::from<std::int64_t>(lengths.shape(), std::span<const std::int64_t>(counts));
