@@ -63,14 +63,15 @@ Difference generate(const model::Model& model, const Subject& subject, const Ten
   return all;
 }
 
-// What generation reads, as one batch: it knows one document, and its first block is the prompt.
+// What generation reads, as one batch: it knows one document, and its first block is the prompt, or
+// as much of it as there is.
 model::Batch read_at_once(const Subject& subject, const Rhythm& rhythm) {
   model::Batch batch = subject.batch;
   batch.documents = {};
   if (subject.config.attention.prefix)
     batch.prefix_lengths = Tensor::full(
         {batch.tokens.size(0)},
-        static_cast<double>(rhythm.blocks.front()), DType::i64);
+        static_cast<double>(std::min(rhythm.blocks.front(), batch.tokens.size(1))), DType::i64);
   return batch;
 }
 

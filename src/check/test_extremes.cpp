@@ -251,5 +251,56 @@ TEST(CheckExtremes, NanIsFoundWhereNothingElseIsCompared) {
   EXPECT_FALSE(report.pass());
 }
 
+struct Mask {
+  const char* kind;  // and task
+  const char* keys;  // of [model.attention]
+  const char* data;
+};
+
+const Mask kMasks[] = {
+    {"decoder\"", "", ""},
+    {"decoder\"", "look_back = 0", ""},
+    {"decoder\"", "look_back = 5", ""},
+    {"decoder\"", "prefix = true", ""},
+    {"decoder\"", "prefix = true\nlook_back = 3", ""},
+    {"decoder\"", "position = \"learned\"", "documents = \"line\""},
+    {"decoder\"", "prefix = true\nposition = \"t5\"", "documents = \"line\""},
+    {"encoder\"\ntask = \"masked\"", "", ""},
+    {"encoder\"\ntask = \"masked\"", "look_back = 2\nlook_ahead = 0", ""},
+    {"encoder\"\ntask = \"masked\"", "look_ahead = 4\nposition = \"t5\"", "documents = \"line\""},
+};
+
+train::Recipe recipe_with(const Mask& mask, int context) {
+  const std::string path = testing::TempDir() + "heddle_check_extremes.toml";
+  std::ofstream(path) << "[model]\nkind = \"" << mask.kind
+                      << "\nlayers = 1\nwidth = 4\n[model.attention]\n"
+                      << mask.keys << "\n[data]\ntext = \"a.txt\"\ntokenizer = \"char\"\ncontext = "
+                      << context << "\n"
+                      << mask.data << "\n[train]\nsteps = 1\nbatch = 1\n";
+  train::Recipe recipe = train::load_recipe(path);
+  std::filesystem::remove(path);
+  return recipe;
+}
+
+TEST(CheckExtremes, EveryMaskAtEveryShortContext) {
+  const cpu::SettingsScope restore;
+  for (const Mask& mask : kMasks)
+    for (int context = 1; context <= 16; ++context) {
+      SCOPED_TRACE(std::string(mask.kind) + " " + mask.keys + " " + std::to_string(context));
+      const train::Recipe recipe = recipe_with(mask, context);
+      const model::ModelConfig m = reduced(recipe);
+      EXPECT_EQ(m.sizes.context, context);
+      EXPECT_EQ(m.attention.prefix, recipe.model.attention.prefix);
+      EXPECT_EQ(m.attention.look_back.has_value(), recipe.model.attention.look_back.has_value());
+      Subject subject(m, 0, recipe.data.documents != data::Documents::none);
+      subject.threads = {1};
+      subject.progress = [](const std::string&) {};
+      Report report;
+      check_generation(subject, report);
+      check_passes(subject, report);
+      EXPECT_TRUE(report.pass()) << wrong_of(report);
+    }
+}
+
 }  // namespace
 }  // namespace heddle::check
