@@ -17,10 +17,12 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+SKIPPED = 77  # the exit status that ctest reports as skipped
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
@@ -31,6 +33,15 @@ def find_chromium():
         if path:
             return path
     return None
+
+
+def chromium_or_skip():
+    """The program; without it the test ends as skipped, which is not passed."""
+    program = find_chromium()
+    if program is None:
+        print("skipped: there is no Chromium (package chromium-headless-shell)")
+        sys.exit(SKIPPED)
+    return program
 
 
 class PageError(Exception):
