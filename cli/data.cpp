@@ -40,7 +40,7 @@ nlohmann::json json_of(const model::DataSizes& sizes) {
 
 void print(const DataOptions& options) {
   const train::Recipe recipe = train::load_recipe(recipe_file(options.recipe), options.recipe.set);
-  const auto dataset = data::open_dataset(recipe.data, recipe.model.kind, recipe.model.task);
+  const auto dataset = train::open_data(recipe);
   const std::vector<data::Preview> previews =
       data::preview(*dataset, options.examples, recipe.train.batch, recipe.train.seed);
   if (options.as_json) {

@@ -60,8 +60,8 @@ Answer make(const Arguments& a) {
     shapes = train::batch_shapes(out.recipe);
     assume_sizes(out.recipe, a.vocabulary, shapes.largest.tokens);
   } else {
-    const auto data = data::open_dataset(out.recipe.data, m.kind, m.task);
-    m.sizes = data->codec().sizes();
+    const auto data = train::open_data(out.recipe);
+    train::take_sizes(out.recipe, *data);
     shapes = train::batch_shapes(*data, out.recipe.train);
   }
   const train::TrainConfig& t = out.recipe.train;

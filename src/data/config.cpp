@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "base/number_text.h"
 #include "data/keys.h"
 #include "data/library.h"
 #include "heddle/error.h"
@@ -48,9 +49,31 @@ std::string task_name(const Use& use) {
   return name;
 }
 
+// Keys of the recipe: one of [data], and those that decide what it is judged by.
+std::string in_data(std::string_view key) { return "data." + std::string(key); }
+std::vector<std::string> by_task(std::string_view key) {
+  return {in_data(key), "model.task", "model.kind"};
+}
+
+void require_for_task(bool ok, std::string_view key, std::string_view expected,
+                      std::string_view got) {
+  if (!ok) nn::refuse(kWhere, by_task(key), expected, got);
+}
+
+void require_for_task(bool ok, std::string_view key, std::string_view expected, double got) {
+  if (!ok) require_for_task(false, key, expected, number_text(got));
+}
+
 void refuse_key(const Use& use, std::string_view key, const std::string& got) {
-  fail(ErrorCode::invalid_argument, kWhere, "key " + std::string(key) + " has no use here",
-       "for the task " + task_name(use) + ": " + std::string(use.wanted), got);
+  nn::refuse(kWhere, by_task(key),
+             "for the task " + task_name(use) + ": " + std::string(use.wanted), got,
+             " has no use here");
+}
+
+std::vector<std::string> file_keys(Split split) {
+  std::vector<std::string> keys = {in_data(key_name(split, "text"))};
+  for (const FileKey& key : kFileKeys) keys.push_back(in_data(key_name(split, key.name)));
+  return keys;
 }
 
 bool is_used(const Use& use, std::string_view key) {
@@ -62,14 +85,17 @@ void check_together(const Files& files, Split split, const char* first, const ch
                     const char* instead) {
   const auto value = [&](const char* key) { return file_of(files, key); };
   const auto name = [&](const char* key) { return key_name(split, key); };
+  const auto full = [&](const char* key) { return in_data(name(key)); };
   const bool both = !value(first).empty() && !value(second).empty();
   const bool any = !value(first).empty() || !value(second).empty();
   if (any && !both)
-    require(false, kWhere, name(value(first).empty() ? first : second),
-            "a file beside " + name(value(first).empty() ? second : first), "nothing");
+    require(
+        false, kWhere,
+        {full(value(first).empty() ? first : second), full(value(first).empty() ? second : first)},
+        "a file beside " + name(value(first).empty() ? second : first), "nothing");
   if (any && !value(instead).empty())
-    require(false, kWhere, name(instead), "nothing, where " + name(first) + " is given",
-            value(instead));
+    require(false, kWhere, {full(instead), full(first), full(second)},
+            "nothing, where " + name(first) + " is given", value(instead));
 }
 
 void check_files(const DataConfig& config, const Use& use, const DataNeeds& needs) {
@@ -83,43 +109,56 @@ void check_files(const DataConfig& config, const Use& use, const DataNeeds& need
     if (use.task == Task::translate) check_together(files, split, "source", "target", "pairs");
     if (use.images) check_together(files, split, "images", "labels", "image_folder");
     for (const std::string& file : files.text)
-      require(!file.empty(), kWhere, key_name(split, "text"), "names of files", "\"\"");
+      require(!file.empty(), kWhere, in_data(key_name(split, "text")), "names of files", "\"\"");
   }
   if (needs.training)
-    require(config.training.given(), kWhere, use.keys.front(),
-            "data for the task " + task_name(use) + ": " + std::string(use.wanted), "nothing");
+    require_for_task(config.training.given(), use.keys.front(),
+                     "data for the task " + task_name(use) + ": " + std::string(use.wanted),
+                     "nothing");
   if (!config.validation_share) return;
-  require(!config.validation.given(), kWhere, "validation_share",
-          "nothing, where validation data has files of its own", *config.validation_share);
-  require(*config.validation_share >= 0 && *config.validation_share < 1, kWhere, "validation_share",
-          "0 up to, but not 1", *config.validation_share);
+  if (config.validation.given()) {
+    std::vector<std::string> keys = file_keys(Split::validation);
+    keys.insert(keys.begin(), in_data("validation_share"));
+    nn::refuse(kWhere, std::move(keys), "nothing, where validation data has files of its own",
+               number_text(*config.validation_share));
+  }
+  require(*config.validation_share >= 0 && *config.validation_share < 1, kWhere,
+          in_data("validation_share"), "0 up to, but not 1", *config.validation_share);
+}
+
+// Whether the tokenizer cuts words. An Error when there is no such tokenizer.
+bool is_word(std::string_view key, const std::string& spec) {
+  if (spec.empty()) return false;
+  try {
+    return text::TokenizerSpec::parse(spec, kWhere).kind == TokenizerKind::word;
+  } catch (const Error& e) {
+    nn::refuse(kWhere, {in_data(key)}, e.expected(), e.got(), ": " + e.problem());
+  }
 }
 
 void check_tokenizers(const DataConfig& config, const Use& use, const DataNeeds& needs) {
   if (use.images) {
     if (!config.tokenizer.empty()) refuse_key(use, "tokenizer", config.tokenizer);
   } else if (needs.codec) {
-    require(!config.tokenizer.empty(), kWhere, "tokenizer",
-            "char, byte, word, bpe:N or a tokenizer.json", "nothing");
+    require_for_task(!config.tokenizer.empty(), "tokenizer",
+                     "char, byte, word, bpe:N or a tokenizer.json", "nothing");
   }
   if (!config.target_tokenizer.empty() && use.task != Task::translate)
     refuse_key(use, "target_tokenizer", config.target_tokenizer);
 
-  bool plain_word = false, word = false;
-  for (const std::string& spec : {config.tokenizer, config.target_tokenizer}) {
-    if (spec.empty()) continue;
-    const bool own = text::TokenizerSpec::parse(spec, "data.tokenizer").kind == TokenizerKind::word;
-    word = word || own;
-    plain_word = plain_word || spec == "word";
-  }
+  const bool source_words = is_word("tokenizer", config.tokenizer);
+  const bool target_words = is_word("target_tokenizer", config.target_tokenizer);
+  const bool word = source_words || target_words;
+  const bool plain_word = config.tokenizer == "word" || config.target_tokenizer == "word";
   if (config.min_count) {
-    require(plain_word, kWhere, "min_count", "nothing, unless the tokenizer is \"word\"",
-            static_cast<double>(*config.min_count));
-    require(*config.min_count >= 1, kWhere, "min_count", "at least 1",
+    require(plain_word, kWhere, {"data.min_count", "data.tokenizer", "data.target_tokenizer"},
+            "nothing, unless the tokenizer is \"word\"", static_cast<double>(*config.min_count));
+    require(*config.min_count >= 1, kWhere, in_data("min_count"), "at least 1",
             static_cast<double>(*config.min_count));
   }
   if (config.word_shapes)
-    require(use.task == Task::tag && word, kWhere, "word_shapes",
+    require(use.task == Task::tag && word, kWhere,
+            {"data.word_shapes", "data.tokenizer", "model.task", "model.kind"},
             "nothing, unless words are tagged and the tokenizer is \"word\"",
             *config.word_shapes ? "true" : "false");
 }
@@ -128,45 +167,47 @@ void check_lengths(const DataConfig& config, const Use& use, const DataNeeds& ne
   const bool windows = is_used(use, "text");
   const auto context = static_cast<double>(config.context);
   if (!windows)
-    require(config.context == 0, kWhere, "context", "nothing: sequences have a max_length",
-            context);
+    require_for_task(config.context == 0, "context", "nothing: sequences have a max_length",
+                     context);
   else if (config.context != 0 || needs.codec)
-    require(config.context >= 1 && config.context <= kLongestSequence, kWhere, "context",
-            "1 to " + std::to_string(kLongestSequence) + " tokens of a window",
-            config.context == 0 ? "none" : std::to_string(config.context));
+    require_for_task(config.context >= 1 && config.context <= kLongestSequence, "context",
+                     "1 to " + std::to_string(kLongestSequence) + " tokens of a window",
+                     config.context == 0 ? "none" : std::to_string(config.context));
   if (config.max_length) {
     const auto length = static_cast<double>(*config.max_length);
-    require(!windows && !use.images, kWhere, "max_length",
-            windows ? "nothing: a window has context tokens" : "nothing: images have no tokens",
-            length);
-    require(*config.max_length >= 1 && *config.max_length <= kLongestSequence, kWhere, "max_length",
-            "1 to " + std::to_string(kLongestSequence), length);
+    require_for_task(
+        !windows && !use.images, "max_length",
+        windows ? "nothing: a window has context tokens" : "nothing: images have no tokens",
+        length);
+    require(*config.max_length >= 1 && *config.max_length <= kLongestSequence, kWhere,
+            in_data("max_length"), "1 to " + std::to_string(kLongestSequence), length);
   }
 }
 
 void check_documents(const DataConfig& config, const Use& use, Kind kind) {
   if (config.documents == Documents::none) return;
   const std::string_view got = to_string(config.documents);
-  require(is_used(use, "text"), kWhere, "documents", "none, unless a text is read", got);
-  require(kind == Kind::decoder || kind == Kind::encoder, kWhere, "documents",
-          "none: the state of a recurrent network runs through the whole window", got);
+  require_for_task(is_used(use, "text"), "documents", "none, unless a text is read", got);
+  require_for_task(kind == Kind::decoder || kind == Kind::encoder, "documents",
+                   "none: the state of a recurrent network runs through the whole window", got);
 }
 
 void check_rest(const DataConfig& config, const Use& use) {
   if (config.mask_share) {
-    require(use.task == Task::masked, kWhere, "mask_share", "nothing, unless the task is masked",
-            *config.mask_share);
-    require(*config.mask_share > 0 && *config.mask_share < 1, kWhere, "mask_share",
+    require_for_task(use.task == Task::masked, "mask_share", "nothing, unless the task is masked",
+                     *config.mask_share);
+    require(*config.mask_share > 0 && *config.mask_share < 1, kWhere, in_data("mask_share"),
             "between 0 and 1", *config.mask_share);
   }
-  if (config.flip) require(use.images, kWhere, "flip", "nothing, unless images are read", "true");
+  if (config.flip) require_for_task(use.images, "flip", "nothing, unless images are read", "true");
   if (config.shift != 0)
-    require(use.images, kWhere, "shift", "nothing, unless images are read",
-            static_cast<double>(config.shift));
-  require(config.shift >= 0, kWhere, "shift", "0 or more pixels",
+    require_for_task(use.images, "shift", "nothing, unless images are read",
+                     static_cast<double>(config.shift));
+  require(config.shift >= 0, kWhere, in_data("shift"), "0 or more pixels",
           static_cast<double>(config.shift));
   if (!config.label_names.empty())
-    require(use.images && config.training.image_folder.empty(), kWhere, "label_names",
+    require(use.images && config.training.image_folder.empty(), kWhere,
+            {"data.label_names", "data.image_folder", "model.task", "model.kind"},
             "nothing, unless labels are numbers", config.label_names.front());
 }
 

@@ -11,6 +11,7 @@
 #include "io/errors.h"
 #include "io/idx.h"
 #include "io/image.h"
+#include "nn/require.h"
 
 namespace heddle::data {
 namespace {
@@ -219,9 +220,9 @@ std::shared_ptr<const Codec> make_codec(const Job& job, const RawImages& raw,
 void check_shift(const Job& job, const Codec& codec) {
   const std::int64_t side = std::min(codec.image()->height, codec.image()->width);
   if (job.config.shift >= side)
-    fail(ErrorCode::invalid_argument, "[data]", "key shift",
-         "less than the side of an image, " + std::to_string(side),
-         std::to_string(job.config.shift));
+    nn::refuse("[data]", {"data.shift", "data.images", "data.image_folder"},
+               "less than the side of an image, " + std::to_string(side),
+               std::to_string(job.config.shift));
 }
 
 std::string describe_images(const Codec& codec) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -168,6 +169,16 @@ TomlPath split_path(std::string_view path, const std::string& option) {
   return parts;
 }
 
+void list_places(const TomlMembers& table, const TomlPath& path,
+                 std::map<std::string, std::string>& places) {
+  for (const auto& [key, value] : table) {
+    places[path_text(path, key)] = value.origin;
+    TomlPath inner = path;
+    inner.push_back(key);
+    if (const TomlMembers* members = value.members()) list_places(*members, inner, places);
+  }
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -325,6 +336,14 @@ void TomlDocument::apply(std::string_view assignment, std::string_view option) {
 void TomlDocument::expect_habits(const KeyHabits& habits) { state_->expect_habits(habits); }
 
 void TomlDocument::finish() const { state_->finish(); }
+
+std::vector<std::string> TomlDocument::known() const { return state_->known(); }
+
+KeyPlaces TomlDocument::places() const {
+  std::map<std::string, std::string> all;
+  list_places(state_->root(), {}, all);
+  return {state_->file(), std::move(all)};
+}
 
 std::string TomlDocument::text() const { return toml_text(state_->root()); }
 

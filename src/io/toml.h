@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/key_places.h"
+
 namespace heddle::io {
 
 // Both ends are allowed.
@@ -105,6 +107,11 @@ class TomlDocument {
 
   // Throws Error naming every key that was never asked for, with the nearest known one.
   void finish() const;
+
+  // Every key that was asked for, whether it is there or not, with the tables before it.
+  std::vector<std::string> known() const;
+  // Of every key and table, overrides included, for errors that are found later.
+  KeyPlaces places() const;
 
   // The document as it is now, overrides included; comments are lost. Parsing it gives the same
   // document, printing that the same text.

@@ -104,6 +104,13 @@ void TomlState::list_unknown(const TomlMembers& table, const TomlPath& path,
   }
 }
 
+std::vector<std::string> TomlState::known() const {
+  std::vector<std::string> all;
+  for (const auto& [table, keys] : known_)
+    for (const std::string& key : keys) all.push_back(path_text(table, key));
+  return all;
+}
+
 void TomlState::finish() const {
   std::vector<std::string> complaints;
   list_unknown(*root_.members(), {}, complaints);

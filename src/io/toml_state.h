@@ -33,6 +33,7 @@ class TomlState {
                             std::string_view expected) const;
   void expect_habits(const KeyHabits& habits) { habits_ = habits; }
   void finish() const;
+  std::vector<std::string> known() const;
 
  private:
   // A key of the table that nobody asked for and that may be meant as the missing one; or empty.

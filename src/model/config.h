@@ -110,6 +110,8 @@ struct ModelConfig {
 // Throws Error naming the key of the recipe, what it may be and what it was. Everything that takes
 // a configuration calls it. `sizes` must be known.
 void validate(const ModelConfig& config);
+// The same before the data was read: sizes that are 0 are taken for ones that fit.
+void validate_choices(ModelConfig config);
 
 // Vectors of the longest sequence a Transformer sees: tokens or patches, and the class token.
 std::int64_t positions_of(const ModelConfig& config);

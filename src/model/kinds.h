@@ -20,4 +20,7 @@ std::unique_ptr<Model> make_rnn_seq2seq(const ModelConfig& config, Parameters pa
 // What the recurrent kinds ask of a configuration; part of validate().
 void validate_recurrent(const ModelConfig& config);
 
+// nn::validate() of attention as the model has it: errors name the keys of the recipe.
+void validate_attention(const nn::AttentionConfig& config);
+
 }  // namespace heddle::model

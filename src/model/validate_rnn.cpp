@@ -15,7 +15,7 @@ constexpr std::int64_t kMostPrefixTokens = 256;
 
 // One key, whether it is as nobody touched it, and why touching it makes no sense.
 void untouched(bool ok, const ModelConfig& c, std::string_view key, std::string_view reason) {
-  nn::require(ok, kRnnModel, key, reason,
+  nn::require(ok, kRnnModel, {"model." + std::string(key), "model.kind"}, reason,
               "another value with kind = " + std::string(to_string(c.kind)));
 }
 
@@ -76,9 +76,13 @@ void validate_recurrent(const ModelConfig& c) {
   check_layers(c);
   untouched(!c.attention.bias && !c.attention.out_bias, c, "attention.bias",
             "none: it follows from the model's bias");
-  nn::validate(nn::ElmanConfig{c.width, c.width, c.bias}, c.kind != Kind::rnn);
+  try {
+    nn::validate(nn::ElmanConfig{c.width, c.width, c.bias}, c.kind != Kind::rnn);
+  } catch (const KeyError& e) {  // about the width, and why it must be even
+    nn::refuse(kRnnModel, {"model.width", "model.kind"}, e.expected(), e.got());
+  }
   if (c.kind == Kind::birnn && c.task == Task::language)
-    nn::require(c.sizes.context <= kMostPrefixTokens, kRnnModel, "context",
+    nn::require(c.sizes.context <= kMostPrefixTokens, kRnnModel, {"data.context", "model.kind"},
                 "at most " + std::to_string(kMostPrefixTokens) +
                     ": kind = birnn reads every prefix for itself, so that time and memory grow "
                     "with the square",
@@ -87,7 +91,7 @@ void validate_recurrent(const ModelConfig& c) {
   check_mask_and_position(c,
                           "none: decoder and encoder are two sequences, whose tokens have no "
                           "distance or order");
-  nn::validate(cross_attention(c));
+  validate_attention(cross_attention(c));
 }
 
 }  // namespace heddle::model

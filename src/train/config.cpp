@@ -32,15 +32,18 @@ void validate_optimizer(const TrainConfig& c) {
   real("train.beta2", c.beta2 >= 0 && c.beta2 < 1, "0 to below 1", c.beta2);
   real("train.epsilon", c.epsilon > 0 && c.epsilon <= 1, "above 0, up to 1", c.epsilon);
   real("train.momentum", c.momentum >= 0 && c.momentum < 1, "0 to below 1", c.momentum);
-  require(c.momentum == 0 || !adamw, kWhere, "train.momentum",
+  require(c.momentum == 0 || !adamw, kWhere, {"train.momentum", "train.optimizer"},
           "optimizer = \"sgd\" (adamw has beta1)", c.momentum);
-  require(!c.nesterov || !adamw, kWhere, "train.nesterov", "optimizer = \"sgd\"", "adamw");
-  require(!c.nesterov || c.momentum > 0, kWhere, "train.nesterov", "a momentum above 0", "none");
+  require(!c.nesterov || !adamw, kWhere, {"train.nesterov", "train.optimizer"},
+          "optimizer = \"sgd\"", "adamw");
+  require(!c.nesterov || c.momentum > 0, kWhere, {"train.nesterov", "train.momentum"},
+          "a momentum above 0", "none");
   real("train.weight_decay", c.weight_decay >= 0 && c.weight_decay <= 1e3, "0 to 1000",
        c.weight_decay);
   // The update would turn the weights around.
-  real("train.weight_decay", c.weight_decay * c.learning_rate < 1, "below 1 / train.learning_rate",
-       c.weight_decay);
+  require(c.weight_decay * c.learning_rate < 1, kWhere,
+          {"train.weight_decay", "train.learning_rate"}, "below 1 / train.learning_rate",
+          c.weight_decay);
   real("train.clip", c.clip >= 0, "0 (no limit) or more", c.clip);
   real("train.label_smoothing", c.label_smoothing >= 0 && c.label_smoothing < 1, "0 to below 1",
        c.label_smoothing);
@@ -70,12 +73,12 @@ void validate(const TrainConfig& c) {
   whole("train.batch", c.batch, 1, 1 << 20);
   // The streams of random numbers of parts lie apart: nn::kPartStreams.
   whole("train.accumulate", c.accumulate, 1, 4096);
-  require(c.accumulate <= c.batch, kWhere, "train.accumulate", "at most train.batch",
-          std::to_string(c.accumulate));
+  require(c.accumulate <= c.batch, kWhere, {"train.accumulate", "train.batch"},
+          "at most train.batch", std::to_string(c.accumulate));
   require(c.precision == DType::f32 || c.precision == DType::bf16, kWhere, "train.precision",
           "bf16 or fp32", to_string(c.precision));
   whole("train.warmup", c.warmup, 0, kMost);
-  require(c.warmup <= c.steps, kWhere, "train.warmup",
+  require(c.warmup <= c.steps, kWhere, {"train.warmup", "train.steps"},
           "at most train.steps = " + std::to_string(c.steps) +
               " (a shorter run wants a shorter one: --set train.warmup=" +
               std::to_string(usual_warmup(c.steps)) + ")",
@@ -85,8 +88,10 @@ void validate(const TrainConfig& c) {
   whole("train.eval_batches", c.eval_batches.value_or(1), 1, kMost);
   whole("train.patience", c.patience.value_or(1), 1, kMost);
   const bool never = c.eval_every == 0;
-  require(!never || !c.eval_batches, kWhere, "train.eval_batches", "evaluations", "eval_every = 0");
-  require(!never || !c.patience, kWhere, "train.patience", "evaluations", "eval_every = 0");
+  require(!never || !c.eval_batches, kWhere, {"train.eval_batches", "train.eval_every"},
+          "evaluations", "eval_every = 0");
+  require(!never || !c.patience, kWhere, {"train.patience", "train.eval_every"}, "evaluations",
+          "eval_every = 0");
   whole("train.save_every", c.save_every, 1, kMost);
   whole("train.keep", c.keep, 1, kMost);
   whole("train.log_every", c.log_every, 1, kMost);

@@ -59,13 +59,13 @@ void Job::open_data(std::shared_ptr<const data::Codec> codec) {
   data::OpenOptions options;
   options.test = codec == nullptr;  // a new codec is made of all there is
   options.codec = std::move(codec);
-  take_data(data::open_dataset(recipe_.data, recipe_.model.kind, recipe_.model.task, options));
+  take_data(train::open_data(recipe_, options));
 }
 
 void Job::take_data(std::shared_ptr<const data::Dataset> data) {
   data_ = std::move(data);
-  recipe_.model.sizes = data_->codec().sizes();
-  evaluation_rhythm(recipe_.train, *data_);
+  take_sizes(recipe_, *data_);
+  with_places(recipe_, [&] { evaluation_rhythm(recipe_.train, *data_); });
 }
 
 void Job::build() {

@@ -76,6 +76,21 @@ ComparisonKeys parse_compare(const io::TomlTable& table) {
   return keys;
 }
 
+void parse_tables(const io::TomlDocument& document, const std::string& directory, Recipe& recipe) {
+  const io::TomlTable root = document.root();
+  recipe.model = model::parse_model(root.table("model"));
+  recipe.data = data::parse_data(root.table("data"), directory.empty() ? "." : directory);
+  recipe.train = parse_train(root.table("train"));
+  recipe.compare = parse_compare(root.table("compare"));
+  document.finish();
+  recipe.data.prompts = recipe.model.attention.prefix;
+  data::validate(recipe.data, recipe.model.kind, recipe.model.task);
+  // Before any data is read. The rest is known when its sizes are.
+  model::ModelConfig model = recipe.model;
+  model.sizes.context = recipe.data.context;
+  model::validate_choices(model);
+}
+
 }  // namespace
 
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
@@ -85,15 +100,9 @@ Recipe load_recipe(const std::string& path, const std::vector<std::string>& over
   for (const std::string& assignment : overrides) document.apply(assignment);
   for (const std::string& assignment : varied) document.apply(assignment, "--vary");
   Recipe recipe;
+  recipe.places = document.places();
   const std::string directory = fs::path(path).parent_path().string();
-  recipe.model = model::parse_model(document.root().table("model"));
-  recipe.data =
-      data::parse_data(document.root().table("data"), directory.empty() ? "." : directory);
-  recipe.train = parse_train(document.root().table("train"));
-  recipe.compare = parse_compare(document.root().table("compare"));
-  document.finish();
-  recipe.data.prompts = recipe.model.attention.prefix;
-  data::validate(recipe.data, recipe.model.kind, recipe.model.task);
+  with_places(recipe, [&] { parse_tables(document, directory, recipe); });
 
   if (!recipe.train.from.empty()) recipe.train.from = absolute(recipe.train.from, directory);
   for (const auto& [key, value] : toml_keys(recipe.train)) document.set("train." + key, value);
@@ -101,6 +110,17 @@ Recipe load_recipe(const std::string& path, const std::vector<std::string>& over
   make_paths_absolute(document, recipe);
   recipe.toml = document.text();
   return recipe;
+}
+
+std::unique_ptr<data::Dataset> open_data(const Recipe& recipe, const data::OpenOptions& options) {
+  return with_places(recipe, [&] {
+    return data::open_dataset(recipe.data, recipe.model.kind, recipe.model.task, options);
+  });
+}
+
+void take_sizes(Recipe& recipe, const data::Dataset& data) {
+  recipe.model.sizes = data.codec().sizes();
+  with_places(recipe, [&] { model::validate(recipe.model); });
 }
 
 // The text has one line for each key, in tables.

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "data/config.h"
+#include "data/dataset.h"
+#include "io/key_places.h"
 #include "model/config.h"
 #include "train/config.h"
 
@@ -32,6 +35,9 @@ struct Recipe {
   TrainConfig train;
   ComparisonKeys compare;
 
+  // Where its keys stand.
+  io::KeyPlaces places;
+
   // The whole as TOML: overrides included, the keys of [train] complete, paths of files that exist
   // made absolute. load_recipe() of it gives the same text again.
   std::string toml;
@@ -42,6 +48,22 @@ struct Recipe {
 // in errors.
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {},
                    const std::vector<std::string>& varied = {});
+
+// Runs what may refuse keys of the recipe, and lets its errors name file and line of them.
+template <class Body>
+auto with_places(const Recipe& recipe, const Body& body) {
+  try {
+    return body();
+  } catch (const KeyError& e) {
+    throw recipe.places.placed(e);
+  }
+}
+
+// data::open_dataset() of the recipe, with places.
+std::unique_ptr<data::Dataset> open_data(const Recipe& recipe,
+                                         const data::OpenOptions& options = {});
+// Gives the model the sizes that the data decides, and validates the whole.
+void take_sizes(Recipe& recipe, const data::Dataset& data);
 
 // The keys of a recipe: "train.steps" -> "500".
 std::map<std::string, std::string> keys_of(const Recipe& recipe);

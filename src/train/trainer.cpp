@@ -8,6 +8,7 @@
 
 #include "heddle/cost.h"
 #include "heddle/memory.h"
+#include "nn/require.h"
 #include "train/checkpoint.h"
 #include "train/fingerprint.h"
 #include "train/finite.h"
@@ -55,8 +56,8 @@ std::int64_t evaluation_rhythm(const TrainConfig& config, const data::Dataset& d
   if (data.has_validation()) return config.eval_every.value_or(kEvalEvery);
   const auto refuse_if = [](bool asked_for, const char* key) {
     if (asked_for)
-      fail(ErrorCode::invalid_argument, "train", std::string("key ") + key,
-           "validation data (data.validation or data.validation_share)", "none");
+      nn::refuse("train", {key, "data.validation_share"},
+                 "validation data (data.validation or data.validation_share)", "none");
   };
   refuse_if(config.patience.has_value(), "train.patience");
   refuse_if(config.eval_every.value_or(0) > 0, "train.eval_every");

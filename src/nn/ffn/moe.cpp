@@ -182,7 +182,7 @@ void validate(const MoeConfig& c) {
   constexpr const char* where = "mixture of experts";
   validate(c.expert);
   require(c.experts > 0, where, "experts", "1 or more", static_cast<double>(c.experts));
-  require(c.active > 0 && c.active <= c.experts, where, "active",
+  require(c.active > 0 && c.active <= c.experts, where, {"active", "experts"},
           "1 to the " + std::to_string(c.experts) + " experts", static_cast<double>(c.active));
   if (c.capacity)
     require(std::isfinite(*c.capacity) && *c.capacity > 0, where, "capacity", "above 0",

@@ -45,13 +45,14 @@ void check(const NoScaling&, std::int64_t) {}
 void check(const LinearScaling& s, std::int64_t) { check_factor(s.factor); }
 void check(const NtkScaling& s, std::int64_t width) {
   check_factor(s.factor);
-  require(width > 2, kRope, "rope_width", "more than 2 beside NTK scaling: it keeps the first pair",
-          static_cast<double>(width));
+  require(width > 2, kRope, {"rope_width", "rope_scaling.kind", "head_width", "heads", "width"},
+          "more than 2 beside NTK scaling: it keeps the first pair", static_cast<double>(width));
 }
 void check(const YarnScaling& s, std::int64_t) {
   check_factor(s.factor);
   check_original(s.original_positions);
-  require(s.beta_slow > 0 && s.beta_fast > s.beta_slow, kRope, "rope_scaling.beta_fast",
+  require(s.beta_slow > 0 && s.beta_fast > s.beta_slow, kRope,
+          {"rope_scaling.beta_fast", "rope_scaling.beta_slow"},
           "more than beta_slow, which is above 0", s.beta_fast);
   const double given = s.attention_factor.value_or(1);
   require(std::isfinite(given) && given > 0, kRope, "rope_scaling.attention_factor",
@@ -63,8 +64,8 @@ void check(const Llama3Scaling& s, std::int64_t) {
   check_factor(s.factor);
   check_original(s.original_positions);
   require(s.low_frequency > 0 && s.high_frequency > s.low_frequency, kRope,
-          "rope_scaling.high_frequency", "more than low_frequency, which is above 0",
-          s.high_frequency);
+          {"rope_scaling.high_frequency", "rope_scaling.low_frequency"},
+          "more than low_frequency, which is above 0", s.high_frequency);
 }
 
 Frequencies scaled(const NoScaling&, double base, std::int64_t width) { return plain(base, width); }
@@ -143,7 +144,8 @@ void fill(ops::RopeTables& tables, const Frequencies& frequencies, double magnit
 void validate(const RopeOptions& o, std::int64_t head_width) {
   require(std::isfinite(o.base) && o.base > 1, kRope, "rope_base", "a number above 1", o.base);
   const std::int64_t width = rotated_width(o, head_width);
-  require(width > 0 && width <= head_width && width % 2 == 0, kRope, "rope_width",
+  require(width > 0 && width <= head_width && width % 2 == 0, kRope,
+          {"rope_width", "head_width", "heads", "width"},
           "an even number up to head_width = " + std::to_string(head_width) +
               " (which is what it is where it is not given): elements turn in pairs",
           static_cast<double>(width));

@@ -14,12 +14,12 @@ void validate(const T5Options& o) {
   const char* const where = "t5";
   const auto buckets = static_cast<double>(o.buckets);
   if (o.bidirectional)
-    require(o.buckets >= 4 && o.buckets % 2 == 0, where, "t5_buckets",
+    require(o.buckets >= 4 && o.buckets % 2 == 0, where, {"t5_buckets", "causal"},
             "an even number from 4 on: half for each direction", buckets);
   else
     require(o.buckets >= 2, where, "t5_buckets", "2 or more", buckets);
   const std::int64_t exact = o.buckets / (o.bidirectional ? 4 : 2);
-  require(o.max_distance > exact, where, "t5_max_distance",
+  require(o.max_distance > exact, where, {"t5_max_distance", "t5_buckets"},
           "more than " + std::to_string(exact) + ", the distances with a bucket of their own",
           static_cast<double>(o.max_distance));
 }

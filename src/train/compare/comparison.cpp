@@ -172,8 +172,8 @@ void Comparison::open_data() {
     Recipe& r = variants_[i].recipe;
     for (std::size_t j = 0; j < i && data_.size() <= i; ++j)
       if (variants_[j].recipe.model.kind == r.model.kind) data_.push_back(data_[j]);
-    if (data_.size() <= i) data_.push_back(data::open_dataset(r.data, r.model.kind, r.model.task));
-    r.model.sizes = data_[i]->codec().sizes();
+    if (data_.size() <= i) data_.push_back(train::open_data(r));
+    take_sizes(r, *data_[i]);
     check_fits(r, *data_[i]);
     TrainConfig config = r.train;
     config.seed = 1;
