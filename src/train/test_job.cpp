@@ -231,6 +231,38 @@ TEST_F(JobTest, FineTuningKeepsWhatBothHave) {
   expect_says([&] { train(recipe("abcde", 8), "x", {from, "model.bias=false"}); }, {"bias"});
 }
 
+// Every weight of the old run that is no table is the new model's; of its vocabulary each token
+// that both have keeps its vector, wherever it stands. What is new is not the old model's.
+void expect_adopted(const Job& job, const LoadedRun& old_run) {
+  std::map<std::string, Tensor> before;
+  for (const nn::Parameter& p : old_run.model->parameters().all()) before[p.name] = p.tensor;
+  std::size_t layers = 0;
+  for (const nn::Parameter& p : job.model().parameters().all()) {
+    SCOPED_TRACE(p.name);
+    if (p.name.starts_with("head.") || p.name == "class_token") continue;
+    ASSERT_TRUE(before.contains(p.name));
+    if (p.name == "embed.weight") continue;
+    EXPECT_EQ(p.tensor.to_vector<float>(), before.at(p.name).to_vector<float>());
+    ++layers;
+  }
+  EXPECT_GT(layers, 10u);
+  const Tensor& now = job.model().parameters().all()[0].tensor;
+  ASSERT_EQ(job.model().parameters().all()[0].name, "embed.weight");
+  const text::Tokenizer &mine = job.data().codec().source(), &theirs = old_run.codec->source();
+  int kept = 0;
+  for (int i = 0; i < 23; ++i) {
+    const std::string word = "w" + std::to_string(i);
+    const auto own = mine.encode(word), other = theirs.encode(word);
+    ASSERT_EQ(own.size(), 1u);
+    if (other.size() != 1 || theirs.decode(other) != word) continue;
+    EXPECT_EQ(views::slice(now, 0, own[0], own[0] + 1).to_vector<float>(),
+              views::slice(before.at("embed.weight"), 0, other[0], other[0] + 1).to_vector<float>())
+        << word;
+    ++kept;
+  }
+  EXPECT_EQ(kept, 23);
+}
+
 TEST_F(JobTest, FineTuningToAnotherTaskHasANewHead) {
   const std::string vocabulary = "tokenizer = \"word\"\nmin_count = 1\n";
   const std::string text = "text = " + sample("text.txt") + "\ncontext = 12\n" + vocabulary;
@@ -239,7 +271,8 @@ TEST_F(JobTest, FineTuningToAnotherTaskHasANewHead) {
                                vocabulary + "validation_share = 0.2\n";
   const std::string classify =
       write("classify", "kind = \"encoder\"\ntask = \"classify\"\n", labelled);
-  const Job job = train(classify, "classify", {"train.from=" + out("masked")});
+  const Job job = Job::begin(load_recipe(classify, {"train.from=" + out("masked")}), out("new"));
+  expect_adopted(job, load_run(out("masked")));
   std::string all;
   for (const std::string& sentence : job.adopted()) all += sentence + "\n";
   for (const char* part : {"head.weight: new, for the task classify", "head.bias: new",

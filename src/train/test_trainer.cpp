@@ -161,6 +161,53 @@ TEST(Trainer, StopsWhenPatienceEndsAndKeepsTheBestWeights) {
   EXPECT_EQ(s.trainer.run().ending, Ending::patience);
 }
 
+// A rate that moves no weight: the first evaluation, at step 5, stays the best. With a patience of
+// n the run ends at the n-th one after it, and its last line of the log is that evaluation's.
+TEST(Trainer, PatienceEndsAtItsStep) {
+  const TempDir dir;
+  for (const std::int64_t patience : {1, 2, 3}) {
+    TrainConfig c = toy_training();
+    c.steps = 100;
+    c.learning_rate = 1e-30;
+    c.weight_decay = 0;
+    c.patience = patience;
+    Session s(dir.file("run-" + std::to_string(patience)), c);
+    const Outcome outcome = s.trainer.run();
+    EXPECT_EQ(outcome.ending, Ending::patience);
+    EXPECT_EQ(outcome.state.best_step, 5);
+    EXPECT_EQ(outcome.state.stale, patience);
+    EXPECT_EQ(outcome.state.step, 5 * (1 + patience));
+    const auto log = timeless(s.directory.paths().log());
+    EXPECT_EQ(log.back()["step"], 5 * (1 + patience));
+    EXPECT_TRUE(log.back().contains("eval_loss"));
+  }
+}
+
+// An evaluation that is better takes the count back to 0: by the losses of the log themselves.
+TEST(Trainer, PatienceCountsEvaluationsSinceTheBest) {
+  const TempDir dir;
+  TrainConfig c = toy_training();
+  c.steps = 1000;
+  c.learning_rate = 0.3;
+  c.patience = 2;
+  Session s(dir.file("run"), c);
+  const Outcome outcome = s.trainer.run();
+  double best = std::numeric_limits<double>::infinity();
+  std::int64_t since = 0, end = 0, evaluations = 0;
+  for (const json& line : timeless(s.directory.paths().log())) {
+    if (!line.contains("eval_loss")) continue;
+    EXPECT_LT(since, 2) << "it went on";
+    since = line["eval_loss"] < best ? 0 : since + 1;
+    best = std::min(best, line["eval_loss"].get<double>());
+    end = line["step"];
+    ++evaluations;
+  }
+  EXPECT_EQ(since, 2);
+  EXPECT_GT(evaluations, 3);  // there was a better one to begin anew at
+  EXPECT_EQ(outcome.state.step, end);
+  EXPECT_EQ(outcome.state.best_loss, best);
+}
+
 TEST(Trainer, WithoutValidationTheLatestWeightsAreForUse) {
   const TempDir dir;
   const ToyData data(false);
