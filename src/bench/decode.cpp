@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "backend/cpu/probe/probe.h"
+#include "base/process_memory.h"
 #include "bench/clock.h"
-#include "bench/resident.h"
 #include "bench/rival.h"
 #include "heddle/memory.h"
 #include "heddle/runtime.h"

@@ -1,8 +1,9 @@
 #include "data/encode_text.h"
 
 #include <algorithm>
-#include <utility>
+#include <span>
 
+#include "backend/cpu/threads.h"
 #include "data/job.h"
 #include "data/parallel.h"
 #include "data/read.h"
@@ -103,55 +104,54 @@ namespace {
 
 // What one thread encodes at a time.
 struct Share {
-  std::vector<std::string_view> texts;
+  std::span<const std::string_view> texts;
   TokenStore tokens;
   std::vector<std::int64_t> begins = {};  // of each text, in `tokens`
   std::int64_t unknown = 0;
 };
 
 // Neighbours together, so that short documents make no work of their own.
-std::vector<Share> shares_of(const std::vector<std::string_view>& texts, std::int64_t vocabulary) {
-  std::vector<Share> shares;
-  std::size_t bytes = kPieceBytes;
-  for (const std::string_view text : texts) {
-    if (bytes >= kPieceBytes) {
-      shares.push_back({{}, TokenStore(vocabulary)});
-      bytes = 0;
-    }
-    shares.back().texts.push_back(text);
-    bytes += text.size();
+std::span<const std::string_view> take_share(std::span<const std::string_view>& texts) {
+  std::size_t bytes = 0, count = 0;
+  while (count < texts.size() && bytes < kPieceBytes) bytes += texts[count++].size();
+  const auto share = texts.first(count);
+  texts = texts.subspan(count);
+  return share;
+}
+
+void encode_share(const Codec& codec, const JoinedText& whole, Share& share) {
+  for (const std::string_view text : share.texts) {
+    const std::vector<std::int32_t> ids = encode_piece(codec, whole, text);
+    share.begins.push_back(share.tokens.size());
+    share.tokens.append(ids);
+    share.unknown += count_of(ids, codec.source().unknown());
   }
-  return shares;
 }
 
 }  // namespace
 
+// A few shares for each thread at a time, so that of the text only its tokens pile up.
 EncodedText encode_text(const Codec& codec, const JoinedText& whole, std::string_view part,
                         Documents border) {
   const bool one = border == Documents::none;
   const std::int64_t vocabulary = codec.source().vocabulary();
-  std::vector<Share> shares = shares_of(
-      one ? cut_for(codec, part, kPieceBytes) : documents_of(whole, part, border), vocabulary);
-  parallel_each(static_cast<std::int64_t>(shares.size()), 1, [&](std::int64_t i) {
-    Share& share = shares[static_cast<std::size_t>(i)];
-    for (const std::string_view text : share.texts) {
-      const std::vector<std::int32_t> ids = encode_piece(codec, whole, text);
-      share.begins.push_back(share.tokens.size());
-      share.tokens.append(ids);
-      share.unknown += count_of(ids, codec.source().unknown());
-    }
-  });
-
-  std::int64_t total = 0;
-  for (const Share& share : shares) total += share.tokens.size();
+  const std::vector<std::string_view> texts =
+      one ? cut_for(codec, part, kPieceBytes) : documents_of(whole, part, border);
+  const std::size_t at_once = 2 * static_cast<std::size_t>(cpu::thread_count());
   EncodedText all{TokenStore(vocabulary)};
-  all.tokens.reserve(total);
-  for (Share& share : shares) {
-    if (!one)
-      for (const std::int64_t begin : share.begins) all.documents.push_back(all.size() + begin);
-    all.tokens.append(share.tokens);
-    all.unknown += share.unknown;
-    share = {{}, TokenStore(vocabulary)};
+  for (std::span<const std::string_view> left(texts); !left.empty();) {
+    std::vector<Share> shares;
+    while (shares.size() < at_once && !left.empty())
+      shares.push_back({take_share(left), TokenStore(vocabulary)});
+    parallel_each(static_cast<std::int64_t>(shares.size()), 1, [&](std::int64_t i) {
+      encode_share(codec, whole, shares[static_cast<std::size_t>(i)]);
+    });
+    for (const Share& share : shares) {
+      if (!one)
+        for (const std::int64_t begin : share.begins) all.documents.push_back(all.size() + begin);
+      all.tokens.append(share.tokens);
+      all.unknown += share.unknown;
+    }
   }
   return all;
 }

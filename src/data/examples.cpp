@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "data/draw.h"
+#include "data/memory_of.h"
 #include "heddle/error.h"
 
 namespace heddle::data {
@@ -53,6 +54,18 @@ const Examples& ExampleDataset::examples(Split split) const {
 
 bool ExampleDataset::has(Split split) const {
   return splits_[static_cast<std::size_t>(split)].examples != nullptr;
+}
+
+std::int64_t ExampleDataset::bytes() const {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < splits_.size(); ++i) {
+    const ExampleSplit& split = splits_[i];
+    if (!split.examples) continue;
+    sum += split.examples->bytes() + memory_of(prepared_[i].lengths) +
+           memory_of(prepared_[i].evaluation) + memory_of(split.pairs);
+    for (const TextPair& pair : split.pairs) sum += memory_of(pair.source) + memory_of(pair.target);
+  }
+  return sum;
 }
 
 std::int64_t ExampleDataset::epoch_steps(std::int64_t batch) const {

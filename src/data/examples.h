@@ -28,6 +28,7 @@ class Examples {
   // `augment`: the random stream of changes made in training only.
   virtual model::Batch make(std::span<const std::int64_t> examples,
                             const std::optional<RandomKey>& augment) const = 0;
+  virtual std::int64_t bytes() const = 0;  // of memory
 };
 
 struct ExampleSplit {
@@ -49,6 +50,7 @@ class ExampleDataset final : public Dataset {
   std::int64_t batches(Split split, std::int64_t batch) const override;
   model::Batch batch(Split split, std::int64_t index, std::int64_t batch) const override;
   std::span<const TextPair> pairs(Split split) const override;
+  std::int64_t bytes() const override;
   std::string summary() const override { return summary_; }
 
  private:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "data/draw.h"
+#include "data/memory_of.h"
 
 namespace heddle::data {
 
@@ -93,6 +94,12 @@ model::Batch ImageExamples::make(std::span<const std::int64_t> examples,
   }
   batch.counted = rows;
   return batch;
+}
+
+// Splits share a store; each counts its own images of it.
+std::int64_t ImageExamples::bytes() const {
+  const auto image = static_cast<std::int64_t>(store_->image_bytes() + sizeof(std::int32_t));
+  return count() * image + memory_of(chosen_) + memory_of(values_);
 }
 
 }  // namespace heddle::data

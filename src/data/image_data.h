@@ -48,6 +48,7 @@ class ImageExamples final : public Examples {
   }
   model::Batch make(std::span<const std::int64_t> examples,
                     const std::optional<RandomKey>& augment) const override;
+  std::int64_t bytes() const override;
 
  private:
   struct Change {

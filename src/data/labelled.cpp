@@ -5,6 +5,7 @@
 
 #include "data/job.h"
 #include "data/labels.h"
+#include "data/memory_of.h"
 #include "data/padding.h"
 #include "data/parallel.h"
 #include "data/splits.h"
@@ -91,6 +92,7 @@ class LabelledExamples final : public Examples {
     batch.counted = rows;
     return batch;
   }
+  std::int64_t bytes() const override { return tokens_.bytes() + memory_of(labels_); }
 
  private:
   Sequences tokens_;

@@ -1,5 +1,7 @@
 // Texts for language and masked models: read, split, tokenised once.
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "data/encode_text.h"
@@ -17,16 +19,29 @@ bool takes_any_byte(const Job& job) {
          text::TokenizerSpec::Kind::byte;
 }
 
+// On the disk; what is packed or no file may turn out to be more.
+std::size_t bytes_of_files(const Job& job, const std::vector<std::string>& names) {
+  std::size_t sum = 0;
+  for (const std::string& name : names) {
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(resolve_path(job.config, name), error);
+    if (!error) sum += static_cast<std::size_t>(bytes);
+  }
+  return std::min(sum, io::kMaxText);
+}
+
 // The files one behind the other, as they are.
 JoinedText read_joined(const Job& job, Split split) {
   JoinedText joined;
-  for (const std::string& name : job.config.files(split).text) {
+  const std::vector<std::string>& names = job.config.files(split).text;
+  if (names.size() > 1) joined.text.reserve(bytes_of_files(job, names));
+  for (const std::string& name : names) {
     const std::string path = resolve_path(job.config, name);
     std::string text =
         takes_any_byte(job) ? io::read_maybe_gzip(path, io::kMaxText) : io::read_text(path);
     if (text.empty()) fail(ErrorCode::io, path, "is empty", "a text");
     joined.parts.push_back({joined.text.size(), path});
-    if (joined.text.empty())
+    if (names.size() == 1)
       joined.text = std::move(text);
     else
       joined.text += text;

@@ -110,6 +110,7 @@ class PairExamples final : public Examples {
   }
   model::Batch make(std::span<const std::int64_t> examples,
                     const std::optional<RandomKey>& augment) const override;
+  std::int64_t bytes() const override { return sources_.bytes() + targets_.bytes(); }
 
  private:
   Sequences sources_, targets_;  // with the end token behind it; without begin and end

@@ -4,6 +4,7 @@
 
 #include "data/job.h"
 #include "data/labels.h"
+#include "data/memory_of.h"
 #include "data/padding.h"
 #include "data/parallel.h"
 #include "data/splits.h"
@@ -103,6 +104,9 @@ class TagExamples final : public Examples {
   }
   model::Batch make(std::span<const std::int64_t> examples,
                     const std::optional<RandomKey>& augment) const override;
+  std::int64_t bytes() const override {
+    return tokens_.bytes() + memory_of(labels_) + memory_of(starts_) + memory_of(words_);
+  }
 
  private:
   Sequences tokens_;

@@ -6,6 +6,7 @@
 
 #include "data/draw.h"
 #include "data/examples.h"
+#include "data/memory_of.h"
 
 namespace heddle::data {
 namespace {
@@ -36,6 +37,13 @@ bool TextDataset::has(Split split) const {
 const EncodedText& TextDataset::text(Split split) const {
   if (!has(split)) fail_no_split(split);
   return *splits_[static_cast<std::size_t>(split)];
+}
+
+std::int64_t TextDataset::bytes() const {
+  std::int64_t sum = 0;
+  for (const std::optional<EncodedText>& split : splits_)
+    if (split) sum += split->tokens.bytes() + memory_of(split->documents);
+  return sum;
 }
 
 std::int64_t TextDataset::epoch_steps(std::int64_t batch) const {

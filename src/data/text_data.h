@@ -37,6 +37,7 @@ class TextDataset final : public Dataset {
   std::int64_t batches(Split split, std::int64_t batch) const override;
   model::Batch batch(Split split, std::int64_t index, std::int64_t batch) const override;
   std::span<const TextPair> pairs(Split) const override { return {}; }
+  std::int64_t bytes() const override;
   std::string summary() const override { return summary_; }
 
   // Fewest tokens a text must have: a whole window in training, one target in evaluation.

@@ -1,30 +1,39 @@
 // Many tokens in little memory: one text, or sequences one behind the other.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace heddle::data {
 
-// Two bytes a token where the vocabulary allows it.
+// One, two or four bytes a token, as the vocabulary needs. Tokens lie in blocks that never move, so
+// that a store that grows is never in memory twice.
 class TokenStore {
  public:
-  explicit TokenStore(std::int64_t vocabulary) : wide_(vocabulary > 65536) {}
+  explicit TokenStore(std::int64_t vocabulary)
+      : width_(vocabulary <= 256 ? 1 : vocabulary <= 65536 ? 2 : 4) {}
 
-  std::int64_t size() const {
-    return static_cast<std::int64_t>(wide_ ? wide_tokens_.size() : tokens_.size());
-  }
-  void reserve(std::int64_t count);
+  std::int64_t size() const { return size_; }
+  // Each must be in the vocabulary; the last bytes of others would be kept.
   void append(std::span<const std::int32_t> tokens);
   void append(const TokenStore& other);  // made for the same vocabulary
   void copy(std::int64_t begin, std::int64_t count, std::int32_t* out) const;
   std::int32_t at(std::int64_t i) const;
 
+  std::int64_t bytes() const;  // of memory
+
+  static constexpr std::int64_t kBlock = std::int64_t{1} << 20;  // tokens
+
  private:
-  bool wide_;
-  std::vector<std::uint16_t> tokens_;
-  std::vector<std::int32_t> wide_tokens_;
+  using Block = std::vector<std::byte>;
+
+  std::byte* make_room(std::int64_t count);  // for so many in the last block, behind its end
+
+  std::size_t width_;  // bytes of a token
+  std::int64_t size_ = 0;
+  std::vector<Block> blocks_;  // kBlock tokens each, the last one perhaps fewer
 };
 
 class Sequences {
@@ -36,6 +45,7 @@ class Sequences {
   std::int64_t tokens() const { return tokens_.size(); }
   void add(std::span<const std::int32_t> sequence);
   void copy(std::int64_t i, std::int32_t* out) const;
+  std::int64_t bytes() const;  // of memory
 
  private:
   TokenStore tokens_;

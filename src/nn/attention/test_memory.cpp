@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "bench/resident.h"
+#include "base/process_memory.h"
 #include "heddle/memory.h"
 #include "nn/attention/test_support.h"
 
@@ -119,7 +119,7 @@ TEST(ResidentMemoryChild, DISABLED_Attends) {
   int score = 0;
   ASSERT_EQ(std::sscanf(what, "%lld %d", &n, &score), 2);
   forward_and_backward(long_layer(static_cast<Score>(score)), n, DType::f32, Device::cpu);
-  std::printf("resident %.0f\n", static_cast<double>(bench::resident_peak()));
+  std::printf("resident %.0f\n", static_cast<double>(resident_peak()));
 }
 
 class ResidentMemory : public testing::TestWithParam<Score> {};
