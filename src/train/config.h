@@ -35,7 +35,8 @@ struct TrainConfig {
   double learning_rate = 1e-3;  // the highest of the schedule
   ScheduleKind schedule = ScheduleKind::cosine;
   std::int64_t warmup = 0;   // steps until the rate is reached, in equal steps up from 0
-  double final_share = 0.1;  // cosine, linear: share of the rate that the last step has
+  // cosine, linear: share of the rate that the last step has. 0: the step behind the last has none.
+  double final_share = 0.1;
   double beta1 = 0.9;        // adamw
   double beta2 = 0.98;       // adamw
   double epsilon = 1e-8;     // adamw

@@ -10,7 +10,8 @@ double learning_rate_at(const TrainConfig& config, std::int64_t step) {
   const double rate = config.learning_rate;
   const auto at = static_cast<double>(step), warm = static_cast<double>(config.warmup);
   if (step < config.warmup) return rate * at / warm;
-  const double length = std::max(1.0, static_cast<double>(config.steps) - warm);
+  double length = std::max(1.0, static_cast<double>(config.steps) - warm);
+  if (config.final_share == 0) ++length;
   const double progress = std::clamp((at - warm) / length, 0.0, 1.0);
   const double rest = 1 - config.final_share;
   switch (config.schedule) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <string>
 
 #include "train/schedule.h"
 
@@ -39,6 +40,44 @@ TEST(Schedule, FollowsTheFormulas) {
     EXPECT_NEAR(learning_rate_at(config(ScheduleKind::cosine), s),
                 0.1 + 0.2 * (1 + std::cos(std::numbers::pi * p)), 1e-15);
   }
+}
+
+// By hand: 110 steps, 10 of them warm-up, a rate of 0.5.
+TEST(Schedule, RatesOfTheFirstTheTenthAMiddleAndTheLastStep) {
+  struct Rates {
+    ScheduleKind kind;
+    double share, first, warm, middle, last;  // steps 1, 10, 60 and 110
+  };
+  for (const Rates& r : {
+           Rates{ScheduleKind::constant, 0.2, 0.05, 0.5, 0.5, 0.5},
+           Rates{ScheduleKind::inverse_sqrt, 0.2, 0.05, 0.5, 0.20412414523193150,
+                 0.15075567228888181},
+           Rates{ScheduleKind::linear, 0.2, 0.05, 0.5, 0.3, 0.1},
+           Rates{ScheduleKind::cosine, 0.2, 0.05, 0.5, 0.3, 0.1},
+           // 1 - 50 / 101 and 1 - 100 / 101 of the rate
+           Rates{ScheduleKind::linear, 0, 0.05, 0.5, 0.25247524752475248, 0.0049504950495049505},
+           // (1 + cos(50 π / 101)) / 2 and (1 + cos(100 π / 101)) / 2 of it
+           Rates{ScheduleKind::cosine, 0, 0.05, 0.5, 0.2538879529800877, 0.00012092942700298037},
+       }) {
+    TrainConfig c = config(r.kind);
+    c.final_share = r.share;
+    SCOPED_TRACE(std::string(to_string(r.kind)) + " to " + std::to_string(r.share));
+    EXPECT_NEAR(learning_rate_at(c, 1), r.first, 1e-15);
+    EXPECT_NEAR(learning_rate_at(c, 10), r.warm, 1e-15);
+    EXPECT_NEAR(learning_rate_at(c, 60), r.middle, 1e-15);
+    EXPECT_NEAR(learning_rate_at(c, 110), r.last, 1e-15);
+  }
+}
+
+TEST(Schedule, NoStepIsWithoutEffect) {
+  for (const auto kind : {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::inverse_sqrt,
+                          ScheduleKind::constant})
+    for (const std::int64_t warmup : {0, 1, 10, 109, 110}) {
+      TrainConfig c = config(kind, warmup);
+      c.final_share = 0;
+      for (std::int64_t s = 1; s <= c.steps; ++s)
+        EXPECT_GT(learning_rate_at(c, s), 1e-5) << to_string(kind) << ", step " << s;
+    }
 }
 
 TEST(Schedule, EndsAtItsShare) {
