@@ -18,6 +18,7 @@
 #include "generate/prompt.h"
 #include "generate/text_stream.h"
 #include "heddle/error.h"
+#include "io/file.h"
 #include "print_json.h"
 #include "with_model.h"
 
@@ -47,7 +48,7 @@ struct Prompt {
 std::string prompt_text(const Arguments& a) {
   if (a.prompt) return *a.prompt;
   if (isatty(STDIN_FILENO) != 0) std::cerr << "the prompt, then Ctrl-D:\n";
-  std::string text = read_standard_input();
+  std::string text = io::read_standard_input();
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }

@@ -3,19 +3,27 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "command.h"
 #include "heddle/error.h"
 #include "help.h"
+#include "signals.h"
 #include "suggest.h"
 
 namespace {
+
+std::string command_of(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? "" : chosen.front()->get_name() + ": ";
+}
 
 int run_command(int argc, char** argv) {
   CLI::App app(
@@ -67,8 +75,13 @@ int run_command(int argc, char** argv) {
   } catch (const heddle::cli::ExitStatus& status) {
     return status.code;
   } catch (const heddle::Error& e) {
-    std::cerr << "heddle: " << e.what() << "\n";
-    return e.code() == heddle::ErrorCode::failed ? 1 : 2;
+    // Memory that was not there is no fault of the command line: so its command is named as well.
+    const bool no_memory = e.code() == heddle::ErrorCode::out_of_memory;
+    std::cerr << "heddle: " << (no_memory ? command_of(app) : "") << e.what() << "\n";
+    return no_memory || e.code() == heddle::ErrorCode::failed ? 1 : 2;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "heddle: " << command_of(app) << "out of memory\n";
+    return 1;
   } catch (const std::exception& e) {
     std::cerr << "heddle: " << e.what() << "\n";
     return 1;
@@ -88,6 +101,7 @@ void occupy_standard_files() {
 int after_output(int status) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
   if (written) return status;
+  if (heddle::cli::caught_signal() == SIGPIPE) return 128 + SIGPIPE;  // its reader wants no more
   std::cerr << "heddle: standard output: could not be written to the end\n";
   return status == 0 ? 1 : status;
 }
@@ -96,5 +110,7 @@ int after_output(int status) {
 
 int main(int argc, char** argv) {
   occupy_standard_files();
+  // A file that may not grow any more (ulimit -f) is a disk without space: writing says so.
+  std::signal(SIGXFSZ, SIG_IGN);
   return after_output(run_command(argc, argv));
 }

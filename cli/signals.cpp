@@ -18,12 +18,15 @@ void handle(void (*handler)(int), int flags) {
   action.sa_handler = handler;
   action.sa_flags = flags;
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
-  // A terminal that closes tells its programs twice, by the shell and by itself: the second is no
-  // impatience. Who asked for not being told (nohup) is not.
-  struct sigaction before{};
-  if (sigaction(SIGHUP, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) return;
+  // A terminal that closes tells its programs twice, by the shell and by itself, and a reader that
+  // is gone at every line that is written: the second is no impatience. Who asked for not being
+  // told (nohup) is not.
   action.sa_flags &= ~static_cast<int>(SA_RESETHAND);
-  sigaction(SIGHUP, &action, nullptr);
+  for (const int signal : {SIGHUP, SIGPIPE}) {
+    struct sigaction before{};
+    if (sigaction(signal, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
+    sigaction(signal, &action, nullptr);
+  }
 }
 
 }  // namespace

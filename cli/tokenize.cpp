@@ -1,14 +1,16 @@
 // heddle tokenize: lines of text to arrays of ids, and back.
 #include <cstdint>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "command.h"
+#include "data/codec.h"
 #include "heddle/error.h"
+#include "io/file.h"
 #include "io/json.h"
+#include "io/memory_limit.h"
 #include "text/tokenizer.h"
 
 namespace heddle::cli::tokenize_command {
@@ -59,19 +61,40 @@ std::string answer(const text::Tokenizer& tokenizer, const Options& options,
                         : encoded(tokenizer, options, question, where);
 }
 
+// Without its end. A line may be as long as a file: a device has none that ends.
+bool next_line(std::string& line) {
+  constexpr int kEnd = std::char_traits<char>::eof();
+  line.clear();
+  for (int c = std::cin.rdbuf()->sbumpc(); c != '\n'; c = std::cin.rdbuf()->sbumpc()) {
+    if (c == kEnd) return !line.empty();
+    if (line.size() == io::file_limit())
+      fail(ErrorCode::io, "standard input", "has a line that is too long",
+           "at most " + io::file_limit_text(), "more");
+    line += static_cast<char>(c);
+  }
+  return true;
+}
+
+// A run knows whether its tokenizer is as it was written.
+std::shared_ptr<const text::Tokenizer> load_tokenizer(const std::string& model) {
+  if (!data::Codec::exists(model)) return text::Tokenizer::load(model);
+  const std::shared_ptr<const data::Codec> codec = data::Codec::load(model);
+  return {codec, &codec->source()};
+}
+
 void run(const Options& options) {
-  const std::unique_ptr<text::Tokenizer> tokenizer = text::Tokenizer::load(options.model);
+  const std::shared_ptr<const text::Tokenizer> tokenizer = load_tokenizer(options.model);
   std::ios::sync_with_stdio(false);
   std::cin.tie(nullptr);
   const std::string where = "standard input";
   if (options.whole) {
-    const std::string all(std::istreambuf_iterator<char>(std::cin), {});
+    const std::string all = io::read_standard_input();
     // What is text ends as it ended; what is JSON ends its line.
     std::cout << answer(*tokenizer, options, all, where) << (options.decode ? "" : "\n");
     return;
   }
   std::string line;
-  for (std::int64_t number = 1; std::getline(std::cin, line); ++number) {
+  for (std::int64_t number = 1; next_line(line); ++number) {
     std::cout << answer(*tokenizer, options, line, where + ":" + std::to_string(number)) << '\n';
     // Answers must not wait for questions, but a write for each line of a large file is slow.
     if (std::cin.rdbuf()->in_avail() <= 0) std::cout.flush();

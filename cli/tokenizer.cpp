@@ -14,6 +14,7 @@
 #include "heddle/error.h"
 #include "io/gzip.h"
 #include "io/lines.h"
+#include "io/memory_limit.h"
 #include "print_json.h"
 #include "text/train.h"
 
@@ -72,9 +73,14 @@ std::vector<std::string> read_texts(const Options& options, const TokenizerSpec&
       spec.kind == TokenizerSpec::Kind::byte || spec.kind == TokenizerSpec::Kind::bpe;
   std::vector<std::string> texts;
   texts.reserve(options.files.size());
+  std::size_t bytes = 0;
   for (const std::string& file : options.files) {
     texts.push_back(any_bytes ? io::read_maybe_gzip(file, io::kMaxText) : io::read_text(file));
     if (texts.back().empty()) fail(ErrorCode::io, file, "is empty", "a text");
+    bytes += texts.back().size();
+    if (bytes > io::file_limit())
+      fail(ErrorCode::io, file, "is too large together with the files before it",
+           "at most " + io::file_limit_text(), std::to_string(bytes) + " bytes");
   }
   return texts;
 }

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iostream>
-#include <iterator>
 
 #include "heddle/error.h"
+#include "io/file.h"
 
 namespace heddle::cli {
 
@@ -101,12 +100,7 @@ void declare_best(CLI::App& command, generate::BeamOptions& options) {
       ->capture_default_str();
 }
 
-std::string read_standard_input() {
-  std::ios::sync_with_stdio(false);
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-}
-
-io::TextLines read_standard_lines() { return {read_standard_input(), "standard input"}; }
+io::TextLines read_standard_lines() { return {io::read_standard_input(), "standard input"}; }
 
 std::vector<std::string_view> all_of(const io::TextLines& lines) {
   std::vector<std::string_view> all;

@@ -40,8 +40,7 @@ std::string given_beam_option(const CLI::App& command);  // one of them; empty w
 // An option that only translating has a use for; empty where none was given.
 void require_translation(const std::string& option, model::Task task);
 
-// All of standard input: as text, or as lines, which must be UTF-8.
-std::string read_standard_input();
+// All of standard input as lines, which must be UTF-8.
 io::TextLines read_standard_lines();
 std::vector<std::string_view> all_of(const io::TextLines& lines);  // as long as the lines live
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/memory_error.h"
 #include "base/number_text.h"
 #include "heddle/dtype.h"
 #include "heddle/error.h"
@@ -100,6 +101,33 @@ TEST(Random, PhiloxKnownAnswers) {
             (PhiloxBlock{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}));
   EXPECT_LT(unit_float(~0u), 1.0f);
   EXPECT_EQ(unit_float(0), 0.0f);
+}
+
+TEST(WithStage, NamesWhatMemoryWasFor) {
+  const auto message = [](const auto& body) {
+    try {
+      with_stage("reading the data", [&] { with_stage("step 12", body); });
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::out_of_memory);
+      return std::string(e.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  EXPECT_TRUE(message([] {
+                throw std::bad_alloc();
+              }).starts_with("reading the data: step 12: out of memory; expected "));
+  EXPECT_TRUE(message([] {
+                throw std::length_error("vector");
+              }).starts_with("reading the data: step 12: out of memory"));
+  EXPECT_EQ(message([] { fail(ErrorCode::out_of_memory, "tensor", "none", "8 bytes", "0"); }),
+            "reading the data: step 12: tensor: none; expected 8 bytes; got 0");
+  EXPECT_EQ(with_stage("a", [] { return 17; }), 17);
+  try {
+    with_stage("a", [] { fail(ErrorCode::io, "file", "is missing"); });
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "file: is missing");  // others stay as they are
+  }
 }
 
 }  // namespace

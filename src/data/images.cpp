@@ -1,5 +1,6 @@
 // Images with labels: IDX files, or a folder of PNG and JPEG files for each class.
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <numeric>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "io/errors.h"
 #include "io/idx.h"
 #include "io/image.h"
+#include "io/memory_limit.h"
 #include "nn/require.h"
 
 namespace heddle::data {
@@ -96,9 +98,13 @@ RawImages read_folder(const Job& job, const Files& files) {
   const std::vector<ImageFile> list =
       list_folder(resolve_path(job.config, files.image_folder), raw.classes);
   std::vector<Tensor> images(list.size());
+  std::atomic<std::size_t> bytes{0};  // a few kilobytes of PNG may be a hundred megabytes of pixels
   parallel_each(static_cast<std::int64_t>(list.size()), 16, [&](std::int64_t i) {
     const auto place = static_cast<std::size_t>(i);
     images[place] = io::read_image(list[place].path);
+    if (bytes.fetch_add(images[place].bytes()) + images[place].bytes() > io::file_limit())
+      fail(ErrorCode::io, list[place].path, "is too large together with the images before it",
+           "at most " + io::file_limit_text(), "more");
   });
   ImageStore& store = raw.store;
   store.height = images[0].size(1);

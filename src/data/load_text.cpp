@@ -9,6 +9,7 @@
 #include "data/text_data.h"
 #include "io/gzip.h"
 #include "io/lines.h"
+#include "io/memory_limit.h"
 
 namespace heddle::data {
 namespace {
@@ -40,6 +41,10 @@ JoinedText read_joined(const Job& job, Split split) {
     std::string text =
         takes_any_byte(job) ? io::read_maybe_gzip(path, io::kMaxText) : io::read_text(path);
     if (text.empty()) fail(ErrorCode::io, path, "is empty", "a text");
+    if (joined.text.size() + text.size() > io::file_limit())
+      fail(ErrorCode::io, path, "is too large together with the files before it",
+           "at most " + io::file_limit_text(),
+           std::to_string(joined.text.size() + text.size()) + " bytes");
     joined.parts.push_back({joined.text.size(), path});
     if (names.size() == 1)
       joined.text = std::move(text);

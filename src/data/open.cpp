@@ -1,8 +1,23 @@
+#include "base/memory_error.h"
 #include "data/dataset.h"
 #include "data/job.h"
 #include "heddle/error.h"
 
 namespace heddle::data {
+namespace {
+
+std::unique_ptr<Dataset> open_files(const Job& job) {
+  switch (job.task) {
+    case model::Task::language:
+    case model::Task::masked: return open_text(job);
+    case model::Task::translate: return open_pairs(job);
+    case model::Task::tag: return open_tags(job);
+    case model::Task::classify: break;
+  }
+  return job.kind == model::Kind::vit ? open_images(job) : open_labelled(job);
+}
+
+}  // namespace
 
 std::unique_ptr<Dataset> open_dataset(const DataConfig& config, model::Kind kind, model::Task task,
                                       const OpenOptions& options) {
@@ -15,14 +30,7 @@ std::unique_ptr<Dataset> open_dataset(const DataConfig& config, model::Kind kind
          model::to_string(task), model::to_string(options.codec->task()));
   validate(config, kind, task, {.codec = !has_codec, .training = options.training});
   const Job job{config, kind, task, options};
-  switch (task) {
-    case model::Task::language:
-    case model::Task::masked: return open_text(job);
-    case model::Task::translate: return open_pairs(job);
-    case model::Task::tag: return open_tags(job);
-    case model::Task::classify: break;
-  }
-  return kind == model::Kind::vit ? open_images(job) : open_labelled(job);
+  return with_stage("reading the data", [&] { return open_files(job); });
 }
 
 }  // namespace heddle::data

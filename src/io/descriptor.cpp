@@ -1,6 +1,7 @@
 #include "io/descriptor.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,23 @@ namespace {
 // Linux moves at most about 2 GiB per call.
 constexpr std::size_t kPerCall = std::size_t{1} << 30;
 
+void check_path(const std::string& path) {
+  // A path with a NUL inside would open the file named by what stands before it.
+  if (path.empty() || path.find('\0') != std::string::npos)
+    fail_io(shown(path), "not a path of a file");
+}
+
+void check_regular(const std::string& path, mode_t mode) {
+  if (S_ISREG(mode)) return;
+  const char* kind = S_ISDIR(mode)    ? "a directory"
+                     : S_ISFIFO(mode) ? "a pipe"
+                     : S_ISSOCK(mode) ? "a socket"
+                                      : "a device";
+  fail_io(path, std::string("is ") + kind + ", not a regular file",
+          S_ISDIR(mode) ? "a file"
+                        : "a file: what is read may have to be read again, so write it to one");
+}
+
 }  // namespace
 
 int Descriptor::close() noexcept {
@@ -22,15 +40,31 @@ int Descriptor::close() noexcept {
 }
 
 Descriptor open_file(const std::string& path, int flags, unsigned mode) {
-  // A path with a NUL inside would open the file named by what stands before it.
-  if (path.empty() || path.find('\0') != std::string::npos)
-    fail_io(shown(path), "not a path of a file");
+  check_path(path);
   int fd = -1;
   do {
     fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) fail_system(path, "cannot open", errno);
   return Descriptor(fd);
+}
+
+// What is at the path is looked at before it is opened, because opening alone may do something (a
+// pipe, a tape), and after, because it may have been replaced meanwhile.
+Descriptor open_regular(const std::string& path, int flags, unsigned mode) {
+  check_path(path);
+  struct stat info{};
+  if (::stat(path.c_str(), &info) == 0) check_regular(path, info.st_mode);
+  Descriptor file = open_file(path, flags | O_NONBLOCK | O_NOCTTY, mode);
+  if (::fstat(file.get(), &info) != 0) fail_system(path, "cannot look at it", errno);
+  check_regular(path, info.st_mode);
+  return file;
+}
+
+std::uint64_t length_of(const Descriptor& file, const std::string& path) {
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) fail_system(path, "cannot look at it", errno);
+  return static_cast<std::uint64_t>(info.st_size);
 }
 
 std::size_t read_some(const Descriptor& file, const std::string& path, void* data,

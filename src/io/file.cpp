@@ -13,8 +13,10 @@
 #include <memory>
 #include <system_error>
 
+#include "base/memory_error.h"
 #include "heddle/error.h"
 #include "io/errors.h"
+#include "io/memory_limit.h"
 
 namespace heddle::io {
 namespace {
@@ -50,33 +52,64 @@ void sync_directory(const std::string& target, const std::string& path) {
     fail_system(path, "was replaced, but its directory cannot be written to the disk", errno);
 }
 
-}  // namespace
+constexpr std::size_t kMaxStandardInput = std::size_t{1} << 30;
 
-std::string read_file(const std::string& path, std::size_t max_bytes) {
+// How much may be read, and how errors say it.
+struct Bound {
+  std::size_t bytes = 0;
+  std::string text;
+};
+
+Bound bound_of(std::size_t max_bytes) {
+  if (max_bytes <= file_limit()) return {max_bytes, std::to_string(max_bytes) + " bytes"};
+  return {file_limit(), file_limit_text()};
+}
+
+// `announced` is the length that the system names: 0 for pipes and files it makes up.
+std::string read_to_end(const Descriptor& file, const std::string& path, std::size_t announced,
+                        const Bound& bound) {
   constexpr std::size_t kStep = std::size_t{1} << 16;
-  const Descriptor file = open_file(path, O_RDONLY);
-  struct stat info{};
-  if (::fstat(file.get(), &info) != 0) fail_system(path, "cannot look at it", errno);
-  if (S_ISDIR(info.st_mode)) fail_io(path, "is a directory", "a file");
   const auto too_long = [&] {
-    fail_io(path, "is too large", "at most " + std::to_string(max_bytes) + " bytes",
-            S_ISREG(info.st_mode) ? std::to_string(info.st_size) + " bytes" : "more");
+    fail_io(path, "is too large", "at most " + bound.text,
+            announced > 0 ? std::to_string(announced) + " bytes" : "more");
   };
-  const auto size = static_cast<std::size_t>(info.st_size);  // 0 for pipes
-  if (size > max_bytes) too_long();
-  max_bytes = std::min(max_bytes, std::string().max_size() / 4);  // sums below cannot overflow
+  if (announced > bound.bytes) too_long();
+  const std::size_t most = std::min(bound.bytes, std::string().max_size() / 4);  // sums are safe
 
   // One byte more than announced tells the end; files that grow and pipes need more rounds.
   std::string bytes;
   std::size_t filled = 0;
-  for (std::size_t room = std::max(size, kStep) + 1;; room = 2 * room) {
-    bytes.resize(std::min(room, max_bytes + 1));
+  for (std::size_t room = std::max(announced, kStep) + 1;; room = 2 * room) {
+    bytes.resize(std::min(room, most + 1));
     filled += read_some(file, path, bytes.data() + filled, bytes.size() - filled);
-    if (filled > max_bytes) too_long();
+    if (filled > most) too_long();
     if (filled < bytes.size()) break;
   }
   bytes.resize(filled);
   return bytes;
+}
+
+}  // namespace
+
+std::string read_whole(const std::string& path, std::size_t max_bytes) {
+  const Descriptor file = open_regular(path, O_RDONLY);
+  return read_to_end(file, path, static_cast<std::size_t>(length_of(file, path)),
+                     {max_bytes, std::to_string(max_bytes) + " bytes"});
+}
+
+std::string read_file(const std::string& path, std::size_t max_bytes) {
+  const Descriptor file = open_regular(path, O_RDONLY);
+  const auto announced = static_cast<std::size_t>(length_of(file, path));
+  return with_stage("reading " + path,
+                    [&] { return read_to_end(file, path, announced, bound_of(max_bytes)); });
+}
+
+std::string read_standard_input() {
+  const char* name = "standard input";
+  const Descriptor input(::dup(STDIN_FILENO));
+  if (!input.valid()) fail_system(name, "cannot read", errno);
+  return with_stage("reading standard input",
+                    [&] { return read_to_end(input, name, 0, bound_of(kMaxStandardInput)); });
 }
 
 void write_file_atomic(const std::string& path, std::string_view bytes) {
@@ -148,10 +181,8 @@ void AtomicFile::commit() {
 }
 
 AppendFile::AppendFile(const std::string& path)
-    : path_(path), file_(open_file(path, O_RDWR | O_CREAT | O_APPEND)) {
-  struct stat info{};
-  if (::fstat(file_.get(), &info) != 0) fail_system(path_, "cannot look at it", errno);
-  size_ = S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
+    : path_(path), file_(open_regular(path, O_RDWR | O_CREAT | O_APPEND)) {
+  size_ = length_of(file_, path_);
   char last = '\n';
   if (size_ > 0) read_at(file_, path_, &last, 1, size_ - 1);
   at_line_start_ = last == '\n';
@@ -187,7 +218,7 @@ void AppendFile::truncate(std::uint64_t bytes) {
 }
 
 void AppendFile::flush() {
-  // Pipes and terminals cannot be synced, and need not be.
+  // Some file systems know no fsync, and say so.
   if (::fsync(file_.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
     fail_system(path_, "cannot write to the disk", errno);
 }

@@ -11,9 +11,13 @@
 
 namespace heddle::io {
 
-// Throws Error when the file has more bytes than that, before it has taken more memory. Works on
-// pipes as well as on files.
+// Throws Error when the file has more bytes than that, or than file_limit() of memory_limit.h,
+// before it has taken more memory; and for anything but a regular file.
 std::string read_file(const std::string& path, std::size_t max_bytes);
+// The same by the number alone: for small files that say what the limit is.
+std::string read_whole(const std::string& path, std::size_t max_bytes);
+// Standard input, whatever it is, up to file_limit().
+std::string read_standard_input();
 
 // Temporary file in the same directory, fsync, rename, fsync of the directory.
 void write_file_atomic(const std::string& path, std::string_view bytes);

@@ -5,19 +5,24 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/memory_error.h"
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "io/file.h"
+#include "io/memory_limit.h"
 
 namespace heddle::io {
 namespace {
 
 constexpr std::size_t kPerInflate = std::numeric_limits<uInt>::max();  // zlib counts in 32 bits
 
+// Goes through a file once: the first time to count, into a window that is thrown away, the second
+// time into memory of just that size. What is too large is known before it has taken any.
 class Inflater {
  public:
-  Inflater(std::string_view bytes, const std::string& where, std::size_t max_bytes)
-      : bytes_(bytes), where_(where), max_bytes_(max_bytes) {
+  Inflater(std::string_view bytes, const std::string& where, std::size_t max_bytes,
+           const std::string& limit_text)
+      : bytes_(bytes), where_(where), max_bytes_(max_bytes), limit_text_(limit_text) {
     constexpr int kGzipOnly = 16;
     if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK)
       fail(ErrorCode::out_of_memory, where_, "zlib cannot get its memory");
@@ -26,23 +31,33 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  std::string run() {
+  std::size_t count() {
+    constexpr std::size_t kWindow = std::size_t{1} << 18;
+    std::string window(kWindow, '\0');
+    run(window.data(), window.size());
+    return produced_;
+  }
+
+  // As many bytes as count() has counted.
+  void into(std::string& out) { run(out.data(), out.size()); }
+
+ private:
+  // The room is used again and again where it is smaller than what comes out.
+  void run(char* room, std::size_t bytes) {
+    room_ = room;
+    room_bytes_ = bytes;
     do {
       member();
     } while (another_member());
-    out_.resize(filled_);
-    return std::move(out_);
   }
 
- private:
   void member() {
     int status = Z_OK;
     while (status != Z_STREAM_END) {
-      if (filled_ == out_.size()) grow();
+      if (filled_ == room_bytes_ && room_bytes_ > 0) filled_ = 0;
       status = step();
-      if (filled_ > max_bytes_)
-        fail_io(where_, "is too large once unpacked",
-                "at most " + std::to_string(max_bytes_) + " bytes", "more");
+      if (produced_ > max_bytes_)
+        fail_io(where_, "is too large once unpacked", "at most " + limit_text_, "more");
       if (status == Z_OK || status == Z_STREAM_END) continue;
       if (status == Z_BUF_ERROR && at_ < bytes_.size()) continue;  // wants more room
       if (status == Z_BUF_ERROR)
@@ -56,22 +71,17 @@ class Inflater {
   // Calls zlib with what is left of input and room.
   int step() {
     const auto in = static_cast<uInt>(std::min(bytes_.size() - at_, kPerInflate));
-    const auto room = static_cast<uInt>(std::min(out_.size() - filled_, kPerInflate));
+    const auto room = static_cast<uInt>(std::min(room_bytes_ - filled_, kPerInflate));
     // zlib does not write to its input; its interface is older than const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes_.data() + at_));
     stream_.avail_in = in;
-    stream_.next_out = reinterpret_cast<Bytef*>(out_.data() + filled_);
+    stream_.next_out = reinterpret_cast<Bytef*>(room_ + filled_);
     stream_.avail_out = room;
     const int status = inflate(&stream_, Z_NO_FLUSH);
     at_ += in - stream_.avail_in;
     filled_ += room - stream_.avail_out;
+    produced_ += room - stream_.avail_out;
     return status;
-  }
-
-  // One byte beyond the limit, to see that it is passed.
-  void grow() {
-    constexpr std::size_t kFirst = std::size_t{1} << 16;
-    out_.resize(std::min(std::max(kFirst, 2 * out_.size()), max_bytes_ + 1));
   }
 
   bool another_member() {
@@ -86,10 +96,13 @@ class Inflater {
   std::string_view bytes_;
   const std::string& where_;
   std::size_t max_bytes_;
+  const std::string& limit_text_;
   z_stream stream_{};
   std::size_t at_ = 0;  // in bytes_
-  std::string out_;
-  std::size_t filled_ = 0;  // of out_
+  char* room_ = nullptr;
+  std::size_t room_bytes_ = 0;
+  std::size_t filled_ = 0;    // of the room
+  std::size_t produced_ = 0;  // in all
 };
 
 }  // namespace
@@ -97,8 +110,16 @@ class Inflater {
 bool is_gzip(std::string_view bytes) noexcept { return bytes.starts_with("\x1f\x8b"); }
 
 std::string gunzip(std::string_view bytes, const std::string& where, std::size_t max_bytes) {
-  // A quarter of what can be addressed: sums do not overflow.
-  return Inflater(bytes, where, std::min(max_bytes, std::string().max_size() / 4)).run();
+  const bool by_memory = max_bytes > file_limit();
+  const std::string text = by_memory ? file_limit_text() : std::to_string(max_bytes) + " bytes";
+  const std::size_t most = std::min(max_bytes, file_limit());
+  return with_stage("unpacking " + where, [&] {
+    // One byte more than there will be: zlib wants room to see that the end is one.
+    std::string out(Inflater(bytes, where, most, text).count() + 1, '\0');
+    Inflater(bytes, where, most, text).into(out);
+    out.pop_back();
+    return out;
+  });
 }
 
 std::string read_maybe_gzip(const std::string& path, std::size_t max_bytes) {

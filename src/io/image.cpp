@@ -1,5 +1,6 @@
 #include "io/image.h"
 
+#include "base/memory_error.h"
 #include "io/errors.h"
 #include "io/file.h"
 #include "io/image_formats.h"
@@ -48,7 +49,8 @@ Tensor decode_image(std::string_view bytes, const std::string& where, const Imag
 }
 
 Tensor read_image(const std::string& path, const ImageLimits& limits) {
-  return decode_image(read_file(path, limits.max_bytes), path, limits);
+  const std::string bytes = read_file(path, limits.max_bytes);
+  return with_stage("unpacking " + path, [&] { return decode_image(bytes, path, limits); });
 }
 
 void write_png(const std::string& path, const Tensor& image) {

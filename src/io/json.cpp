@@ -4,13 +4,18 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/memory_error.h"
 #include "io/errors.h"
 #include "io/file.h"
+#include "io/memory_limit.h"
 
 namespace heddle::io {
 namespace {
 
 using Value = nlohmann::json;
+
+// "[]," is three bytes in a file, and as a value of an array that grows it is 64 and more.
+constexpr std::size_t kPerValue = 80;
 
 // Tells where it is by writing to a place outside, because the parser copies its iterators.
 class Cursor {
@@ -100,6 +105,9 @@ class Builder {
   }
 
   Value* put(Value&& value) {
+    if (++values_ > most_values_)
+      refuse(offset(), "has too many values for the memory that this process may use",
+             "more than " + std::to_string(most_values_));
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -134,6 +142,8 @@ class Builder {
   Value root_;
   std::vector<Value*> open_;  // objects and arrays not yet closed
   Value* member_ = nullptr;   // of the innermost object: where its next value goes
+  std::size_t values_ = 0;
+  const std::size_t most_values_ = item_limit(kPerValue);
 };
 
 // A key as part of a path: as it is, unless it would do harm in a message.
@@ -165,9 +175,11 @@ Json Json::parse(std::string_view text, const std::string& where, const JsonLimi
   if (text.size() > limits.max_bytes)
     fail_io(where, "is too large", "at most " + std::to_string(limits.max_bytes) + " bytes",
             std::to_string(text.size()));
-  Builder builder(text, where, limits);
-  return {std::make_shared<const Value>(builder.build()),
-          std::make_shared<const std::string>(where), ""};
+  return with_stage("reading " + where, [&] {
+    Builder builder(text, where, limits);
+    return Json(std::make_shared<const Value>(builder.build()),
+                std::make_shared<const std::string>(where), "");
+  });
 }
 
 bool Json::is_null() const noexcept { return value_->is_null(); }

@@ -1,13 +1,19 @@
 #include "io/lines.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "io/errors.h"
 #include "io/gzip.h"
+#include "io/memory_limit.h"
 #include "io/utf8.h"
 
 namespace heddle::io {
 namespace {
+
+// What a line may cost besides its text, here and as an example of a data set: places, lengths,
+// labels.
+constexpr std::size_t kPerLine = 64;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
@@ -36,6 +42,11 @@ TextLines TextLines::read(const std::string& path, std::size_t max_bytes) {
 
 TextLines::TextLines(std::string text, std::string where)
     : text_(checked(std::move(text), where)), where_(std::move(where)) {
+  const auto ends = static_cast<std::size_t>(std::ranges::count(text_, '\n'));
+  if (const std::size_t most = item_limit(kPerLine); ends >= most)
+    fail_io(where_, "has too many lines for the memory that this process may use",
+            "at most " + std::to_string(most), std::to_string(ends));
+  starts_.reserve(ends + 2);
   std::size_t at = 0;
   while (at < text_.size()) {
     starts_.push_back(at);

@@ -1,13 +1,17 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <thread>
 
 #include "io/errors.h"
 #include "io/file.h"
+#include "io/memory_limit.h"
+#include "io/safetensors.h"
 #include "io/test_support.h"
 #include "io/utf8.h"
 
@@ -47,15 +51,46 @@ TEST(ReadFile, ReadsAllBytesUpToTheLimit) {
                  {path, "at most 199999 bytes", "got 200000 bytes"});
 }
 
-TEST(ReadFile, ReadsPipesWithoutKnowingTheirLength) {
+// A pipe would keep a reader waiting for ever, a device would fill the memory.
+TEST(ReadFile, RefusesAtOnceWhatIsNoRegularFile) {
   const TempDir dir;
-  const std::string pipe = dir.file("pipe");
+  const std::string pipe = dir.file("pipe"), socket = dir.file("socket");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  const std::string bytes(300000, 'x');
-  std::thread writer([&] { std::ofstream(pipe, std::ios::binary) << bytes; });
-  EXPECT_EQ(read_file(pipe, 400000), bytes);
-  writer.join();
-  expect_refusal([] { read_file("/dev/zero", 100000); }, {"/dev/zero", "at most 100000", "more"});
+  const Descriptor listener(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(socket.size(), sizeof address.sun_path);
+  socket.copy(address.sun_path, socket.size());
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {pipe, "is a pipe"},
+      {socket, "is a socket"},
+      {"/dev/zero", "is a device"},
+      {dir.path(), "is a directory"},
+  };
+  for (const auto& [path, kind] : cases) {
+    expect_refusal([&] { read_file(path, 100); }, {path, kind, "not a regular file"});
+    expect_refusal([&] { AppendFile{path}; }, {path, kind});
+    expect_refusal([&] { SafetensorsFile{path}; }, {path, kind});
+  }
+  // By a link to it as well, and where somebody writes to it.
+  ASSERT_EQ(::symlink("pipe", dir.file("link").c_str()), 0);
+  const Descriptor writer(::open(pipe.c_str(), O_RDWR | O_NONBLOCK));
+  ASSERT_EQ(::write(writer.get(), "text", 4), 4);
+  expect_refusal([&] { read_file(dir.file("link"), 100); }, {dir.file("link"), "is a pipe"});
+}
+
+TEST(ReadFile, TakesAQuarterOfTheMemoryAtMost) {
+  const TempDir dir;
+  const std::string path = dir.file("data", std::string(1001, 'x'));
+  {
+    const PretendMemory memory(4003);  // a quarter is 1000
+    expect_refusal([&] { read_file(path, 5000); },
+                   {path, "at most 1000 bytes, a quarter of the memory", "1001 bytes"});
+  }
+  const PretendMemory memory(4004);
+  EXPECT_EQ(read_file(path, 5000).size(), 1001u);
+  expect_refusal([&] { read_file(path, 999); }, {"at most 999 bytes"});
 }
 
 TEST(ReadFile, NamesWhatIsMissing) {

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <sys/resource.h>
 
 #include "io/gzip.h"
+#include "io/memory_limit.h"
 #include "io/test_support.h"
 
 namespace heddle::io {
@@ -64,6 +66,23 @@ TEST(Gzip, SurvivesMutations) {
     (void)gunzip(b, "fuzz", 100000);
   });
   EXPECT_GT(refused, 3000);
+}
+
+// 700 members of a megabyte each, 700 kB in all: counted before memory is taken for it.
+TEST(Gzip, ABombIsRefusedWithoutTakingMemory) {
+  std::string bomb;
+  const std::string member = gzipped(std::string(std::size_t{1} << 20, '\0'));
+  for (int i = 0; i < 700; ++i) bomb += member;
+  const PretendMemory memory(std::uint64_t{2} << 30);  // a quarter is 512 MB
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;  // in kilobytes
+  };
+  const auto before = peak();
+  expect_refusal([&] { gunzip(bomb, "bomb.gz", std::size_t{4} << 30); },
+                 {"bomb.gz", "too large once unpacked", "at most 536870912 bytes, a quarter"});
+  EXPECT_LT(peak() - before, 20000);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/json.h"
+#include "io/memory_limit.h"
 #include "io/test_support.h"
 
 namespace heddle::io {
@@ -123,6 +124,17 @@ TEST(Json, SurvivesMutations) {
       for (const std::string& key : c.keys()) (void)c.at(key).raw().dump();
   });
   EXPECT_GT(refused, 2000);
+}
+
+TEST(Json, AsManyValuesAsTheMemoryHolds) {
+  const PretendMemory memory(4 * 80 * 100);
+  const auto array = [](int values) {
+    std::string text = "[";
+    for (int i = 0; i < values; ++i) text += i == 0 ? "[]" : ",[]";
+    return text + "]";
+  };
+  EXPECT_EQ(Json::parse(array(99), "x").size(), 99u);
+  expect_refusal([&] { Json::parse(array(100), "x"); }, {"x:1:", "too many values", "than 100"});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "io/lines.h"
+#include "io/memory_limit.h"
 #include "io/test_support.h"
 
 namespace heddle::io {
@@ -73,6 +74,13 @@ TEST(TextLines, SurviveMutations) {
   const int refused = survive_mutations("größe\nzwei\r\ndrei \U0001F980\n", 4000,
                                         [](const std::string& bytes) { lines_of(bytes); });
   EXPECT_GT(refused, 1000);
+}
+
+TEST(TextLines, AsManyAsTheMemoryHolds) {
+  const PretendMemory memory(4 * 64 * 1000);
+  EXPECT_EQ(TextLines(std::string(999, '\n'), "x").size(), 999u);
+  expect_refusal([] { TextLines(std::string(1000, '\n'), "x"); },
+                 {"x: has too many lines", "at most 1000"});
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ std::string RunPaths::checkpoint(std::int64_t step) const {
 
 io::Descriptor lock_directory(const std::string& directory, const std::string& occupied) {
   const std::string path = directory + "/lock";
-  io::Descriptor lock = io::open_file(path, O_RDWR | O_CREAT);
+  io::Descriptor lock = io::open_regular(path, O_RDWR | O_CREAT);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) io::fail_io(directory, occupied);
     io::fail_system(path, "cannot lock", errno);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -41,35 +42,62 @@ void redirect(const std::string& path, int to) {
 
 std::string Program::path;
 
-Program::Program(const std::vector<std::string>& arguments, std::optional<std::uint64_t> file_limit)
+Program::Program(const std::vector<std::string>& arguments, Surroundings surroundings)
     : out_(temporary_file()), err_(temporary_file()) {
   std::vector<char*> argv = {path.data()};
   std::vector<std::string> copies = arguments;
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  std::array<int, 2> ends = {-1, -1};
+  if (surroundings.piped && pipe(ends.data()) != 0) throw std::runtime_error("no pipe");
+  reader_ = ends[0];
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("cannot fork");
-  if (pid_ > 0) return;
+  if (pid_ > 0) {
+    if (surroundings.piped) close(ends[1]);
+    return;
+  }
   redirect(out_, STDOUT_FILENO);
   redirect(err_, STDERR_FILENO);
-  std::signal(SIGHUP, SIG_DFL);  // also where the tests run under nohup
-  if (file_limit) {
-    // Writing fails instead of raising a signal, as on a disk without space.
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{*file_limit, *file_limit};
+  if (surroundings.piped) {
+    close(ends[0]);
+    if (dup2(ends[1], STDOUT_FILENO) < 0 || dup2(ends[1], STDERR_FILENO) < 0) _exit(126);
+    close(ends[1]);
+  }
+  // What a shell gives it, also where the tests run under nohup or without signals.
+  for (const int signal : {SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
+  if (surroundings.file_limit) {
+    const rlimit limit{*surroundings.file_limit, *surroundings.file_limit};
     setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  if (surroundings.memory_limit) {
+    const rlimit limit{*surroundings.memory_limit, *surroundings.memory_limit};
+    setrlimit(RLIMIT_AS, &limit);
   }
   execv(argv[0], argv.data());
   _exit(127);
 }
 
 Program::~Program() {
+  if (reader_ >= 0) close(reader_);
   if (pid_ <= 0) return;
   send(SIGKILL);
   wait();
 }
 
 void Program::send(int signal) const { kill(pid_, signal); }
+
+bool Program::read_until(const std::string& text) {
+  std::string read_so_far;
+  std::array<char, 256> piece{};
+  while (read_so_far.find(text) == std::string::npos) {
+    const ssize_t got = read(reader_, piece.data(), piece.size());
+    if (got <= 0) return false;
+    read_so_far.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  close(std::exchange(reader_, -1));
+  return true;
+}
 
 Ending Program::wait() {
   int status = 0;

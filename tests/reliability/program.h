@@ -17,24 +17,33 @@ struct Ending {
   std::string err;  // standard error
 };
 
+struct Surroundings {
+  std::optional<std::uint64_t> file_limit = {};  // no file may grow beyond (ulimit -f): a full disk
+  std::optional<std::uint64_t> memory_limit = {};  // of its address space (ulimit -v)
+  bool piped = false;  // both outputs go into one pipe, as of `heddle ... 2>&1 | head`
+};
+
 class Program {
  public:
-  // Runs the program with these arguments. No file of it may grow beyond `file_limit` bytes: a full
-  // disk.
-  explicit Program(const std::vector<std::string>& arguments,
-                   std::optional<std::uint64_t> file_limit = {});
+  // Runs the program with these arguments.
+  explicit Program(const std::vector<std::string>& arguments, Surroundings surroundings = {});
   ~Program();  // kills it if it still runs
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
   void send(int signal) const;
+  pid_t pid() const { return pid_; }
   Ending wait();
+
+  // Where it is piped: reads until this text has come, and then no more. False where it never came.
+  bool read_until(const std::string& text);
 
   // The file to run, from the command line of the tests.
   static std::string path;
 
  private:
   pid_t pid_ = -1;
+  int reader_ = -1;        // of its pipe
   std::string out_, err_;  // files
 };
 
