@@ -161,9 +161,10 @@ Outcome run_job(Job& job, Display& display) {
 }
 
 // What is expected of the run, for its report. What is there from an earlier sitting stays.
-void write_plan(const Job& job) {
+void write_plan(const Job& job, Display& display) {
   const Recipe& recipe = job.recipe();
-  if (train::read_plan(job.paths().directory)) return;
+  const auto say = [&display](const std::string& sentence) { display.line().say(sentence); };
+  if (train::has_plan(job.paths().directory, say)) return;
   train::write_plan(job.paths().directory,
                     train::plan_run(recipe, train::batch_shapes(job.data(), recipe.train),
                                     train::measure_machine(recipe.train.precision)));
@@ -197,7 +198,7 @@ void run(const Arguments& a) {
                      : Job::begin(std::move(recipe), directory, catch_signals);
   if (a.resume) catch_signals();
   Display display(job, !a.as_json);
-  write_plan(job);
+  write_plan(job, display);
   const Outcome outcome = run_job(job, display);
   display.line().finish();
   if (outcome.state.step == 0 && !a.resume) end_without_steps(job);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "data/test_support.h"
 #include "text/train.h"
 
@@ -142,6 +144,41 @@ TEST(DataCodec, DamagedFilesAreRefused) {
     });
     EXPECT_GT(refused, 75);
   }
+}
+
+// Any flipped bit of the files of a codec: refused, or nothing that counts has changed.
+TEST(DataCodec, NoFlippedBitPasses) {
+  const SampleData files;
+  const io::TempDir run;
+  files.tag().open()->codec().save(run.path());
+  for (const char* name : {"codec.json", "tokenizer.json"}) {
+    const std::string good = io::slurp(run.file(name));
+    int refused = 0;
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
+      run.file(name, bad);
+      try {
+        Codec::load(run.path());
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::io) << e.what();
+        ++refused;
+      }
+    }
+    // Of codec.json blanks may change; tokenizer.json is kept to the byte.
+    const auto blanks = std::count_if(good.begin(), good.end(), [](char c) { return c <= ' '; });
+    EXPECT_GE(refused, static_cast<int>(good.size()) -
+                           (name == std::string("codec.json") ? static_cast<int>(blanks) : 0))
+        << name;
+    run.file(name, good);
+  }
+  Codec::load(run.path());
+  // What can still be read was edited; what cannot is damaged.
+  const std::string good = io::slurp(run.file("tokenizer.json"));
+  run.file("tokenizer.json", good + "\n");
+  io::expect_refusal([&] { Codec::load(run.path()); }, {"tokenizer.json", "edited by hand"});
+  run.file("tokenizer.json", good.substr(0, good.size() / 2));
+  io::expect_refusal([&] { Codec::load(run.path()); }, {"tokenizer.json", "is damaged"});
 }
 
 TEST(DataCodec, MissingFilesAreNamed) {

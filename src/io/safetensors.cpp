@@ -1,18 +1,18 @@
 #include "io/safetensors.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "io/json.h"
+#include "io/safetensors_seal.h"
 
 namespace heddle::io {
 namespace {
@@ -118,15 +118,12 @@ std::optional<DType> TensorEntry::known_dtype() const noexcept {
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
-    : path_(path), file_(open_file(path, O_RDONLY)) {
+    : path_(path), file_(open_regular(path, O_RDONLY)) {
   read_header();
 }
 
 void SafetensorsFile::read_header() {
-  struct stat info{};
-  if (::fstat(file_.get(), &info) != 0) fail_system(path_, "cannot look at it", errno);
-  if (!S_ISREG(info.st_mode)) fail_io(path_, "is not a regular file");
-  const auto end = static_cast<std::uint64_t>(info.st_size);
+  const std::uint64_t end = length_of(file_, path_);
   std::array<unsigned char, 8> prefix{};
   if (read_at(file_, path_, prefix.data(), prefix.size(), 0) < prefix.size())
     fail_io(path_, "is too short for a safetensors file", "at least 8 bytes", std::to_string(end));
@@ -141,20 +138,20 @@ void SafetensorsFile::read_header() {
   if (header[0] != '{') fail_io(path_, "header at offset 8", "a JSON object", shown(header, 16));
 
   const Json root = Json::parse(header, path_ + ": header", {kMaxHeader, 4});
+  if (root.raw().contains(kMetadataKey)) read_metadata(root.at(kMetadataKey));
+  check_header_seal(path_, std::move(header), metadata_);
   const std::uint64_t data = 8 + length;
-  for (const std::string& name : root.keys()) {
-    const Json value = root.at(name);
-    if (name != kMetadataKey) {
-      entries_.push_back(parse_entry(name, value, data, end));
-      continue;
-    }
-    for (const std::string& key : value.keys()) metadata_[key] = value.at(key).string();
-  }
+  for (const std::string& name : root.keys())
+    if (name != kMetadataKey) entries_.push_back(parse_entry(name, root.at(name), data, end));
   // Tensors without bytes come before the one that begins where they lie.
   std::ranges::sort(entries_, {},
                     [](const TensorEntry& e) { return std::tie(e.offset, e.bytes, e.name); });
   check_gapless(path_, entries_, data, end);
   for (std::size_t i = 0; i < entries_.size(); ++i) index_[entries_[i].name] = i;
+}
+
+void SafetensorsFile::read_metadata(const Json& value) {
+  for (const std::string& key : value.keys()) metadata_[key] = value.at(key).string();
 }
 
 bool SafetensorsFile::contains(std::string_view name) const { return index_.contains(name); }

@@ -15,6 +15,7 @@
 
 namespace heddle::io {
 
+class Json;
 using Metadata = std::map<std::string, std::string>;
 
 struct TensorEntry {
@@ -28,14 +29,17 @@ struct TensorEntry {
 };
 
 // A file to read from. Opening it checks the whole header: sizes, types, overlaps, gaps, names that
-// come twice, missing or left over bytes. Tensors are read when asked for, straight into their own
-// memory; there is no mapping, because a file that shrinks under a mapping kills the process.
+// come twice, missing or left over bytes, and the checksum of headers that have one. Tensors are
+// read when asked for, straight into their own memory; there is no mapping, because a file that
+// shrinks under a mapping kills the process.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const noexcept { return path_; }
   const Metadata& metadata() const noexcept { return metadata_; }
+  // Whether Heddle wrote the header with a checksum: then it is as it was written.
+  bool sealed() const { return metadata_.contains("heddle.header_crc32"); }
   const std::vector<TensorEntry>& entries() const noexcept { return entries_; }  // in file order
   bool contains(std::string_view name) const;
   const TensorEntry& entry(std::string_view name) const;  // throws Error, naming the nearest
@@ -47,6 +51,7 @@ class SafetensorsFile {
 
  private:
   void read_header();
+  void read_metadata(const Json& value);
   DType checked_dtype(const TensorEntry& entry) const;
   Shape checked_shape(const TensorEntry& entry) const;
   void read_bytes(const TensorEntry& entry, Tensor& destination) const;
@@ -65,7 +70,8 @@ struct TensorPlan {
 };
 
 // Writes one tensor at a time, so that what is written need never be in memory as a whole. The same
-// plan, metadata and values give the same bytes. Nothing is at `path` before commit().
+// plan, metadata and values give the same bytes. Nothing is at `path` before commit(). With
+// "format": "heddle" in the metadata the header gets a checksum (safetensors_seal.h).
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::string& path, std::vector<TensorPlan> plan,

@@ -6,6 +6,7 @@
 #include "heddle/ops/copy.h"
 #include "io/errors.h"
 #include "io/safetensors.h"
+#include "io/safetensors_seal.h"
 
 namespace heddle::io {
 namespace {
@@ -28,6 +29,7 @@ std::string header_of(const std::string& path, const std::vector<TensorPlan>& pl
                       const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
+  if (is_own(metadata)) header["__metadata__"][kHeaderSumKey] = std::string(kNoSum);
   std::set<std::string_view> names;
   std::int64_t at = 0;
   for (const TensorPlan& tensor : plan) {
@@ -55,6 +57,7 @@ std::string header_of(const std::string& path, const std::vector<TensorPlan>& pl
     fail_io(path, "cannot hold a name or metadata that is not UTF-8");
   }
   text.append((8 - text.size() % 8) % 8, ' ');
+  seal_header(text);
   std::string out;
   for (int i = 0; i < 8; ++i)
     out += static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xff);

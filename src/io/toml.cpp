@@ -15,8 +15,6 @@
 namespace heddle::io {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  // recipes are pages, not books
-
 std::string got_text(const TomlValue& value) {
   const char* kind = nullptr;
   if (std::holds_alternative<TomlArray>(value.data)) kind = "the array ";
@@ -282,12 +280,12 @@ void TomlTable::refuse(std::string_view key, std::string_view expected) const {
 TomlDocument::TomlDocument(std::shared_ptr<TomlState> state) : state_(std::move(state)) {}
 
 TomlDocument TomlDocument::read(const std::string& path) {
-  return parse(read_file(path, kMaxBytes), path);
+  return parse(read_file(path, kMaxToml), path);
 }
 
 TomlDocument TomlDocument::parse(std::string_view text, const std::string& file) {
-  if (text.size() > kMaxBytes)
-    fail_io(file, "is too large", "at most " + std::to_string(kMaxBytes) + " bytes",
+  if (text.size() > kMaxToml)
+    fail_io(file, "is too large", "at most " + std::to_string(kMaxToml) + " bytes",
             std::to_string(text.size()));
   return TomlDocument(std::make_shared<TomlState>(parse_toml(text, file), file));
 }

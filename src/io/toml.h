@@ -10,6 +10,7 @@
 //   recipe.finish();
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -22,6 +23,8 @@
 #include "io/key_places.h"
 
 namespace heddle::io {
+
+inline constexpr std::size_t kMaxToml = std::size_t{1} << 20;  // recipes are pages, not books
 
 // Both ends are allowed.
 struct IntegerRange {

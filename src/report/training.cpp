@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "io/file.h"
+#include "io/seal.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/numbers.h"
@@ -158,7 +159,8 @@ std::string write_training_report(const std::string& directory) {
   const std::filesystem::path root(directory);
   const std::string log_path = (root / "log.jsonl").string();
   const TrainingLog log = parse_training_log(io::read_file(log_path, kMostLog), log_path);
-  const std::string recipe = io::read_file((root / "recipe.toml").string(), kMostLog);
+  const std::string recipe(
+      io::without_seal(io::read_file((root / "recipe.toml").string(), kMostLog)));
   const std::string name = std::filesystem::absolute(root).lexically_normal().filename().string();
   const std::string path = (root / "report.html").string();
   io::write_file_atomic(path, training_page(name, log, recipe, plan_of(directory, log)));

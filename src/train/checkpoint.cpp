@@ -24,8 +24,8 @@ std::vector<io::NamedTensor> contents(const nn::ParameterStore& parameters,
   return all;
 }
 
-// Of the state, if there is one, and of all tensors, in the file's order. Names, shapes and places
-// need none: the header has to fit the run and the file to the byte.
+// Of the state, if there is one, and of all tensors, in the file's order. Names, types, shapes and
+// places have the header's own checksum (io/safetensors_seal.h).
 class Checksum {
  public:
   explicit Checksum(const std::string& state) { sum_.add(state); }
@@ -67,6 +67,24 @@ TrainState state_of(const io::SafetensorsFile& file) {
   return state_from_json(text->second, file.path() + ": " + kStateKey);
 }
 
+// With a header that is as it was written it is no damage: the recipe is another one.
+[[noreturn]] void refuse_other_model(const io::SafetensorsFile& file, const std::string& problem,
+                                     const std::string& expected = {},
+                                     const std::string& got = {}) {
+  fail(file.sealed() ? ErrorCode::shape_mismatch : ErrorCode::io, file.path(),
+       file.sealed() ? "is intact, but of another model than the recipe's: " + problem : problem,
+       expected, got);
+}
+
+void check_belongs(const io::SafetensorsFile& file, const io::NamedTensor& wanted) {
+  if (!file.sealed()) return;  // whoever reads it complains of a damaged file
+  if (!file.contains(wanted.name)) refuse_other_model(file, "it has no tensor " + wanted.name);
+  const io::TensorEntry& entry = file.entry(wanted.name);
+  if (entry.known_dtype() != wanted.tensor.dtype() || Shape(entry.shape) != wanted.tensor.shape())
+    refuse_other_model(file, "tensor " + wanted.name, wanted.tensor.describe(),
+                       entry.dtype + " " + to_string(Shape(entry.shape)));
+}
+
 }  // namespace
 
 TrainState read_state(const std::string& path) { return state_of(io::SafetensorsFile(path)); }
@@ -103,8 +121,11 @@ TrainState load_checkpoint(const std::string& path, nn::ParameterStore& paramete
   };
   for (const io::TensorEntry& entry : file.entries())
     if (named(entry) == wanted.end())
-      fail(ErrorCode::io, path, "tensor " + entry.name + " is not one of this run's");
-  for (io::NamedTensor& t : wanted) file.load_into(t.name, t.tensor);
+      refuse_other_model(file, "tensor " + entry.name + " is not one of the recipe's model");
+  for (io::NamedTensor& t : wanted) {
+    check_belongs(file, t);
+    file.load_into(t.name, t.tensor);
+  }
   check_sum(file, [&named](const io::TensorEntry& entry) { return named(entry)->tensor; });
   return state;
 }

@@ -21,8 +21,8 @@ void save_checkpoint(const std::string& path, const nn::ParameterStore& paramete
                      const Optimizer& optimizer, const TrainState& state);
 
 // Fills weights and optimiser. Throws Error naming file and tensor when one is missing, left over,
-// or of another shape or type, and when the checksum is not that of what was read; weights and
-// optimiser may then hold anything.
+// or of another shape or type (shape_mismatch where the header is known to be intact), and when the
+// checksum is not that of what was read; weights and optimiser may then hold anything.
 TrainState load_checkpoint(const std::string& path, nn::ParameterStore& parameters,
                            Optimizer& optimizer);
 

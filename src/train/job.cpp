@@ -2,10 +2,11 @@
 
 #include <utility>
 
+#include "base/memory_error.h"
 #include "heddle/error.h"
-#include "io/file.h"
 #include "train/fine_tune.h"
 #include "train/plan_run.h"
+#include "train/recipe_file.h"
 
 namespace heddle::train {
 
@@ -35,7 +36,7 @@ Job Job::resume(Recipe recipe, const std::string& directory) {
   job.directory_ = std::make_unique<RunDirectory>(directory);
   // Without a recipe it was killed before it was a run.
   const bool is_old = is_run(directory);
-  if (is_old) check_resumable(load_recipe(job.paths().recipe()), job.recipe_);
+  if (is_old) check_resumable(recipe_begun_with(job.paths()), job.recipe_);
   job.open_data(is_old ? data::Codec::load(directory) : nullptr);
   job.build();
   if (!job.directory_->newest_checkpoint()) job.adopt();
@@ -49,7 +50,7 @@ Job Job::open(Recipe recipe, const std::string& directory,
   job.take_data(std::move(data));
   job.build();
   job.directory_ = std::make_unique<RunDirectory>(directory);
-  if (is_run(directory)) check_resumable(load_recipe(job.paths().recipe()), job.recipe_);
+  if (is_run(directory)) check_resumable(recipe_begun_with(job.paths()), job.recipe_);
   if (!job.directory_->newest_checkpoint()) job.adopt();
   job.settle();
   return job;
@@ -72,7 +73,8 @@ void Job::build() {
   check_fits(recipe_, *data_);
   model::BuildOptions options;
   options.seed = recipe_.train.seed;
-  model_ = model::build_model(recipe_.model, options);
+  model_ =
+      with_stage("building the model", [&] { return model::build_model(recipe_.model, options); });
 }
 
 void Job::adopt() {
@@ -83,11 +85,12 @@ void Job::adopt() {
 // The recipe comes last: with it, it is a run.
 void Job::settle() {
   if (!is_run(paths().directory)) data_->codec().save(paths().directory);
-  io::write_file_atomic(paths().recipe(), recipe_.toml);
+  write_run_recipe(paths(), recipe_);
 }
 
 Outcome Job::run(Hooks hooks) {
   Trainer trainer(*model_, *data_, recipe_.train, directory_.get(), std::move(hooks));
+  trainer.keep_recipe(recipe_.toml);
   trainer.resume();
   return trainer.run();
 }

@@ -9,8 +9,9 @@
 
 #include "backend/cpu/probe/probe.h"
 #include "data/job.h"
+#include "heddle/error.h"
 #include "io/file.h"
-#include "io/json.h"
+#include "io/seal.h"
 
 namespace heddle::train {
 
@@ -126,13 +127,25 @@ nlohmann::json to_json(const Plan& p) {
 }
 
 void write_plan(const std::string& run_directory, const Plan& plan) {
-  io::write_json(plan_path(run_directory), to_json(plan));
+  io::write_sealed_json(plan_path(run_directory), to_json(plan));
+}
+
+bool has_plan(const std::string& run_directory,
+              const std::function<void(const std::string&)>& on_damage) {
+  try {
+    return read_plan(run_directory).has_value();
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::io) throw;
+    on_damage(std::string(e.what()) + "; the run is planned anew");
+    return false;
+  }
 }
 
 std::optional<Plan> read_plan(const std::string& run_directory) {
   const std::string path = plan_path(run_directory);
   if (!io::file_exists(path)) return std::nullopt;
-  const io::Json j = io::Json::read(path);
+  const io::Json j = io::read_sealed_json(
+      path, {"parameters", "flops_per_step", "peak_bytes", "step_seconds", "kv_bytes_per_token"});
   Plan p;
   p.parameters = j.at("parameters").integer(0);
   p.flops_per_step = j.at("flops_per_step").number();

@@ -2,6 +2,7 @@
 // run's directory (plan.json), so that the report can show it beside what happened.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -44,7 +45,11 @@ nlohmann::json to_json(const Plan& plan);
 nlohmann::json bytes_json(std::int64_t total, const BytesByPurpose& by_purpose);
 
 void write_plan(const std::string& run_directory, const Plan& plan);
-// Nothing where none was written.
+// Nothing where none was written; Error where it is damaged.
 std::optional<Plan> read_plan(const std::string& run_directory);
+// Whether there is one that can be read. A damaged plan is told and counts as none: it is a help
+// for the report, and no run has to stop for it.
+bool has_plan(const std::string& run_directory,
+              const std::function<void(const std::string& sentence)>& on_damage);
 
 }  // namespace heddle::train

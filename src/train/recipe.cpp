@@ -11,6 +11,7 @@
 #include "io/toml.h"
 #include "io/utf8.h"
 #include "model/parse.h"
+#include "train/recipe_file.h"
 #include "train/synonyms.h"
 
 namespace heddle::train {
@@ -91,17 +92,10 @@ void parse_tables(const io::TomlDocument& document, const std::string& directory
   model::validate_choices(model);
 }
 
-}  // namespace
-
-Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
-                   const std::vector<std::string>& varied) {
-  io::TomlDocument document = io::TomlDocument::read(path);
-  document.expect_habits(key_habits());
-  for (const std::string& assignment : overrides) document.apply(assignment);
-  for (const std::string& assignment : varied) document.apply(assignment, "--vary");
+Recipe parse_document(io::TomlDocument& document, const std::string& directory) {
   Recipe recipe;
+  document.expect_habits(key_habits());
   recipe.places = document.places();
-  const std::string directory = fs::path(path).parent_path().string();
   with_places(recipe, [&] { parse_tables(document, directory, recipe); });
 
   if (!recipe.train.from.empty()) recipe.train.from = absolute(recipe.train.from, directory);
@@ -110,6 +104,21 @@ Recipe load_recipe(const std::string& path, const std::vector<std::string>& over
   make_paths_absolute(document, recipe);
   recipe.toml = document.text();
   return recipe;
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
+                   const std::vector<std::string>& varied) {
+  io::TomlDocument document = read_unedited(path);
+  for (const std::string& assignment : overrides) document.apply(assignment);
+  for (const std::string& assignment : varied) document.apply(assignment, "--vary");
+  return parse_document(document, fs::path(path).parent_path().string());
+}
+
+Recipe recipe_of_text(const std::string& toml, const std::string& where) {
+  io::TomlDocument document = io::TomlDocument::parse(toml, where);
+  return parse_document(document, "");
 }
 
 std::unique_ptr<data::Dataset> open_data(const Recipe& recipe, const data::OpenOptions& options) {
@@ -124,9 +133,9 @@ void take_sizes(Recipe& recipe, const data::Dataset& data) {
 }
 
 // The text has one line for each key, in tables.
-std::map<std::string, std::string> keys_of(const Recipe& recipe) {
+std::map<std::string, std::string> keys_of(const std::string& toml) {
   std::map<std::string, std::string> keys;
-  std::istringstream lines(recipe.toml);
+  std::istringstream lines(toml);
   std::string table;
   for (std::string line; std::getline(lines, line);) {
     const std::size_t equals = line.find(" = ");
@@ -138,7 +147,9 @@ std::map<std::string, std::string> keys_of(const Recipe& recipe) {
   return keys;
 }
 
-std::vector<Difference> differences(const Recipe& before, const Recipe& now) {
+std::map<std::string, std::string> keys_of(const Recipe& recipe) { return keys_of(recipe.toml); }
+
+std::vector<Difference> differences(const std::string& before, const std::string& now) {
   const auto old_keys = keys_of(before), new_keys = keys_of(now);
   std::vector<Difference> all;
   for (const auto& [key, value] : old_keys) {
@@ -153,10 +164,39 @@ std::vector<Difference> differences(const Recipe& before, const Recipe& now) {
   return all;
 }
 
+std::vector<Difference> differences(const Recipe& before, const Recipe& now) {
+  return differences(before.toml, now.toml);
+}
+
+namespace {
+
+// The absolute paths that a value is: one string or an array of them; none where it is else.
+std::vector<std::string> paths_in(const std::string& value) {
+  const auto parsed = nlohmann::json::parse(value, nullptr, false);
+  const auto is_path = [](const nlohmann::json& j) {
+    return j.is_string() && j.get_ref<const std::string&>().starts_with("/");
+  };
+  if (is_path(parsed)) return {parsed.get<std::string>()};
+  if (!parsed.is_array() || !std::ranges::all_of(parsed, is_path)) return {};
+  return parsed.get<std::vector<std::string>>();
+}
+
+// Files that are not where they were, and are at the new place.
+bool has_moved(const Difference& d) {
+  if (!d.key.starts_with("data.") || !d.before || !d.now) return false;
+  const auto before = paths_in(*d.before), now = paths_in(*d.now);
+  std::error_code error;
+  const auto there = [&error](const std::string& path) { return fs::exists(path, error); };
+  return !before.empty() && before.size() == now.size() && std::ranges::none_of(before, there) &&
+         std::ranges::all_of(now, there);
+}
+
+}  // namespace
+
 void check_resumable(const Recipe& before, const Recipe& now) {
   for (const Difference& d : differences(before, now)) {
     if (d.key.starts_with("compare.")) continue;  // not about this run
-    if (d.key == "train.save_every" || d.key == "train.keep") continue;
+    if (d.key == "train.save_every" || d.key == "train.keep" || has_moved(d)) continue;
     std::string expected = "the run's " + d.before.value_or("(absent)");
     if (d.key == "train.steps") {
       const bool by_length =
@@ -164,7 +204,10 @@ void check_resumable(const Recipe& before, const Recipe& now) {
       if (!by_length && now.train.steps > before.train.steps) continue;
       expected += by_length ? " (the schedule goes by the number of steps)" : " or more";
     }
-    fail(ErrorCode::invalid_argument, "resume", "key " + d.key, expected,
+    fail(ErrorCode::invalid_argument, now.places.has(d.key) ? now.places.of(d.key) : "resume",
+         "key " + d.key + " is not that of the run to go on with",
+         expected +
+             "; what it has learned goes on with another recipe by train.from and another --out",
          d.now.value_or("(absent)"));
   }
 }

@@ -45,9 +45,13 @@ struct Recipe {
 
 // `overrides` are "key=value" as of --set: "train.steps=500", "model.norm=rms". Values are TOML;
 // what is not (a bare word) is taken as a string. `varied` come on top of them and are named --vary
-// in errors.
+// in errors. A recipe that a run wrote has a seal (io/seal.h): one that was edited since is
+// refused, with the keys where the run's checkpoints tell them.
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {},
                    const std::vector<std::string>& varied = {});
+
+// Of a text that load_recipe() gave as Recipe::toml. `where` is what errors name.
+Recipe recipe_of_text(const std::string& toml, const std::string& where);
 
 // Runs what may refuse keys of the recipe, and lets its errors name file and line of them.
 template <class Body>
@@ -67,17 +71,20 @@ void take_sizes(Recipe& recipe, const data::Dataset& data);
 
 // The keys of a recipe: "train.steps" -> "500".
 std::map<std::string, std::string> keys_of(const Recipe& recipe);
+std::map<std::string, std::string> keys_of(const std::string& toml);
 
 struct Difference {
   std::string key;
   std::optional<std::string> before, now;
 };
 std::vector<Difference> differences(const Recipe& before, const Recipe& now);
+std::vector<Difference> differences(const std::string& before_toml, const std::string& now_toml);
 
 // Whether a run that began with `before` may go on with `now` and be what it would have been from
 // the start. Throws Error naming the first key that may not change. What may:
-// train.save_every and train.keep; and train.steps may grow where the schedule does not depend on
-// it (constant, inverse-sqrt).
+// train.save_every and train.keep; train.steps may grow where the schedule does not depend on it
+// (constant, inverse-sqrt); and files of data that are not where they were may be elsewhere (what
+// is in them is compared later).
 void check_resumable(const Recipe& before, const Recipe& now);
 
 }  // namespace heddle::train

@@ -1,5 +1,6 @@
 #include "train/run.h"
 
+#include "base/memory_error.h"
 #include "heddle/error.h"
 #include "io/file.h"
 #include "train/checkpoint.h"
@@ -7,7 +8,9 @@
 
 namespace heddle::train {
 
-LoadedRun load_run(const std::string& directory) {
+namespace {
+
+LoadedRun load_files(const std::string& directory) {
   const RunPaths paths{directory};
   check_is_directory(directory);
   if (!is_run(directory))
@@ -26,6 +29,12 @@ LoadedRun load_run(const std::string& directory) {
   run.model = model::build_model(run.recipe.model, options);
   weights.finish();
   return run;
+}
+
+}  // namespace
+
+LoadedRun load_run(const std::string& directory) {
+  return with_stage("loading " + directory, [&] { return load_files(directory); });
 }
 
 }  // namespace heddle::train

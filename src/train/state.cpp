@@ -24,6 +24,7 @@ std::string to_json(const TrainState& s) {
     j["peak_bytes"] = s.peak_bytes;
     j["peak_by_purpose"] = s.peak_by_purpose;
   }
+  if (!s.recipe.empty()) j["recipe"] = s.recipe;
   return j.dump();
 }
 
@@ -40,6 +41,7 @@ TrainState state_from_json(const std::string& json, const std::string& where) {
   const auto parsed = std::from_chars(data.data(), data.data() + data.size(), s.data);
   if (parsed.ec != std::errc() || parsed.ptr != data.data() + data.size())
     j.at("data").refuse("a number");
+  s.recipe = j.string_or("recipe", "");
   if (j.has("best_step")) {
     s.best_loss = j.at("best_loss").number();
     s.best_step = j.at("best_step").integer(1);

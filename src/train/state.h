@@ -29,6 +29,9 @@ struct TrainState {
 
   std::uint64_t log_bytes = 0;  // length of the log when this was saved
   std::uint64_t data = 0;       // fingerprint() of the data
+  // The recipe in force, as TOML: what the run was begun with is known even where recipe.toml was
+  // edited. Empty: a checkpoint of before it was kept.
+  std::string recipe = {};
 };
 
 // One line of JSON and back, exact to the bit. `where` names the file for errors.

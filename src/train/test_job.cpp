@@ -1,12 +1,15 @@
 // Whole runs of every kind of model, from recipe to loaded weights, and fine-tuning between them.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 
 #include "data/test_support.h"
 #include "io/safetensors.h"
 #include "train/evaluate.h"
 #include "train/job.h"
+#include "train/plan_run.h"
 #include "train/run.h"
 #include "train/test_support.h"
 
@@ -170,6 +173,128 @@ TEST_F(JobTest, RefusesAndLeavesNothingBehind) {
   expect_says([&] { load_run(out("a")); }, {"codec.json"});
   std::filesystem::remove(out("a") + "/recipe.toml");
   expect_says([&] { load_run(out("a")); }, {out("a"), "recipe.toml"});
+}
+
+// Replaces a line of a run's recipe.toml, as an editor would; the number of that line.
+std::string edit_line(const std::string& path, const std::string& old, const std::string& now) {
+  std::string text = slurp(path);
+  const std::size_t at = text.find(old);
+  EXPECT_NE(at, std::string::npos) << old << " is not in " << text;
+  const auto line =
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  text.replace(at, old.size(), now);
+  std::ofstream(path, std::ios::binary) << text;
+  return std::to_string(line);
+}
+
+void drop_first_line(const std::string& path) {
+  const std::string text = slurp(path);
+  std::ofstream(path, std::ios::binary) << text.substr(text.find('\n') + 1);
+}
+
+// Both ways to resume refuse what would be another run, and name the key.
+TEST_F(JobTest, AnEditedRecipeIsNotResumed) {
+  const std::string recipe =
+      language("r", "text = " + sample("text.txt") + "\ntokenizer = \"char\"\ncontext = 12\n");
+  train(recipe, "a");
+  const std::string path = out("a") + "/recipe.toml", good = slurp(path);
+  struct Edit {
+    const char *key, *old, *now, *before, *after;
+  };
+  const std::vector<Edit> edits = {
+      {"train.learning_rate", "learning_rate = 0.01", "learning_rate = 0.02", "0.01", "0.02"},
+      {"model.attention.position", "position = \"learned\"", "position = \"alibi\"", "\"learned\"",
+       "\"alibi\""},
+      {"model.width", "width = 8", "width = 16", "the run's 8", "got 16"},
+      {"train.seed", "seed = 1", "seed = 3", "the run's 1", "got 3"},
+  };
+  for (const Edit& e : edits) {
+    SCOPED_TRACE(e.key);
+    std::ofstream(path) << good;
+    const std::string line = edit_line(path, e.old, e.now);
+    for (const auto& use : std::vector<std::function<void()>>{
+             [&] { load_run(out("a")); },
+             [&] { Job::resume(load_recipe(path), out("a")); },
+         })
+      expect_says(use, {"recipe.toml:" + line, e.key, e.before, e.after, "edited after the run",
+                        "delete the first line"});
+    // Without the seal it is used as it is, but the run does not go on as another one.
+    drop_first_line(path);
+    expect_says([&] { Job::resume(load_recipe(path), out("a")); },
+                {"recipe.toml:" + std::to_string(std::stoi(line) - 1), e.key, e.before, e.after,
+                 "train.from"});
+    // The recipe it began with goes on, and mends the file.
+    Job::resume(load_recipe(recipe), out("a")).run({});
+    EXPECT_EQ(slurp(path), good);
+  }
+  EXPECT_EQ(load_run(out("a")).recipe.train.learning_rate, 0.01);
+}
+
+TEST_F(JobTest, ADamagedRecipeSaysSo) {
+  const std::string recipe =
+      language("r", "text = " + sample("text.txt") + "\ntokenizer = \"char\"\ncontext = 12\n");
+  train(recipe, "a");
+  const std::string path = out("a") + "/recipe.toml", good = slurp(path);
+  std::ofstream(path) << good.substr(0, good.find("width"));
+  expect_says([&] { load_run(out("a")); }, {"recipe.toml", "edited"});
+  edit_line(path, "layers = 1", "layers = \x01");
+  expect_says([&] { load_run(out("a")); }, {"recipe.toml", "is damaged"});
+  // One bit of each byte: refused, or nothing that counts has changed.
+  int refused = 0;
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
+    std::ofstream(path, std::ios::binary) << bad;
+    try {
+      EXPECT_EQ(keys_of(load_recipe(path)), keys_of(load_recipe(recipe))) << "byte " << at;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::io) << e.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, static_cast<int>(good.size() * 9 / 10));
+}
+
+// A run of before there were seals and recipes in checkpoints, and one whose data has moved.
+TEST_F(JobTest, RunsWithoutSealsLoadAndDataMayMove) {
+  const std::string first = dir_.file("first.txt", slurp(data_.file("text.txt")));
+  const std::string recipe =
+      language("r", "text = \"" + first + "\"\ntokenizer = \"char\"\ncontext = 12\n");
+  train(recipe, "a");
+  drop_first_line(out("a") + "/recipe.toml");
+  load_run(out("a"));
+  const std::string second = dir_.file("second.txt", slurp(first));
+  const auto resume = [&] {
+    Job::resume(load_recipe(recipe, {"data.text=" + second}), out("a")).run({});
+  };
+  expect_says(resume, {"--set data.text", first, second});  // the old one is still there
+  std::filesystem::remove(first);
+  resume();
+  EXPECT_NE(slurp(out("a") + "/recipe.toml").find(second), std::string::npos);
+  dir_.file("second.txt", std::string(slurp(second).size(), 'a'));
+  expect_says(resume, {"step-4.safetensors", "other data"});
+}
+
+TEST_F(JobTest, ADamagedPlanStopsNothing) {
+  const std::string directory = dir_.file("planned");
+  std::filesystem::create_directories(directory);
+  std::string said;
+  const auto on_damage = [&said](const std::string& sentence) { said += sentence; };
+  EXPECT_FALSE(has_plan(directory, on_damage));
+  EXPECT_EQ(said, "");
+  Plan plan;
+  plan.parameters = 17;
+  write_plan(directory, plan);
+  EXPECT_TRUE(has_plan(directory, on_damage));
+  EXPECT_EQ(said, "");
+  edit_line(directory + "/plan.json", "17", "18");
+  EXPECT_FALSE(has_plan(directory, on_damage));
+  EXPECT_NE(said.find("plan.json: was edited"), std::string::npos) << said;
+  said.clear();
+  std::ofstream(directory + "/plan.json") << "{\"para";
+  EXPECT_FALSE(has_plan(directory, on_damage));
+  EXPECT_NE(said.find("is damaged"), std::string::npos) << said;
+  EXPECT_NE(said.find("planned anew"), std::string::npos) << said;
 }
 
 TEST_F(JobTest, OtherDataIsNotResumed) {

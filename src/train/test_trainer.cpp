@@ -403,6 +403,42 @@ TEST(Trainer, AnEvaluationThatIsNotFiniteEndsTheRun) {
     EXPECT_FALSE(line.contains("eval_loss"));
 }
 
+// As earlier versions wrote it: the header lacks these keys of its metadata.
+void write_without(const std::string& path, std::initializer_list<const char*> keys) {
+  const std::string bytes = slurp(path);
+  const std::size_t length = static_cast<unsigned char>(bytes[0]) +
+                             256 * std::size_t{static_cast<unsigned char>(bytes[1])};
+  json header = json::parse(bytes.substr(8, length));
+  for (const char* key : keys) ASSERT_EQ(header["__metadata__"].erase(key), 1u) << key;
+  const std::string text = header.dump();
+  std::string out = {static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  out.resize(8, '\0');
+  std::ofstream(path, std::ios::binary) << out << text << bytes.substr(8 + length);
+}
+
+// The header of a checkpoint has a checksum too: each of its bytes counts.
+TEST(Checkpoint, NoDamageOfItsHeaderPasses) {
+  const TempDir dir;
+  const std::string path = dir.file("c.safetensors");
+  const auto model = toy();
+  const Optimizer adamw(toy_training(), model->parameters());
+  TrainState state;
+  state.step = 7;
+  state.recipe = "[train]\nsteps = 12\n";
+  save_checkpoint(path, model->parameters(), adamw, state);
+  EXPECT_EQ(read_state(path).recipe, state.recipe);
+  const std::string good = slurp(path);
+  const std::size_t end = good.find("}}") + 2;
+  ASSERT_LT(end, good.size());
+  io::MemoryFile memory;
+  for (std::size_t at = 8; at < end; ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << at % 7));
+    const std::string copy = memory.hold(bad);
+    EXPECT_THROW(read_state(copy), Error) << "byte " << at;
+  }
+}
+
 TEST(Checkpoint, RefusesWhatDoesNotFit) {
   const TempDir dir;
   const std::string path = dir.file("c.safetensors");
@@ -420,9 +456,7 @@ TEST(Checkpoint, RefusesWhatDoesNotFit) {
   EXPECT_EQ(back.best_loss, 1.0 / 3);
 
   // Of before there were checksums.
-  std::string old = slurp(path);
-  old.replace(old.find("heddle.crc32"), 12, "heddle.other");
-  std::ofstream(path, std::ios::binary) << old;
+  write_without(path, {"heddle.crc32", "heddle.header_crc32"});
   EXPECT_EQ(to_json(load_checkpoint(path, model->parameters(), adamw)), to_json(state));
 
   c.optimizer = OptimizerKind::sgd;

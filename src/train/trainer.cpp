@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/memory_error.h"
 #include "heddle/cost.h"
 #include "heddle/memory.h"
 #include "nn/require.h"
@@ -137,9 +138,10 @@ Outcome Trainer::run() {
   if (has_work && hooks_.should_stop && hooks_.should_stop())
     outcome.ending = Ending::stopped;
   else if (has_work)
-    warm_up();
+    with_stage("the first step", [&] { warm_up(); });
   while (state_.step < config_.steps && !out_of_patience() && outcome.ending != Ending::stopped) {
-    const StepReport report = take_step();
+    const StepReport report =
+        with_stage("step " + std::to_string(state_.step + 1), [&] { return take_step(); });
     if (state_.step % config_.log_every == 0 || state_.step == config_.steps) write_log(report);
     if (hooks_.on_step) hooks_.on_step(report);
     if (evaluation_due()) run_evaluation(outcome);
@@ -250,7 +252,8 @@ void Trainer::run_evaluation(Outcome& outcome) {
   options.precision = config_.precision;
   EvalReport report;
   report.step = state_.step;
-  report.result = evaluate_at(state_.step, model_, data_, options);
+  report.result = with_stage("evaluation at step " + std::to_string(state_.step),
+                             [&] { return evaluate_at(state_.step, model_, data_, options); });
   report.best = report.result.loss < state_.best_loss;
   peak_bytes_ = std::max(peak_bytes_, memory_use(Device::cpu).peak);
   state_.stale = report.best ? 0 : state_.stale + 1;
@@ -284,6 +287,7 @@ void Trainer::save() {
   if (state_.best_step == 0) save_weights(directory_->paths().weights(), model_.parameters());
   log_->flush();
   state_.log_bytes = log_->size();
+  state_.recipe = recipe_;
   const std::string path = directory_->paths().checkpoint(state_.step);
   save_checkpoint(path, model_.parameters(), optimizer_, state_);
   directory_->keep_newest(config_.keep);

@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "data/dataset.h"
 #include "heddle/error.h"
@@ -99,9 +101,12 @@ class Trainer {
   Trainer(model::Model& model, const data::Dataset& data, const TrainConfig& config,
           RunDirectory* directory = nullptr, Hooks hooks = {});
 
+  // The recipe in force, as TOML, for checkpoints to tell.
+  void keep_recipe(std::string toml) { recipe_ = std::move(toml); }
+
   // Goes to the newest checkpoint that is intact, if there is one: weights, optimiser, log. Damaged
-  // ones before it are renamed and told to on_damage. Error when all are damaged or do not fit the
-  // model, or when it was trained on other data.
+  // ones before it are renamed and told to on_damage. Error when all are damaged, when an intact
+  // one is of another model, or when it was trained on other data.
   bool resume();
 
   // Trains to the end. A loss or a gradient that is not finite throws Diverged, which names the
@@ -131,6 +136,7 @@ class Trainer {
   Hooks hooks_;
   Optimizer optimizer_;
   TrainState state_;
+  std::string recipe_;
   std::unique_ptr<io::AppendFile> log_;
   std::int64_t eval_every_ = 0;  // 0: never
   std::int64_t saved_step_ = -1;

@@ -18,6 +18,7 @@
 #include "io/safetensors.h"
 #include "io/test_support.h"
 #include "program.h"
+#include "train/checkpoint.h"
 #include "train/run.h"
 #include "train/run_directory.h"
 
@@ -206,16 +207,28 @@ TEST_F(Reliability, AClosedTerminalIsAnInterruption) {
   expect_as_if_undisturbed(paths);
 }
 
-// Its text is a pipe, so that it is surely reading data when the signal comes.
+// Which signals a process has a handler for, as the system shows it.
+bool handles(pid_t pid, int signal) {
+  std::istringstream lines(slurp("/proc/" + std::to_string(pid) + "/status"));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("SigCgt:"))
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  return false;
+}
+
+// Its text is so long that it is surely reading when the signal comes.
 TEST_F(Reliability, InterruptedBeforeTheFirstStepItLeavesNothing) {
+  const RunPaths words = fresh();
+  std::string text;
+  for (int i = 0; i < 1000000; ++i) text += "word" + std::to_string(i * 7919LL % 1000003) + " ";
+  std::ofstream(words.directory + ".txt") << text;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const RunPaths paths = fresh();
-    const std::string pipe = paths.directory + ".pipe";
-    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     std::vector<std::string> arguments = train(paths);
-    arguments.insert(arguments.end(), {"--set", "data.text=" + pipe});
+    arguments.insert(arguments.end(), {"--set", "data.text=" + words.directory + ".txt", "--set",
+                                       "data.tokenizer=bpe:20000"});
     Program program(arguments);
-    const std::ofstream writer(pipe);  // waits for the reader
+    while (!handles(program.pid(), signal)) std::this_thread::yield();
     program.send(signal);
     const Ending ending = program.wait();
     EXPECT_EQ(ending.status, 128 + signal) << ending.err;
@@ -225,6 +238,27 @@ TEST_F(Reliability, InterruptedBeforeTheFirstStepItLeavesNothing) {
   }
 }
 
+// `heddle train 2>&1 | head`: nobody reads any more after some evaluations.
+TEST_F(Reliability, AReaderThatIsGoneIsAnInterruption) {
+  const RunPaths paths = fresh();
+  {
+    Program program(train(paths), {.piped = true});
+    ASSERT_TRUE(program.read_until("step 8: validation loss"));
+    const Ending ending = program.wait();
+    EXPECT_EQ(ending.signal, 0);
+    EXPECT_EQ(ending.status, 128 + SIGPIPE);
+  }
+  // Stopped on the way, with a checkpoint of its last step: nothing of it comes again.
+  const auto steps = heddle::train::checkpoint_steps(paths);
+  ASSERT_FALSE(steps.empty());
+  EXPECT_GE(steps.back(), 8);
+  EXPECT_LT(steps.back(), 120);
+  EXPECT_EQ(fs::file_size(paths.log()), heddle::train::newest_state(paths)->log_bytes);
+  EXPECT_EQ(run(train(paths)).status, 0);
+  expect_as_if_undisturbed(paths);
+}
+
+// The same where a file may not grow any more (ulimit -f): the system's signal is no end.
 TEST_F(Reliability, AFullDiskLeavesTheLastCheckpoint) {
   const auto whole_checkpoint = fs::file_size(whole().checkpoint(120));
   // Room for the weights but not for a checkpoint; room for less than the log.
@@ -234,7 +268,7 @@ TEST_F(Reliability, AFullDiskLeavesTheLastCheckpoint) {
     while (!fs::exists(paths.checkpoint(6))) std::this_thread::yield();
     first.send(SIGKILL);
     first.wait();
-    const Ending full = Program(train(paths), limit).wait();
+    const Ending full = Program(train(paths), {.file_limit = limit}).wait();
     EXPECT_NE(full.status, 0);
     EXPECT_EQ(full.signal, 0);
     EXPECT_NE(full.err.find(paths.directory), std::string::npos) << full.err;
@@ -288,6 +322,19 @@ TEST_F(Reliability, RefusesWhatWouldNotBeTheSameRun) {
   refused(with({"--resume", "--set", "model.width=32"}), {"model.width", "16", "32"});
   refused(with({"--resume", "--set", "train.steps=60"}), {"train.steps", "120 or more", "60"});
   refused(with({"--resume", "--set", "train.seed=2"}), {"train.seed"});
+  // The directory's own recipe is no way around it.
+  const std::string original = slurp(whole().recipe());
+  for (const auto& [old, now] : std::vector<std::pair<std::string, std::string>>{
+           {"position = \"rope\"", "position = \"alibi\""}, {"width = 16", "width = 32"}}) {
+    std::string edited = original;
+    edited.replace(edited.find(old), old.size(), now);
+    std::ofstream(whole().recipe()) << edited;
+    refused({"train", there, "--resume"},
+            {whole().recipe() + ":", old.substr(0, old.find(' ')), "the run's", "edited"});
+    std::ofstream(whole().recipe()) << edited.substr(edited.find('\n') + 1);
+    refused({"train", there, "--resume"}, {whole().recipe() + ":", "the run to go on with"});
+  }
+  std::ofstream(whole().recipe()) << original;
   refused(with({"--set", "train.stepz=60"}), {"stepz", "steps"});
   refused({"train", recipe(), "--out", fresh().directory, "--resume"}, {"is not there"});
   refused({"train", recipe(), "--out", recipe() + "/run"}, {recipe()});

@@ -11,13 +11,14 @@
 
 #include "heddle/error.h"
 #include "io/file.h"
-#include "io/json.h"
+#include "io/seal.h"
 #include "train/checkpoint.h"
 #include "train/compare/run_end.h"
 #include "train/compare/statistics.h"
 #include "train/fingerprint.h"
 #include "train/job.h"
 #include "train/plan_run.h"
+#include "train/recipe_file.h"
 #include "train/split.h"
 
 namespace heddle::train {
@@ -210,7 +211,7 @@ void Comparison::take_directory() {
   for (const ComparedRun& run : runs_) {
     const Recipe recipe = recipe_of(variants_[run.variant], steps_[run.variant], run.seed);
     if (!is_run(run.directory)) continue;
-    check_resumable(load_recipe(RunPaths{run.directory}.recipe()), recipe);
+    check_resumable(recipe_begun_with(RunPaths{run.directory}), recipe);
     check_data(run.directory, *data_[run.variant], recipe.train, name_of(run));
   }
   write_manifest();
@@ -224,7 +225,7 @@ std::string Comparison::name_of(const ComparedRun& run) const {
 bool Comparison::read_manifest() {
   const std::string path = manifest_path(spec_.out);
   if (!io::file_exists(path)) return false;
-  const io::Json j = io::Json::read(path);
+  const io::Json j = io::read_sealed_json(path, {"budget", "first_seed", "seeds", "variants"});
   const std::string budget = j.at("budget").string();
   if (budget != budget_.text) refuse_other(spec_.out, "the budget", budget, budget_.text);
   const std::int64_t first_seed = j.integer_or("first_seed", 1);
@@ -248,10 +249,10 @@ void Comparison::write_manifest() const {
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < variants_.size(); ++i)
     all.push_back({{"name", variants_[i].name}, {"steps", steps_[i]}});
-  io::write_json(manifest_path(spec_.out), {{"budget", budget_.text},
-                                            {"first_seed", first_seed_},
-                                            {"seeds", seeds_},
-                                            {"variants", all}});
+  io::write_sealed_json(manifest_path(spec_.out), {{"budget", budget_.text},
+                                                   {"first_seed", first_seed_},
+                                                   {"seeds", seeds_},
+                                                   {"variants", all}});
 }
 
 void Comparison::settle_steps() {
@@ -352,7 +353,7 @@ bool Comparison::train(const ComparedRun& run, std::int64_t target, Progress& pr
   const std::size_t v = run.variant;
   const auto index = static_cast<std::size_t>(&run - runs_.data());
   Job job = Job::open(recipe_of(variants_[v], steps_[v], run.seed), run.directory, data_[v]);
-  if (!read_plan(run.directory))
+  if (!has_plan(run.directory, [&](const std::string& sentence) { progress.note(sentence); }))
     write_plan(run.directory, plan_run(job.recipe(), batch_shapes(*data_[v], job.recipe().train),
                                        progress.machine(job.recipe().train.precision)));
   bool stopped = false;

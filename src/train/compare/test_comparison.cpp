@@ -328,6 +328,19 @@ TEST_F(CompareTest, AsManyCheckpointsStayAsWereAskedFor) {
   EXPECT_EQ(checkpoint_steps(paths), (std::vector<std::int64_t>{16, 18, 20}));
 }
 
+// The losses of the last evaluation are what a verdict rests on.
+TEST_F(CompareTest, AnEditedResultIsRefusedAndCanBeMadeAgain) {
+  const ComparisonSpec s = spec({"model.norm=layer,rms"}, "edited");
+  const json first = finish(s);
+  const std::string path = dir_.file("edited/runs/norm=rms/seed-1/final.json");
+  json losses = json::parse(io::slurp(path));
+  losses["losses"][0] = losses["losses"][0].get<double>() / 2;
+  std::ofstream(path) << losses.dump();
+  expect_says([&] { finish(s); }, {path, "edited by hand", "without the file"});
+  std::filesystem::remove(path);
+  EXPECT_EQ(timeless(finish(s)), timeless(first));
+}
+
 TEST_F(CompareTest, AnotherComparisonInTheDirectoryIsRefused) {
   {
     const Comparison c(spec({"model.norm=layer,rms"}, "dir"));
