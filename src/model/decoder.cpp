@@ -26,6 +26,7 @@ struct DecoderState final : DecodeState {
   }
   std::int64_t position() const override { return cache.position(); }
   std::int64_t bytes() const override { return cache.bytes(); }
+  std::int64_t most_bytes() const override { return cache.most_bytes(); }
 };
 
 class Decoder final : public HeadedModel {

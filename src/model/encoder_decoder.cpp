@@ -29,6 +29,7 @@ struct PairState final : DecodeState {
   }
   std::int64_t position() const override { return cache.position(); }
   std::int64_t bytes() const override { return cache.bytes(); }
+  std::int64_t most_bytes() const override { return cache.most_bytes(); }
 };
 
 class EncoderDecoder final : public HeadedModel {

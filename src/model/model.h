@@ -28,6 +28,8 @@ class DecodeState {
   virtual void reorder(std::span<const std::int64_t> rows) = 0;
   virtual std::int64_t position() const = 0;  // of the token to come
   virtual std::int64_t bytes() const = 0;     // held now
+  // Held when there are as many positions as begin() was told.
+  virtual std::int64_t most_bytes() const { return bytes(); }
 };
 
 class Model {
@@ -47,7 +49,8 @@ class Model {
 
   // Generation; Error for kinds that do not generate. `source` holds what translate reads (tokens
   // and lengths), `sequences` is the size of the batch and `positions` the longest sequence that
-  // will be written or read, prompt included.
+  // will be written or read, prompt included. Memory is taken as tokens come, not for all of them
+  // at once.
   virtual std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
                                              std::int64_t positions, const nn::Pass& pass) const;
   // tokens: [B, n] i32, the next ones of each sequence. Logits after the last: [B, V] f32.

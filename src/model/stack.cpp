@@ -13,6 +13,13 @@ std::int64_t StackCache::bytes() const {
   return sum;
 }
 
+std::int64_t StackCache::most_bytes() const {
+  std::int64_t sum = 0;
+  for (const LayerCache& c : layers)
+    sum += c.self.most_bytes() + (c.cross ? c.cross->most_bytes() : 0);
+  return sum;
+}
+
 void StackCache::reorder(std::span<const std::int64_t> rows) {
   for (LayerCache& c : layers) {
     c.self.reorder(rows);

@@ -15,6 +15,7 @@ struct StackCache {
 
   std::int64_t position() const { return layers.front().self.next_position(); }
   std::int64_t bytes() const;
+  std::int64_t most_bytes() const;  // with as many positions as it was made for
   void reorder(std::span<const std::int64_t> rows);
 };
 

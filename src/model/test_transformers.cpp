@@ -140,13 +140,53 @@ TEST(Transformers, CachesOfAWindowAreRings) {
       model->next(*state, ops::slice(written, 1, 0, 1), pass_f64());
       return state;
     };
-    EXPECT_EQ(begun(5000)->bytes(), begun(50000)->bytes()) << to_string(kind);
+    EXPECT_EQ(begun(5000)->most_bytes(), begun(50000)->most_bytes()) << to_string(kind);
     const auto at_once = begun(600), one_by_one = begun(600);
     const Tensor last = model->next(*at_once, ops::slice(written, 1, 1, 600), pass_f64());
     Tensor expected;
     for (std::int64_t t = 1; t < 600; ++t)
       expected = model->next(*one_by_one, ops::slice(written, 1, t, t + 1), pass_f64());
     EXPECT_LE(distance(last, expected), 1e-10) << to_string(kind);
+    EXPECT_EQ(at_once->bytes(), at_once->most_bytes()) << "all of the ring was written";
+    EXPECT_EQ(at_once->most_bytes(), begun(50000)->most_bytes());
+  }
+}
+
+// Memory follows the tokens that are there, not those that may come. The bits are those of a cache
+// that had room for all from the start.
+TEST(Transformers, CachesGrowWithWhatTheyHold) {
+  constexpr std::int64_t kWritten = 300, kMost = std::int64_t{1} << 24;
+  for (const auto& [kind, task] :
+       {std::pair{Kind::decoder, Task::language}, {Kind::encoder_decoder, Task::translate}}) {
+    ModelConfig c = small(kind, task);
+    c.attention.position = nn::T5Position{8, 6};
+    c.decoder_layers = kind == Kind::decoder ? 0 : 3;
+    const auto model = build_f64(c);
+    const Batch source = random_batch(c);
+    const Tensor written = random_ids({2, kWritten}, 11, 8);
+    const auto snug = model->begin(source, 2, kWritten, pass_f64());
+    const auto vast = model->begin(source, 2, kMost, pass_f64());
+    // 2 sequences, keys and values, 8 numbers of 8 bytes in each layer.
+    const std::int64_t token = 2 * 2 * 8 * 8 * c.layers_of_decoder();
+    EXPECT_EQ(vast->most_bytes(), kMost * token) << to_string(kind);
+    EXPECT_LE(vast->bytes(), 64 * token);
+    model->next(*snug, ops::slice(written, 1, 0, 1), pass_f64());
+    const std::int64_t memory = snug->bytes() - std::min<std::int64_t>(64, kWritten) * token;
+    model->next(*vast, ops::slice(written, 1, 0, 1), pass_f64());
+    for (std::int64_t t = 1; t < kWritten; ++t) {
+      const Tensor next = ops::slice(written, 1, t, t + 1);
+      const Tensor a = model->next(*snug, next, pass_f64());
+      const Tensor b = model->next(*vast, next, pass_f64());
+      ASSERT_EQ(doubles(a), doubles(b)) << to_string(kind) << " at " << t;
+      ASSERT_GE(vast->bytes() - memory, (t + 1) * token);
+      ASSERT_LE(vast->bytes() - memory, std::max<std::int64_t>(64, 2 * (t + 1)) * token);
+    }
+    EXPECT_EQ(snug->bytes() - memory, kWritten * token) << "not one row more than may come";
+    const std::vector<std::int64_t> rows = {1, 0, 1};
+    vast->reorder(rows);
+    EXPECT_EQ(vast->position(), kWritten);
+    EXPECT_EQ(doubles(model->next(*vast, Tensor::full({3, 1}, 4, DType::i32), pass_f64())).size(),
+              3u * 11);
   }
 }
 

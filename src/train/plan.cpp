@@ -31,7 +31,7 @@ bool keeps_keys(const model::ModelConfig& c) {
 std::int64_t kv_bytes(const model::ModelConfig& c, DType precision, std::int64_t positions) {
   const nn::AttentionConfig a = model::self_attention(c, true);
   const nn::KvCache cache(a, {1, positions, positions}, precision, Device::meta);
-  return c.layers_of_decoder() * cache.bytes();
+  return c.layers_of_decoder() * cache.most_bytes();
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ std::int64_t cache_bytes(const model::ModelConfig& config, DType precision, std:
   const auto model = model::build_model(config, {.device = Device::meta});
   nn::Pass pass;
   pass.precision = precision;
-  return model->begin({}, 1, tokens, pass)->bytes();
+  return model->begin({}, 1, tokens, pass)->most_bytes();
 }
 
 std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,

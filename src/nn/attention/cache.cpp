@@ -24,6 +24,9 @@ std::int64_t key_width(const AttentionConfig& c) {
   return c.width_of_head();
 }
 
+// Rows that a cache begins with.
+constexpr std::int64_t kFirstRows = 64;
+
 Tensor rows_of(const Tensor& buffer, std::int64_t begin, std::int64_t end) {
   return views::slice(buffer, 1, begin, end);
 }
@@ -56,8 +59,26 @@ KvCache::KvCache(const AttentionConfig& config, const CacheSize& size, DType dty
     capacity_ = look_back_ + size.block;
   }
   const std::int64_t groups = config.key_heads();
-  k_ = Tensor::zeros({size.batch, capacity_, groups, key_width(config)}, dtype, device);
-  v_ = Tensor::zeros({size.batch, capacity_, groups, config.width_of_head()}, dtype, device);
+  const std::int64_t rows = std::min(capacity_, kFirstRows);
+  k_ = Tensor::zeros({size.batch, rows, groups, key_width(config)}, dtype, device);
+  v_ = Tensor::zeros({size.batch, rows, groups, config.width_of_head()}, dtype, device);
+}
+
+// The ring turns only when all of its rows are there, so that the tokens in a part of it lie in
+// order and stay where they are. One buffer after the other: old and new exist together for one.
+void KvCache::take_rows(std::int64_t needed) {
+  const std::int64_t before = k_.size(1);
+  if (needed <= before) return;
+  const std::int64_t rows = std::min(capacity_, std::max(needed, 2 * before));
+  for (Tensor* buffer : {&k_, &v_, &documents_}) {
+    if (!buffer->defined()) continue;
+    Shape shape = buffer->shape();
+    shape[1] = rows;
+    Tensor more = Tensor::zeros(shape, buffer->dtype(), buffer->device());
+    Tensor place = rows_of(more, 0, before);
+    ops::copy_into(place, *buffer);
+    *buffer = more;
+  }
 }
 
 void KvCache::check_block(const Tensor& k, const Tensor& v, const Tensor& documents) const {
@@ -87,8 +108,9 @@ CachedRows KvCache::stage(const Tensor& k, const Tensor& v, const Tensor& docume
   check_block(k, v, documents);
   staged_ = k.size(1);
   if (empty()) documents_ = {};
+  take_rows(std::min(next_ + staged_, capacity_));
   if (documents.defined() && !documents_.defined())
-    documents_ = Tensor::zeros({size_.batch, capacity_}, DType::i64, k_.device());
+    documents_ = Tensor::zeros({size_.batch, k_.size(1)}, DType::i64, k_.device());
   if (staged_ > 0) {
     const std::int64_t row = next_ % capacity_;
     write_rows(k_, row, k);
@@ -141,6 +163,10 @@ std::int64_t KvCache::bytes() const {
   for (const Tensor* t : {&k_, &v_, &documents_})
     if (t->defined()) sum += static_cast<std::int64_t>(t->bytes());
   return sum;
+}
+
+std::int64_t KvCache::most_bytes() const {
+  return cross_ ? bytes() : bytes() / k_.size(1) * capacity_;
 }
 
 CachedRows KvCache::rows_until(std::int64_t end) const {

@@ -28,7 +28,9 @@ struct CachedRows {
 
 // Self-attention: one row per token. With look_back the rows are a ring of look_back + block: a new
 // token takes the place of the oldest one, nothing moves, and memory does not grow with the
-// sequence. Cross-attention: the keys and values of the memory, kept as they are.
+// sequence. Rows are taken as tokens come, each time at least twice as many as there were: so
+// memory follows what is used, not what could be, and moving them costs no more than writing them
+// did. Cross-attention: the keys and values of the memory, kept as they are.
 class KvCache {
  public:
   // Throws Error when the configuration cannot use a cache.
@@ -54,22 +56,24 @@ class KvCache {
   std::int64_t next_position() const { return next_; }  // of the token to come
   std::int64_t first_position() const { return next_ - std::min(next_, capacity_); }
   std::int64_t capacity() const { return capacity_; }
-  std::int64_t bytes() const;
+  std::int64_t bytes() const;       // held now
+  std::int64_t most_bytes() const;  // held when all rows are taken
 
   CachedRows rows() const { return rows_until(next_); }
 
  private:
   CachedRows rows_until(std::int64_t end) const;
+  void take_rows(std::int64_t needed);
   void check_block(const Tensor& k, const Tensor& v, const Tensor& documents) const;
 
   CacheSize size_;
   bool cross_ = false;
   bool held_ = false;            // cross-attention: whether there was a hold()
   std::int64_t look_back_ = -1;  // -1: all
-  std::int64_t capacity_ = 0;    // rows of the ring; in cross-attention those of the memory
+  std::int64_t capacity_ = 0;    // rows of the whole ring; in cross-attention those of the memory
   std::int64_t next_ = 0;
   std::int64_t staged_ = 0;  // tokens behind next_ that do not count yet
-  Tensor k_, v_, documents_;
+  Tensor k_, v_, documents_;  // of the rows taken so far, [B, rows, ...]
 };
 
 }  // namespace heddle::nn
