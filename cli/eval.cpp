@@ -161,7 +161,10 @@ void add(CLI::App& app) {
                    "a key of the recipe's [data], such as data.test=FILE; may be given several "
                    "times")
       ->allow_extra_args(false);
-  command->add_option("--batch", a->batch, "sequences at a time; does not change the result")
+  command
+      ->add_option("--batch", a->batch,
+                   "sequences at a time; does not change the result, but for experts with a "
+                   "capacity, for which they compete")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   declare_beam(*command, a->beam);

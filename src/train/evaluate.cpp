@@ -6,8 +6,9 @@
 
 #include "heddle/tape.h"
 #include "ops/copy/copy.h"
-#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/softmax/softmax.h"
 #include "train/finite.h"
+#include "train/split.h"
 
 namespace heddle::train {
 
@@ -22,36 +23,48 @@ std::string_view name_of(data::Split split) {
   return "unknown";
 }
 
-// Rows of the logits whose largest score is the target's.
-std::int64_t hits(const Tensor& logits, const Tensor& targets) {
-  const auto scores = ops::cast(logits, DType::f32).to_vector<float>();
-  const auto wanted = targets.to_vector<std::int32_t>();
-  const auto labels = logits.size(-1);
-  std::int64_t count = 0;
-  auto row = scores.begin();
-  for (const std::int32_t target : wanted) {
-    const auto end = row + labels;
-    if (target != model::kIgnore) count += std::max_element(row, end) - row == target ? 1 : 0;
-    row = end;
-  }
-  return count;
-}
-
 struct Sums {
   double loss = 0;
   std::int64_t counted = 0;
   std::int64_t hits = 0;
 };
 
-// One forward pass gives both the loss and the labels.
-void add_labels(const model::Model& model, const model::Batch& batch, const nn::Pass& pass,
-                Sums& sums) {
-  const Tensor logits = model.logits(batch, pass);
-  ops::CrossEntropyOptions options;
-  options.ignore_index = model::kIgnore;
-  const double loss = ops::cross_entropy(logits, batch.targets, options).item();
-  sums.loss += loss * static_cast<double>(batch.counted);
-  sums.hits += hits(logits, batch.targets);
+// Target by target, one after the other in float64: so the sum does not depend on where a batch
+// ends. A hit is a target with the largest score of its row.
+void add_targets(const Tensor& logits, const Tensor& targets, Sums& sums) {
+  const std::int64_t labels = logits.size(-1);
+  const Tensor scores = ops::contiguous(ops::cast(logits, DType::f32));
+  const Tensor shares = ops::log_softmax(scores);
+  const float* score = scores.data<float>();
+  const float* share = shares.data<float>();
+  for (const std::int32_t target : targets.to_vector<std::int32_t>()) {
+    if (target != model::kIgnore) {
+      sums.loss -= static_cast<double>(share[target]);
+      sums.hits += std::max_element(score, score + labels) - score == target ? 1 : 0;
+    }
+    score += labels;
+    share += labels;
+  }
+}
+
+// All scores of a batch may be too many to hold: as many rows at a time as the fused loss takes in
+// training, but whole sequences. Not where tokens compete for the places of experts: those of one
+// part would leave each other more of them.
+std::int64_t parts_of(const model::Batch& batch, const model::ModelConfig& config) {
+  constexpr std::int64_t kScores = std::int64_t{1} << 20, kLeastRows = 512;
+  if (config.moe && config.moe->capacity) return 1;
+  const std::int64_t labels =
+      config.sizes.classes > 0 ? config.sizes.classes : config.vocabulary_of_target();
+  const std::int64_t most = std::max(kScores / std::max<std::int64_t>(labels, 1), kLeastRows);
+  const std::int64_t parts = (batch.targets.elements() + most - 1) / most;
+  return std::clamp<std::int64_t>(parts, 1, sequences_of(batch));
+}
+
+void add_batch(const model::Model& model, const model::Batch& batch, const nn::Pass& pass,
+               Sums& sums) {
+  for (const model::Batch& part : split(batch, parts_of(batch, model.config())))
+    add_targets(model.logits(part, pass), part.targets, sums);
+  sums.counted += batch.counted;
 }
 
 }  // namespace
@@ -75,10 +88,7 @@ Evaluation evaluate(const model::Model& model, const data::Dataset& data,
   for (std::int64_t i = 0; i < count; ++i) {
     const model::Batch batch = data.batch(options.split, i, options.batch);
     const double before = sums.loss;
-    if (batch.counted > 0 && labels) add_labels(model, batch, pass, sums);
-    if (batch.counted > 0 && !labels)
-      sums.loss += model.loss(batch, pass, 0).task.item() * static_cast<double>(batch.counted);
-    sums.counted += batch.counted;
+    add_batch(model, batch, pass, sums);
     if (options.each && batch.counted > 0)
       options.each((sums.loss - before) / static_cast<double>(batch.counted), batch.counted);
     if (options.progress) options.progress(i + 1, count);

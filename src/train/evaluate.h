@@ -19,7 +19,9 @@ struct Evaluation {
 
 struct EvaluateOptions {
   data::Split split = data::Split::validation;
-  std::int64_t batch = 16;                       // sequences at a time; does not change the result
+  // Sequences at a time. It does not change the result, but for a mixture of experts with a
+  // capacity: there the tokens of a batch compete.
+  std::int64_t batch = 16;
   std::optional<std::int64_t> max_batches = {};  // the first ones; absent: all
   DType precision = DType::f32;
   // Told the mean loss of each batch and how many targets counted in it.

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/copy/copy.h"
+#include "heddle/ops.h"
+#include "heddle/random.h"
 #include "train/evaluate.h"
+#include "train/split.h"
 #include "train/test_support.h"
 
 namespace heddle::train {
@@ -73,6 +75,122 @@ TEST(Evaluate, CountsLabelsThatAreHit) {
   EXPECT_NEAR(e.loss, expected.loss, 1e-6);
   ASSERT_TRUE(e.accuracy);
   EXPECT_EQ(*e.accuracy, expected.hits / expected.tokens);
+}
+
+constexpr std::int64_t kSequences = 11, kLongest = 9;
+
+// Numbers below `limit`, the same whatever the limit of others.
+Tensor drawn(const Shape& shape, std::int64_t limit, std::uint32_t stream) {
+  Tensor t = Tensor::empty(shape, DType::i32);
+  auto* values = t.mutable_data<std::int32_t>();
+  for (std::int64_t i = 0; i < t.elements(); ++i) {
+    const PhiloxBlock random = philox({1, 2, stream}, static_cast<std::uint64_t>(i));
+    values[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(random[0]) % limit);
+  }
+  return t;
+}
+
+// Sequence i has 1 + (5 i mod kLongest) tokens of each side.
+std::int64_t length_of(std::int64_t i) { return 1 + 5 * i % kLongest; }
+
+// The same eleven sequences, pairs or images, cut into batches and padded to the longest of each.
+class CutData final : public data::Dataset {
+ public:
+  explicit CutData(const model::ModelConfig& c) : Dataset(nullptr) {
+    const bool label = c.task == model::Task::classify;
+    const std::int64_t answers = c.sizes.classes > 0 ? c.sizes.classes : c.vocabulary_of_target();
+    all_.targets =
+        label ? drawn({kSequences}, answers, 4) : drawn({kSequences, kLongest}, answers, 4);
+    if (c.kind == model::Kind::vit) {
+      all_.images = ops::random_normal(
+          {kSequences, c.sizes.channels, c.sizes.height, c.sizes.width}, 0, 1, {5, 1, 9});
+      return;
+    }
+    all_.tokens = drawn({kSequences, kLongest}, c.sizes.vocabulary, 3);
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t i = 0; i < kSequences; ++i) lengths.push_back(length_of(i));
+    all_.lengths = Tensor::from<std::int64_t>({kSequences}, lengths);
+    if (c.task == model::Task::translate) {
+      all_.target_tokens = drawn({kSequences, kLongest}, answers, 5);
+      all_.target_lengths = all_.lengths;
+    }
+    auto* targets = all_.targets.mutable_data<std::int32_t>();
+    for (std::int64_t i = 0; !label && i < kSequences; ++i)
+      for (std::int64_t t = length_of(i); t < kLongest; ++t)
+        targets[i * kLongest + t] = model::kIgnore;
+  }
+
+  std::int64_t epoch_steps(std::int64_t) const override { return 1; }
+  model::Batch training_batch(std::int64_t, std::int64_t, std::uint64_t) const override {
+    return {};
+  }
+  bool has(data::Split) const override { return true; }
+  std::int64_t batches(data::Split, std::int64_t batch) const override {
+    return (kSequences + batch - 1) / batch;
+  }
+  model::Batch batch(data::Split, std::int64_t index, std::int64_t batch) const override {
+    const std::int64_t end = std::min(kSequences, (index + 1) * batch);
+    model::Batch b = rows_of(all_, index * batch, end);
+    std::int64_t longest = 0;
+    for (std::int64_t i = index * batch; i < end; ++i) longest = std::max(longest, length_of(i));
+    for (Tensor* t : {&b.tokens, &b.target_tokens, &b.targets})
+      if (t->defined() && t->rank() == 2) *t = ops::contiguous(views::slice(*t, 1, 0, longest));
+    return b;
+  }
+  std::span<const data::TextPair> pairs(data::Split) const override { return {}; }
+  std::string summary() const override { return "cut"; }
+
+ private:
+  model::Batch all_;
+};
+
+model::ModelConfig config_of(model::Kind kind, model::Task task) {
+  model::ModelConfig c;
+  c.kind = kind;
+  c.task = task;
+  c.layers = 2;
+  c.width = 24;
+  if (!c.recurrent()) c.attention.heads = 3;
+  c.sizes.vocabulary = 37;
+  c.sizes.context = kLongest;
+  if (task == model::Task::tag || task == model::Task::classify) c.sizes.classes = 5;
+  if (kind != model::Kind::vit) return c;
+  c.sizes = {.classes = 5, .channels = 2, .height = 4, .width = 6};
+  c.patch = 2;
+  return c;
+}
+
+// Sums are of targets, one after the other: where batches end does not matter, to the last bit.
+TEST(Evaluate, TheBatchDoesNotChangeTheResult) {
+  using model::Kind;
+  using model::Task;
+  for (const auto& [kind, task] :
+       {std::pair{Kind::decoder, Task::language}, {Kind::encoder, Task::tag},
+        {Kind::encoder, Task::classify}, {Kind::encoder, Task::masked},
+        {Kind::encoder_decoder, Task::translate}, {Kind::vit, Task::classify},
+        {Kind::rnn, Task::language}, {Kind::birnn, Task::language}, {Kind::birnn, Task::tag},
+        {Kind::rnn_seq2seq, Task::translate}})
+    for (const DType precision : {DType::f32, DType::bf16}) {
+      const auto model = model::build_model(config_of(kind, task), {.seed = 5});
+      const CutData data(model->config());
+      const auto with_batch = [&](std::int64_t batch) {
+        EvaluateOptions options;
+        options.batch = batch;
+        options.precision = precision;
+        return evaluate(*model, data, options);
+      };
+      const Evaluation one = with_batch(1);
+      const bool whole = task == Task::classify;
+      EXPECT_EQ(one.tokens, whole ? kSequences : 52) << to_string(kind);
+      for (const std::int64_t batch : {2, 3, 4, 7, 11, 64}) {
+        const Evaluation e = with_batch(batch);
+        EXPECT_EQ(e.loss, one.loss) << to_string(kind) << "/" << to_string(task) << " "
+                                    << to_string(precision) << " " << batch;
+        EXPECT_EQ(e.perplexity, one.perplexity);
+        EXPECT_EQ(e.tokens, one.tokens);
+        EXPECT_EQ(e.accuracy, one.accuracy);
+      }
+    }
 }
 
 TEST(Evaluate, RefusesWhatItCannotJudge) {
