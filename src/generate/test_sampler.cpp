@@ -103,7 +103,7 @@ TEST(Sampler, TopKKeepsTheBest) {
 }
 
 TEST(Sampler, TopPKeepsTheSmallestSetThatReachesIt) {
-  // Probabilities 1/2, 1/4, 1/8, 1/8: exact in binary, so that the edges are exact too.
+  // Probabilities 1/2, 1/4, 1/8, 1/8 but for the rounding of logarithms: beside the edges.
   const Scores scores = {std::log(0.125f), std::log(0.5f), std::log(0.125f), std::log(0.25f)};
   const auto kept = [&](double p) {
     std::vector<std::int32_t> tokens;
@@ -119,6 +119,65 @@ TEST(Sampler, TopPKeepsTheSmallestSetThatReachesIt) {
   EXPECT_EQ(kept(0.76), (T{0, 1, 3}));  // of two equal ones the lower id
   EXPECT_EQ(kept(0.88), (T{0, 1, 2, 3}));
   EXPECT_EQ(kept(1), (T{0, 1, 2, 3}));
+}
+
+// Tokens that a sampler may draw, of scores that are all the same: their weights are exactly 1, so
+// that sums meet p · total exactly.
+std::size_t kept_of_equal(std::size_t tokens, double p) {
+  const auto kept = Sampler({.top_p = p}).distribution(Scores(tokens, 0.7f), {});
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    EXPECT_EQ(kept[i].token, static_cast<std::int32_t>(i)) << "of equal ones the lowest ids";
+  return kept.size();
+}
+
+TEST(Sampler, TopPOnItsEdges) {
+  for (const std::size_t tokens : {4u, 64u, 1024u})
+    for (const double p : {0.25, 0.5, 0.75}) {
+      const auto exact = static_cast<std::size_t>(p * static_cast<double>(tokens));
+      EXPECT_EQ(kept_of_equal(tokens, p), exact) << tokens;
+      EXPECT_EQ(kept_of_equal(tokens, std::nextafter(p, 1.0)), exact + 1) << tokens;
+      EXPECT_EQ(kept_of_equal(tokens, std::nextafter(p, 0.0)), exact) << tokens;
+    }
+  EXPECT_EQ(kept_of_equal(4, std::nextafter(0.25, 0.0)), 1u) << "one is always there";
+  EXPECT_EQ(kept_of_equal(4, std::nextafter(1.0, 0.0)), 4u);
+  // A sum of different weights: 1 and e^-1 of 1 + e^-1 + e^-2 + e^-3.
+  const Scores stairs = {-3, 0, -2, -1};
+  const double total = std::exp(-3.0) + 1 + std::exp(-2.0) + std::exp(-1.0);
+  const double edge = (1 + std::exp(-1.0)) / total;
+  const auto count = [&](double p) {
+    return Sampler({.top_p = p}).distribution(stairs, {}).size();
+  };
+  EXPECT_EQ(count(edge * (1 - 1e-12)), 2u);
+  EXPECT_EQ(count(edge * (1 + 1e-12)), 3u);
+}
+
+TEST(Sampler, TopKOnItsEdges) {
+  const std::vector<std::int32_t> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  expect_distribution({.top_k = 8}, kEight, softmax_of(kEight, all));  // the whole vocabulary
+  expect_distribution({.top_k = 9}, kEight, softmax_of(kEight, all));
+  expect_distribution({.top_k = 7}, kEight, softmax_of(kEight, {0, 1, 2, 3, 4, 5, 6}));
+  // The k-th and the next are equal: the lower ids stay, wherever they are.
+  const Scores tied = {1, 2, 0, 1, 1, 0};
+  expect_distribution({.top_k = 3}, tied, softmax_of(tied, {0, 1, 3}));
+  expect_distribution({.top_k = 4}, tied, softmax_of(tied, {0, 1, 3, 4}));
+  expect_distribution({.top_k = 5}, tied, softmax_of(tied, {0, 1, 2, 3, 4}));
+  expect_distribution({.top_k = 6}, tied, softmax_of(tied, {0, 1, 2, 3, 4, 5}));
+}
+
+TEST(Sampler, MinPOnItsEdge) {
+  const double edge = std::exp(-0.5);  // kEight: 2 and 1.5
+  expect_distribution({.min_p = edge}, kEight, softmax_of(kEight, {2, 4}));
+  expect_distribution({.min_p = std::nextafter(edge, 1.0)}, kEight, {{2, 1.0}});
+}
+
+TEST(Sampler, WithoutTemperatureTheOthersChangeNothing) {
+  const Scores tied = {0, 3, 1, 3, 3};
+  for (const double p : {1e-9, 0.5, 1.0})
+    for (const std::int64_t k : {0, 1, 4, 5})
+      for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        Sampler sampler({.temperature = 0, .top_k = k, .top_p = p, .min_p = 1, .seed = seed});
+        for (int i = 0; i < 5; ++i) EXPECT_EQ(sampler.draw(tied, {}, {i, 0}), 1);
+      }
 }
 
 TEST(Sampler, TopPFindsALargeNucleus) {
