@@ -8,7 +8,7 @@ namespace heddle::check {
 namespace {
 
 // Of a few hundred choices between experts one in some thousand is as close as this.
-constexpr double kMostSpreadOfChoices = 4e-6;
+constexpr double kMostSpreadOfChoices = 1.6e-5;
 
 bool uncertain(const Subject& all) {
   const Spreads spreads = spreads_of_passes(all, {.label_smoothing = all.label_smoothing});

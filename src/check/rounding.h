@@ -9,7 +9,7 @@
 namespace heddle::check {
 
 struct Jitter {
-  double epsilon = 0;      // of the type; 0: nothing moves
+  double epsilon = 0;      // 0: nothing moves
   std::uint32_t draw = 0;  // each has other numbers
 
   // Every number times 1 + e, with e anywhere between -epsilon and epsilon. t: f64.

@@ -25,6 +25,10 @@ class Spread {
   std::map<std::string, Most> groups_;
 };
 
+// Draws move numbers so many times as far as rounding at its worst. That is the safety of what is
+// allowed: results move in proportion, and where they jump, wide draws see jumps that are near.
+inline constexpr double kWidthOfDraws = 4;
+
 // Of all types. So small a step as f64's moves results in proportion: f32's, in parts.
 struct Spreads {
   Spread f32, bf16;

@@ -10,7 +10,7 @@ namespace heddle::check {
 namespace {
 
 constexpr double kSafetyOfLargest = 12, kSafetyOfMean = 2;
-constexpr double kSafetyOfSpread = 4, kMostSpread = 0.125;
+constexpr double kMostSpreadOfLargest = 0.75, kMostSpreadOfMean = 0.15;
 constexpr double kRoundingsOfLayer = 8;  // norms, projections, weights, branch, stream
 
 // Dropout leaves a share of the terms, each as much larger. A sum of relu that attention divides by
@@ -47,10 +47,14 @@ double tolerance(const Way& way, DType dtype, Measure measure) {
 
 std::optional<double> allowed_spread(const Allowance& allowance, const std::string& group,
                                      DType dtype, Measure measure) {
-  const double seen = allowance.spreads->of(group, dtype, measure);
-  // f64 is so fine that nothing legal comes near.
-  if (seen > kMostSpread && dtype != DType::f64) return std::nullopt;
-  return kSafetyOfSpread * seen * rounding_of_sum(allowance.way, dtype) / epsilon(dtype);
+  const double largest = allowance.spreads->of(group, dtype, Measure::largest);
+  const double mean = allowance.spreads->of(group, dtype, Measure::mean);
+  // f64 is so fine that nothing legal comes near. Behind a jump of the derivative single elements
+  // may be anything, but few are.
+  const bool certain = mean <= kMostSpreadOfMean &&
+                       (largest <= kMostSpreadOfLargest || allowance.way.kinks);
+  if (!certain && dtype != DType::f64) return std::nullopt;
+  return (measure == Measure::largest ? largest : mean) * rounding_of_sum(allowance.way, dtype) / epsilon(dtype);
 }
 
 std::optional<double> allowed(const Allowance& allowance, const std::string& group, DType dtype,

@@ -42,11 +42,11 @@ double tolerance(const Way& way, DType dtype, Measure measure);
 
 // A way knows nothing of the numbers. Scores of 1000 multiply the errors of queries and keys by as
 // much, a small cap divides by itself, and a norm of two columns by their difference: that is what
-// the spread of the results shows, the most that was seen in a few draws. What is allowed is the
-// larger of t and
-//   4 · spread · (ε + e · √terms / 4) / ε
-// because draws move numbers once, and sums round at every term. Nothing where results are spread
-// over more than 1/8 of their size, which leaves nothing to compare.
+// the spread of the results shows, the most that was seen in a few draws of four times the
+// rounding. What is allowed is the larger of t and
+//   spread · (ε + e · √terms / 4) / ε
+// because draws move numbers once, and sums round at every term. Nothing where the spread is above
+// 0.15 in the mean or 0.75 at the largest: results jump there, and no size of an error is a proof.
 std::optional<double> allowed(const Allowance& allowance, const std::string& group, DType dtype,
                               Measure measure);
 // The second of the two. Its allowance has spreads.
