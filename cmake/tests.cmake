@@ -124,7 +124,7 @@ if(NOT HEDDLE_SANITIZE)
 endif()
 
 find_package(Python3 COMPONENTS Interpreter)
-# A second program with a fault in a kernel, which `heddle check` must find.
+# A second program with a fault in a kernel (HEDDLE_FAULT), which `heddle check` must find.
 if(Python3_FOUND AND TARGET heddle_cli)
   add_executable(heddle_faulty $<TARGET_OBJECTS:heddle_cli>
     "${PROJECT_SOURCE_DIR}/tests/e2e/plant_fault.cpp")
@@ -133,6 +133,12 @@ if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.check slow 300 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/e2e/check_recipes.py $<TARGET_FILE:heddle_cli>
     $<TARGET_FILE:heddle_faulty> ${PROJECT_SOURCE_DIR}/recipes)
+  # A few of the random recipes that hundreds are made of by hand: sound, and with each fault.
+  heddle_test(e2e.campaign slow 300 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/campaign/recipes.py --heddle $<TARGET_FILE:heddle_cli>
+    --count 8 --seed 2 --ignore memory)
+  heddle_test(e2e.faults slow 300 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/campaign/faults.py --faulty $<TARGET_FILE:heddle_faulty> --each)
 endif()
 # Tiny models, trained and used through the program.
 if(Python3_FOUND AND TARGET heddle_cli)
@@ -179,7 +185,8 @@ endforeach()
 
 # Side by side, one thread each is faster than two that wait for each other; results are the same.
 # (What a test says about threads it sets itself.)
-foreach(name reliability unit.exhaustive op.mutants e2e.use_models e2e.check e2e.compare)
+foreach(name reliability unit.exhaustive op.mutants e2e.use_models e2e.check e2e.compare e2e.campaign
+    e2e.faults)
   if(TEST ${name})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT HEDDLE_THREADS=1)
   endif()
