@@ -289,12 +289,17 @@ class Campaign:
             if self.options.only in name:
                 for command in FORMATS[name][2]:
                     self.baseline(name, command)
-        with ThreadPoolExecutor(self.options.jobs) as pool:
+        pool = ThreadPoolExecutor(self.options.jobs)
+        try:
             for name, kind, failure in pool.map(self.one, range(self.options.count)):
                 self.counts[name][kind] += 1
                 if failure:
                     self.failures.append(failure)
                     print(failure, flush=True)
+        except KeyboardInterrupt:
+            print("interrupted; so far:")
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def summary(self):
         total = Counter()

@@ -54,7 +54,7 @@ def comparison_remains(out):
     return {"results": results,
             "runs": {str(run.relative_to(out)): (run / "model.safetensors").read_bytes()
                      for run in sorted(out.glob("runs/*/*"))},
-            "finals": {str(f.relative_to(out)): f.read_bytes()
+            "finals": {str(f.relative_to(out)): json.loads(f.read_text())["losses"]
                        for f in sorted(out.glob("runs/*/*/final.json"))}}
 
 
