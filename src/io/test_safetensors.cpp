@@ -50,7 +50,7 @@ TEST(Safetensors, RoundTripOfEveryType) {
   const TempDir dir;
   const std::string path = dir.file("m.safetensors");
   const auto tensors = one_of_each_type();
-  const Metadata metadata = {{"format", "heddle"}, {"note", "a \"quoted\"\nline"}};
+  const Metadata metadata = {{"format", "pt"}, {"note", "a \"quoted\"\nline"}};
   write_safetensors(path, tensors, metadata);
   const SafetensorsFile file(path);
   EXPECT_EQ(file.metadata(), metadata);

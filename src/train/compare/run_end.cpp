@@ -4,14 +4,21 @@
 #include <numeric>
 
 #include "heddle/error.h"
+#include "io/errors.h"
 #include "io/file.h"
 #include "io/seal.h"
+#include "train/run_directory.h"
 
 namespace heddle::train {
 
 namespace {
 
 std::string final_path(const std::string& run) { return run + "/final.json"; }
+// The curves of a report are made of the log, which has no checksum of its own as it grows.
+std::string log_sum(const std::string& run) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+  return io::crc32_of(io::read_file(RunPaths{run}.log(), kMostBytes));
+}
 std::string divergence_path(const std::string& run) { return run + "/diverged.json"; }
 
 }  // namespace
@@ -26,13 +33,18 @@ bool has_final(const std::string& run_directory) {
 }
 
 void write_final(const std::string& run_directory, const FinalEvaluation& evaluation) {
-  io::write_sealed_json(final_path(run_directory),
-                        {{"losses", evaluation.losses}, {"targets", evaluation.weights}});
+  io::write_sealed_json(final_path(run_directory), {{"losses", evaluation.losses},
+                                                    {"targets", evaluation.weights},
+                                                    {"log_crc32", log_sum(run_directory)}});
 }
 
 FinalEvaluation read_final(const std::string& run_directory) {
   try {
-    const io::Json j = io::read_sealed_json(final_path(run_directory), {"losses", "targets"});
+    const io::Json j =
+        io::read_sealed_json(final_path(run_directory), {"losses", "targets", "log_crc32"});
+    if (j.has("log_crc32") && j.at("log_crc32").string() != log_sum(run_directory))
+      io::fail_io(RunPaths{run_directory}.log(), "was edited or damaged after the run was done",
+                  "the lines it was evaluated with");
     FinalEvaluation f{j.at("losses").numbers(), j.at("targets").numbers()};
     if (f.losses.size() != f.weights.size() || f.losses.empty())
       j.refuse("as many losses as targets");

@@ -339,6 +339,11 @@ TEST_F(CompareTest, AnEditedResultIsRefusedAndCanBeMadeAgain) {
   expect_says([&] { finish(s); }, {path, "edited by hand", "without the file"});
   std::filesystem::remove(path);
   EXPECT_EQ(timeless(finish(s)), timeless(first));
+  // So is a log that is not the one of that evaluation.
+  const std::string log = dir_.file("edited/runs/norm=rms/seed-1/log.jsonl");
+  const std::string lines = io::slurp(log);
+  std::ofstream(log) << lines.substr(lines.find('\n') + 1);
+  expect_says([&] { finish(s); }, {log, "edited or damaged"});
 }
 
 TEST_F(CompareTest, AnotherComparisonInTheDirectoryIsRefused) {
