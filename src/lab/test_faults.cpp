@@ -7,6 +7,7 @@
 
 #include "heddle/error.h"
 #include "lab/experiments.h"
+#include "lab/present.h"
 #include "lab/run.h"
 
 namespace heddle::lab {
@@ -100,6 +101,10 @@ TEST(LabFaultNames, AFaultIsPlantedByNameIntoOneExperiment) {
   const Outcome faulty = run(first, Language::english, {}, "twice").front();
   EXPECT_FALSE(faulty.pass());
   EXPECT_EQ(faulty.findings.planted(), "twice");
+  // Nobody must take its numbers for a measurement.
+  for (const std::string& shown : {outcome_text(faulty, Language::english, false),
+                                   outcomes_page(std::span(&faulty, 1), Language::english)})
+    EXPECT_NE(shown.find("twice: counted twice"), std::string::npos) << shown;
   EXPECT_THROW(run(chosen, Language::english, {}, "twice"), Error) << "into which of the two?";
   try {
     run(first, Language::english, {}, "thrice");
