@@ -15,6 +15,7 @@ double epsilon(DType dtype) {
   switch (dtype) {
     case DType::f32: return 0x1p-23;
     case DType::bf16: return 0x1p-8;
+    case DType::f16: return 0x1p-10;
     default: return 0x1p-52;
   }
 }
@@ -28,7 +29,8 @@ double rms(const std::vector<double>& v) {
 // Rounding once to the output's type, plus what sums of `reduction` terms in the compute type lose.
 double tolerance(const Case& c, DType activations, DType output) {
   const double compute = epsilon(activations == DType::f64 ? DType::f64 : DType::f32);
-  const double stored = activations == DType::bf16 ? epsilon(DType::bf16) : 0;
+  const bool narrow = activations == DType::bf16 || activations == DType::f16;
+  const double stored = narrow ? epsilon(activations) : 0;
   const double terms = std::sqrt(static_cast<double>(c.reduction));
   return c.slack * (4 * epsilon(output) + 2 * stored + 16 * compute * terms);
 }
@@ -96,6 +98,13 @@ void compare_all(const std::string& where, const Case& c, DType dtype, const Eva
 
 std::vector<DType> kernel_dtypes(const Case& c) {
   return c.bf16 ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32};
+}
+
+// And f16, which is widened where a new tensor is made.
+std::vector<DType> all_dtypes(const Case& c) {
+  std::vector<DType> all = kernel_dtypes(c);
+  if (c.bf16 && c.f16 && c.strided) all.push_back(DType::f16);
+  return all;
 }
 
 double dot(const Tensors& outputs) {
@@ -226,9 +235,10 @@ Faults check_gradient(const Case& c) {
 Faults check_kernels(const Case& c) {
   Faults faults;
   const cpu::SettingsScope restore;
-  for (const DType dtype : kernel_dtypes(c)) {
+  for (const DType dtype : all_dtypes(c)) {
     const Truth t = truth(c, dtype);
     for (const cpu::Isa isa : cpu::available_isas()) {
+      if (dtype == DType::f16 && isa != cpu::available_isas().back()) continue;  // f32 and casts
       cpu::set_isa(isa);
       check_layouts(c, std::string(cpu::to_string(isa)) + " " + std::string(to_string(dtype)),
                     dtype, t, faults);
@@ -264,7 +274,7 @@ Faults check_threads(const Case& c) {
 
 Faults check_meta(const Case& c) {
   Faults faults;
-  for (const DType dtype : kernel_dtypes(c)) {
+  for (const DType dtype : all_dtypes(c)) {
     const auto values = case_values(c, dtype);
     Tensors real = make_inputs(c, dtype, values, Layout::contiguous);
     Tensors shapes;

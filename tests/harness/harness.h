@@ -26,7 +26,7 @@ enum class Fill {
 struct In {
   Shape shape;
   Fill fill = Fill::normal;
-  bool parameter = false;  // stays f32 when the activations are bf16
+  bool parameter = false;  // stays f32 when the activations are bf16 or f16
   bool differentiable = true;
   std::int64_t bound = 0;  // of indices
   DType index_dtype = DType::i64;
@@ -53,6 +53,7 @@ struct Case {
   double step = 1e-3;          // of finite differences; smaller where kinks are close together
   bool gradient = true;        // false: the op has none
   bool bf16 = true;            // false: the op does not take bf16
+  bool f16 = true;             // false: nor f16, although it takes bf16
   bool strided = true;         // false: inputs must be contiguous (in-place ops)
   bool cost_by_shape = true;   // false: operations depend on values, which meta does not know
 };

@@ -14,6 +14,7 @@ double round_to(double v, DType dtype) {
     case DType::f32: return static_cast<double>(static_cast<float>(v));
     case DType::bf16:
       return static_cast<double>(bf16::from_float(static_cast<float>(v)).to_float());
+    case DType::f16: return static_cast<double>(f16::from_float(static_cast<float>(v)).to_float());
     default: return v;
   }
 }
@@ -114,7 +115,8 @@ std::vector<double> normals(std::int64_t count, std::uint64_t seed) {
 DType input_dtype(const In& in, DType dtype) {
   if (in.bound > 0 || in.fill == Fill::index) return in.index_dtype;
   if (in.fill == Fill::given) return in.index_dtype;
-  return in.parameter && dtype == DType::bf16 ? DType::f32 : dtype;
+  const bool narrow = dtype == DType::bf16 || dtype == DType::f16;
+  return in.parameter && narrow ? DType::f32 : dtype;
 }
 
 std::vector<std::vector<double>> case_values(const Case& c, DType dtype) {

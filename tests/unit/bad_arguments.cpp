@@ -3,7 +3,9 @@
 // argument; what an op does take is written down in the table.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -320,16 +322,47 @@ TEST(BadArguments, MissingTensorsAreRefused) {
       if (!op.arguments[i].optional) expect_refused(op, i, Tensor());
 }
 
+// Arguments that f16 is widened of. Parameters and what is changed in place are not among them.
+std::vector<std::size_t> activations(const TensorOp& op) {
+  static const std::set<std::string> names = {
+      "x",  "a",      "b",         "gate", "up", "both", "images", "residual",
+      "h0", "logits", "log_probs", "q",    "k",  "v",    "pre",    "source"};
+  static const std::set<std::string> in_place = {"add_into", "adamw", "sgd", "scale_into"};
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < op.arguments.size(); ++i)
+    if (op.arguments[i].takes == Takes::numbers && names.contains(op.arguments[i].name) &&
+        !in_place.contains(op.name))
+      found.push_back(i);
+  return found;
+}
+
 TEST(BadArguments, TypesThatNobodyComputesInAreRefused) {
-  for (const TensorOp& op : tensor_ops())
+  for (const TensorOp& op : tensor_ops()) {
+    const std::vector<std::size_t> widened = activations(op);
     for (std::size_t i = 0; i < op.arguments.size(); ++i)
       for (const DType dtype : {DType::u8, DType::f16, DType::f32}) {
         const Takes takes = op.arguments[i].takes;
         if (takes == Takes::anything) continue;
         if (takes == Takes::mask && dtype == DType::u8) continue;
         if (takes == Takes::numbers && dtype == DType::f32) continue;
-        expect_refused(op, i, Tensor::zeros(op.arguments[i].good.shape(), dtype));
+        const bool half =
+            dtype == DType::f16 && std::find(widened.begin(), widened.end(), i) != widened.end();
+        if (half && widened.size() == 1) continue;  // of several, the others must be f16 as well
+        expect_refused(op, i, Tensor::zeros(op.arguments[i].good.shape(), dtype), !half);
       }
+  }
+}
+
+TEST(BadArguments, ActivationsInF16AreTaken) {
+  std::size_t ops = 0;
+  for (const TensorOp& op : tensor_ops()) {
+    Arguments arguments = good_arguments(op);
+    const std::vector<std::size_t> widened = activations(op);
+    for (const std::size_t i : widened) arguments[i] = ops::cast(arguments[i], DType::f16);
+    EXPECT_NO_THROW(op.call(arguments)) << op.name;
+    ops += widened.empty() ? 0 : 1;
+  }
+  EXPECT_GT(ops, 50U);
 }
 
 TEST(BadArguments, OtherDevicesAreRefused) {

@@ -31,7 +31,7 @@ std::vector<BadCall> elementwise() {
   return {
       {"relu", "argument x", [] { (void)ops::relu(none); }},
       {"gelu", "argument x", [] { (void)ops::gelu(i64({2})); }},
-      {"exp", "argument x", [] { (void)ops::exp(half({2})); }},
+      {"exp", "argument x", [] { (void)ops::exp(Tensor::zeros({2}, DType::u8)); }},
       {"softcap", "argument cap", [] { (void)ops::softcap(f32({2}), 0); }},
       {"softcap", "argument cap", [] { (void)ops::softcap(f32({2}), -3); }},
       {"softcap", "argument cap",
@@ -115,7 +115,7 @@ std::vector<BadCall> matrices() {
        [] {
          (void)ops::linear(f32({2, 3}), f32({5, 3}), {}, {ops::Activation::none, f32({2, 4})});
        }},
-      {"linear", "argument x", [] { (void)ops::linear(half({2, 3}), f32({5, 3})); }},
+      {"linear", "argument weight", [] { (void)ops::linear(f32({2, 3}), half({5, 3})); }},
       {"linear", "argument weight", [] { (void)ops::linear(f32({2, 3}), meta({5, 3})); }},
       {"patch_embed", "argument",
        [] { (void)ops::patch_embed(f32({1, 3, 9, 8}), f32({4, 3, 4, 4}), {}); }},

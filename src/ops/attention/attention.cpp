@@ -7,6 +7,7 @@
 #include "backend/cpu/threads.h"
 #include "ops/attention/attention.kernels.h"
 #include "ops/attention/mask.h"
+#include "ops/copy/copy.h"
 #include "ops/reduce/reduce.h"
 #include "ops/support/op.h"
 
@@ -321,7 +322,8 @@ struct SavedCall {
   Saved q, k, v, w, bias, sinks, additive_mask, allowed, y, row_sums, row_parts;
 };
 
-AttentionWithSums attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w) {
+AttentionWithSums attend(Call& c, const Tensor& q, const Tensor& k, const Tensor& v,
+                         const Tensor& w) {
   const AttentionOptions& o = c.options;
   check_options(c.op, o, q, sizes_of(c.shape));
   c.q = in_rows(q);
@@ -351,10 +353,21 @@ AttentionWithSums attend(Call& c, const Tensor& q, const Tensor& k, const Tensor
   return {r.y, r.row_sums};
 }
 
+void check_halves(const char* op, const Tensor& k, const Tensor& v) {
+  check_dtype({op, "k", k}, DType::f16);
+  check_dtype({op, "v", v}, DType::f16);
+}
+
+AttentionWithSums with_half(const AttentionWithSums& r) { return {to_half(r.y), r.row_sums}; }
+
 }  // namespace
 
 AttentionWithSums attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                                       const AttentionOptions& options) {
+  if (is_half(q)) {
+    check_halves("attention", k, v);
+    return with_half(attention_with_sums(wide(q), wide(k), wide(v), options));
+  }
   Call c;
   c.op = "attention";
   c.shape = checked_shape(c.op, q, k, v);
@@ -366,6 +379,10 @@ AttentionWithSums attention_with_sums(const Tensor& q, const Tensor& k, const Te
 
 AttentionWithSums additive_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& w,
                                                const Tensor& v, const AttentionOptions& options) {
+  if (is_half(q)) {
+    check_halves("additive_attention", k, v);
+    return with_half(additive_attention_with_sums(wide(q), wide(k), w, wide(v), options));
+  }
   Call c;
   c.op = "additive_attention";
   c.shape = checked_shape(c.op, q, k, v);

@@ -53,9 +53,9 @@ struct AttentionOptions {
 //
 // q: [B, Tq, H, D]; k: [B, Tk, G, D]; v: [B, Tk, G, E]; y: [B, Tq, H, E]. H is a multiple of G:
 // neighbouring query heads share a key head. bf16 is multiplied in bf16 and summed in f32; scores,
-// weights' sums and gradients' sums are f32. Saved for the backward pass: q, k, v, y and one number
-// per row. Rows of q, k and v are read where they lie, without a copy, when their elements lie side
-// by side.
+// weights' sums and gradients' sums are f32. f16 is widened to f32, and y is f16 again. Saved for
+// the backward pass: q, k, v, y and one number per row (three beside an additive mask). Rows of q,
+// k and v are read where they lie, without a copy, when their elements lie side by side.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 

@@ -1,4 +1,5 @@
-// Masks of pairs, and queries that begin anywhere: numbers worked out by hand, and what a mask costs.
+// Masks of pairs, and queries that begin anywhere: numbers worked out by hand, and what a mask
+// costs.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -69,7 +70,7 @@ TEST(AdditiveMask, GivesWhatIsWorkedOutByHand) {
   }
 }
 
-// Two sequences with two heads each, and cotangents 1 to 4 of them: 10 / 3 times the gradient above.
+// Two sequences with two heads each, and cotangents 1 to 4 of them: 10 / 3 of the gradient above.
 TEST(AdditiveMask, AddsUpTheGradientsOfThoseWhoShareIt) {
   const std::vector<double> row = {0, std::log(2.0), -kInf};
   const Tensor one = Tensor::from<double>({1, 1, 1, 3}, std::span<const double>(row));

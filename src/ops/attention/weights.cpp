@@ -143,26 +143,39 @@ Tensor scores_of(const MapCall& call) {
   return call.map(dense_attention::masked_scores);
 }
 
+// Whether they are to be widened.
+bool both_halves(const char* op, const Tensor& q, const Tensor& k) {
+  if (is_half(q)) check_dtype({op, "k", k}, DType::f16);
+  return is_half(q);
+}
+
 }  // namespace
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& o,
                          const MapRows& rows, const Tensor& row_sums) {
+  if (both_halves("attention_weights", q, k))
+    return attention_weights(wide(q), wide(k), o, rows, row_sums);
   return weights_of({"attention_weights", q, k, nullptr, o, rows}, row_sums);
 }
 
 Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor& w,
                                   const AttentionOptions& o, const MapRows& rows,
                                   const Tensor& row_sums) {
+  if (both_halves("additive_attention_weights", q, k))
+    return additive_attention_weights(wide(q), wide(k), w, o, rows, row_sums);
   return weights_of({"additive_attention_weights", q, k, &w, o, rows}, row_sums);
 }
 
 Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions& o,
                         const MapRows& rows) {
+  if (both_halves("attention_scores", q, k)) return attention_scores(wide(q), wide(k), o, rows);
   return scores_of({"attention_scores", q, k, nullptr, o, rows});
 }
 
 Tensor additive_attention_scores(const Tensor& q, const Tensor& k, const Tensor& w,
                                  const AttentionOptions& o, const MapRows& rows) {
+  if (both_halves("additive_attention_scores", q, k))
+    return additive_attention_scores(wide(q), wide(k), w, o, rows);
   return scores_of({"additive_attention_scores", q, k, &w, o, rows});
 }
 

@@ -1,6 +1,7 @@
 #include "ops/binary/binary.h"
 
 #include "ops/binary/binary.kernels.h"
+#include "ops/copy/copy.h"
 #include "ops/reduce/reduce.h"
 #include "ops/support/in_place.h"
 #include "ops/support/op.h"
@@ -34,6 +35,12 @@ Tensor compute(Binary kind, const char* op, const Tensor& a, const Tensor& b) {
   return y;
 }
 
+Tensor of_halves(const char* op, Tensor (*f)(const Tensor&, const Tensor&), const Tensor& a,
+                 const Tensor& b) {
+  check_dtype({op, "b", b}, DType::f16);
+  return to_half(f(wide(a), wide(b)));
+}
+
 // The gradient of a broadcast operand is the sum over its copies.
 void add_summed(VjpContext& c, int input, const Tensor& grad, const Shape& shape) {
   c.add(input, sum_to(grad, shape));
@@ -43,6 +50,7 @@ void add_summed(VjpContext& c, int input, const Tensor& grad, const Shape& shape
 
 // da = dy, db = dy
 Tensor add(const Tensor& a, const Tensor& b) {
+  if (is_half(a)) return of_halves("add", add, a, b);
   Tensor y = compute(Binary::add, "add", a, b);
   if (tracked({&a, &b}))
     record("add", {&a, &b}, {&y}, [as = a.shape(), bs = b.shape()](VjpContext& c) {
@@ -54,6 +62,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
 
 // da = dy, db = -dy
 Tensor sub(const Tensor& a, const Tensor& b) {
+  if (is_half(a)) return of_halves("sub", sub, a, b);
   Tensor y = compute(Binary::sub, "sub", a, b);
   if (tracked({&a, &b}))
     record("sub", {&a, &b}, {&y}, [as = a.shape(), bs = b.shape()](VjpContext& c) {
@@ -65,6 +74,7 @@ Tensor sub(const Tensor& a, const Tensor& b) {
 
 // da = dy·b, db = dy·a
 Tensor mul(const Tensor& a, const Tensor& b) {
+  if (is_half(a)) return of_halves("mul", mul, a, b);
   Tensor y = compute(Binary::mul, "mul", a, b);
   if (tracked({&a, &b}))
     record("mul", {&a, &b}, {&y}, [a = Saved(a), b = Saved(b)](VjpContext& c) {
@@ -76,6 +86,7 @@ Tensor mul(const Tensor& a, const Tensor& b) {
 
 // da = dy / b, db = -dy·a / b²
 Tensor div(const Tensor& a, const Tensor& b) {
+  if (is_half(a)) return of_halves("div", div, a, b);
   Tensor y = compute(Binary::div, "div", a, b);
   if (tracked({&a, &b}))
     record("div", {&a, &b}, {&y}, [a = Saved(a), b = Saved(b)](VjpContext& c) {
@@ -88,6 +99,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
 
 // da = dy·[a > b], db = dy·[b > a], half of it each where a = b
 Tensor maximum(const Tensor& a, const Tensor& b) {
+  if (is_half(a)) return of_halves("maximum", maximum, a, b);
   Tensor y = compute(Binary::maximum, "maximum", a, b);
   if (tracked({&a, &b}))
     record("maximum", {&a, &b}, {&y}, [a = Saved(a), b = Saved(b)](VjpContext& c) {

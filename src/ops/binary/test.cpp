@@ -50,6 +50,7 @@ Case add_into_case() {
   };
   c.reference = elementwise([](std::span<const double> x) { return 2 * x[0] + x[1]; });
   c.gradient = false;
+  c.f16 = false;  // the target is changed in place
   return c;
 }
 

@@ -27,6 +27,7 @@ void add_norm(const std::string& name, const std::vector<Shape>& shapes) {
     return Tensors{Tensor::scalar(std::sqrt(sum), DType::f64)};
   };
   c.gradient = false;
+  c.f16 = false;  // gradients are changed in place
   add_case(c);
 }
 
@@ -42,6 +43,7 @@ void add_scale(const Shape& shape) {
   };
   c.reference = elementwise([](std::span<const double> x) { return -0.375 * x[0]; });
   c.gradient = false;
+  c.f16 = false;  // gradients are changed in place
   add_case(c);
 }
 

@@ -34,6 +34,10 @@ Tensor cast(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : copied(x, dtype, "cast");
 }
 
+bool is_half(const Tensor& x) { return x.defined() && x.dtype() == DType::f16; }
+Tensor wide(const Tensor& x) { return is_half(x) ? cast(x, DType::f32) : x; }
+Tensor to_half(const Tensor& y) { return cast(y, DType::f16); }
+
 void copy_into(Tensor& dst, const Tensor& src) {
   check_defined({"copy_into", "dst", dst});
   check_shape({"copy_into", "src", src}, dst.shape());

@@ -17,6 +17,13 @@ Tensor clone(const Tensor& x);
 // gradient.
 Tensor cast(const Tensor& x, DType dtype);
 
+// f16 by widening. No kernel computes in it: an op that gets activations in f16 casts them to f32
+// and its result back, once each. The casts are on the tape, so gradients come back in f16.
+// Parameters beside f16 are those beside f32.
+bool is_half(const Tensor& x);    // f16; what is undefined is not
+Tensor wide(const Tensor& x);     // f16 as f32; everything else, also what is undefined, as it is
+Tensor to_half(const Tensor& y);  // as f16
+
 // dst = src, in place: equal shapes, any types. Not recorded; neither may be on a tape. They may be
 // views of one storage that overlap; a broadcast view cannot be dst.
 void copy_into(Tensor& dst, const Tensor& src);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "ops/copy/copy.h"
 #include "ops/dropout/dropout.kernels.h"
 #include "ops/support/op.h"
 #include "ops/support/stream.h"
@@ -30,6 +31,7 @@ Tensor masked(const Tensor& input, double p, const RandomKey& key) {
 
 // dx = dy · mask / (1 - q), the mask from the same key
 Tensor dropout(const Tensor& x, double p, const RandomKey& key) {
+  if (is_half(x)) return p == 0 ? x : to_half(dropout(wide(x), p, key));
   check_compute({"dropout", "x", x});
   check_number("dropout", "p", p >= 0 && p <= 1, "a probability in [0, 1]", p);
   if (p == 0) return x;

@@ -188,9 +188,19 @@ void backward(VjpContext& c, const ElmanKept& kept) {
   if (c.needs(0)) c.add(0, g.dpre);
 }
 
+ElmanResult elman_of_halves(const Tensor& pre, const Tensor& recurrent,
+                            const ElmanOptions& options) {
+  ElmanOptions o = options;
+  if (options.h0.defined()) check_dtype({"elman", "h0", options.h0}, DType::f16);
+  o.h0 = wide(options.h0);
+  const ElmanResult r = elman(wide(pre), recurrent, o);
+  return {to_half(r.y), to_half(r.last)};
+}
+
 }  // namespace
 
 ElmanResult elman(const Tensor& input, const Tensor& recurrent, const ElmanOptions& options) {
+  if (is_half(input)) return elman_of_halves(input, recurrent, options);
   check_arguments(input, recurrent, options);
   const Tensor pre = dense(input);
   const Tensor h0 = options.h0.defined() ? dense(options.h0) : options.h0;

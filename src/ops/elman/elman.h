@@ -21,7 +21,7 @@ struct ElmanResult {
 // in reverse h_t = tanh(pre_t + U h_{t+1}), t = length - 1 .. 0: the scan begins at the sequence's
 // own last token. h before the first step is h0.
 //
-// pre: [B, T, H] in f32, bf16 or f64, usually x Wᵀ + b made by linear() for all steps at once.
+// pre: [B, T, H] in f32, bf16, f16 or f64, usually x Wᵀ + b made by linear() for all steps at once.
 // recurrent: U [H, H], f32 beside f32 and bf16, f64 beside f64. States are kept in pre's type;
 // sums and tanh are made in f32 (f64). Padding costs nothing: a step multiplies the sequences
 // that still run.

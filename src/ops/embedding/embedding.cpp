@@ -1,5 +1,6 @@
 #include "ops/embedding/embedding.h"
 
+#include "ops/copy/copy.h"
 #include "ops/embedding/embedding.kernels.h"
 #include "ops/support/index.h"
 #include "ops/support/op.h"
@@ -14,7 +15,7 @@ void check_out(const Tensor& table, DType out) {
   const bool ok = wide ? out == DType::f64 : out == DType::f32 || out == DType::bf16;
   if (!ok)
     fail(ErrorCode::dtype_mismatch, "embedding", "argument out",
-         wide ? "f64 from a table in f64" : "f32 or bf16 from a table in f32 or bf16",
+         wide ? "f64 from a table in f64" : "f32, bf16 or f16 from a table in f32 or bf16",
          to_string(out));
 }
 
@@ -59,6 +60,7 @@ Tensor backward(const Tensor& ids, const Tensor& cotangent, const TableKind& tab
 }  // namespace
 
 Tensor embedding(const Tensor& table_in, const Tensor& ids_in, DType out) {
+  if (out == DType::f16) return to_half(embedding(table_in, ids_in, DType::f32));
   check_compute({"embedding", "table", table_in});
   check_rank({"embedding", "table", table_in}, 2);
   check_out(table_in, out);

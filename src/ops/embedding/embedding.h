@@ -5,8 +5,8 @@
 
 namespace heddle::ops {
 
-// y[..., c] = table[ids[...], c] in the type `out`: f32 or bf16 from a table in f32 or bf16, f64
-// from one in f64. table: [V, C]; ids: any shape, i32 or i64, each in [0, V).
+// y[..., c] = table[ids[...], c] in the type `out`: f32, bf16 or f16 from a table in f32 or bf16,
+// f64 from one in f64. table: [V, C]; ids: any shape, i32 or i64, each in [0, V).
 //
 // The table's gradient is dense [V, C] in the table's type: the sum of the cotangents of all places
 // with that id, added in the order of the places; zero for rows nobody asked for.

@@ -28,6 +28,7 @@ void add_used_twice(const std::string& name, In table, In ids, In more) {
   Case c;
   c.op = "embedding";
   c.name = name;
+  c.f16 = table.parameter;  // a table is a parameter: not f16
   c.inputs = {std::move(table), std::move(ids), std::move(more), constant(act({1}))};
   c.run = [](std::span<const Tensor> in) {
     const DType out = in[3].dtype();
@@ -45,6 +46,7 @@ void add(const std::string& name, In table, In ids, std::int64_t repeats = 4) {
   Case c;
   c.op = "embedding";
   c.name = name;
+  c.f16 = table.parameter;  // a table is a parameter: not f16
   c.inputs = {std::move(table), std::move(ids), constant(act({1}))};
   c.run = [](std::span<const Tensor> in) {
     return Tensors{ops::embedding(in[0], in[1], in[2].dtype())};

@@ -115,6 +115,7 @@ Tensor rows_added(const Tensor& base, const Shape& shape, const Tensor& ids, con
 
 // dx = scatter_add(0, dim, index, dy)
 Tensor gather(const Tensor& x, int dim, const Tensor& index) {
+  if (is_half(x)) return to_half(gather(wide(x), dim, index));
   check_compute({"gather", "x", x});
   check_rank_at_least({"gather", "x", x}, 1);
   const int d = normalize_dim(dim, x.rank(), "gather");
@@ -130,6 +131,10 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
 
 // dx = dy, dsource = gather(dy, dim, index)
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& source) {
+  if (is_half(x)) {
+    check_dtype({"scatter_add", "source", source}, DType::f16);
+    return to_half(scatter_add(wide(x), dim, index, wide(source)));
+  }
   check_compute({"scatter_add", "x", x});
   check_rank_at_least({"scatter_add", "x", x}, 1);
   const int d = normalize_dim(dim, x.rank(), "scatter_add");
@@ -150,6 +155,7 @@ Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& 
 
 // dx = index_add(0, index, dy)
 Tensor index_select(const Tensor& x, const Tensor& index) {
+  if (is_half(x)) return to_half(index_select(wide(x), index));
   check_compute({"index_select", "x", x});
   check_rank_at_least({"index_select", "x", x}, 1);
   const Tensor ids = checked_rows("index_select", index, x);
@@ -163,6 +169,10 @@ Tensor index_select(const Tensor& x, const Tensor& index) {
 
 // dx = dy, dsource = index_select(dy, index)
 Tensor index_add(const Tensor& x, const Tensor& index, const Tensor& source) {
+  if (is_half(x)) {
+    check_dtype({"index_add", "source", source}, DType::f16);
+    return to_half(index_add(wide(x), index, wide(source)));
+  }
   check_compute({"index_add", "x", x});
   check_rank_at_least({"index_add", "x", x}, 1);
   const Tensor ids = checked_rows("index_add", index, x);

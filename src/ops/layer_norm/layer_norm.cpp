@@ -1,6 +1,7 @@
 #include "ops/layer_norm/layer_norm.h"
 
 #include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
 #include "ops/layer_norm/layer_norm.kernels.h"
 #include "ops/reduce/reduce.h"
 #include "ops/support/norm.h"
@@ -16,12 +17,18 @@ const cpu::NormKernels& layer_norm_table() { return kernels<cpu::LayerNormKernel
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
+  if (is_half(x)) return to_half(layer_norm(wide(x), gain, bias, eps));
   return apply_norm({"layer_norm", true, layer_norm_table}, {x, Tensor(), gain, bias, eps}, false)
       .y;
 }
 
 NormResidual add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gain,
                             const Tensor& bias, double eps) {
+  if (is_half(x)) {
+    check_dtype({"add_layer_norm", "residual", residual}, DType::f16);
+    const NormResidual r = add_layer_norm(wide(x), wide(residual), gain, bias, eps);
+    return {to_half(r.sum), to_half(r.y)};
+  }
   const NormOutputs out =
       apply_norm({"add_layer_norm", true, layer_norm_table}, {x, residual, gain, bias, eps}, true);
   return {out.sum, out.y};

@@ -430,6 +430,16 @@ Forward forward_one(const Tensor& x, const LinearWeights& layer, Activation acti
   return f;
 }
 
+// Wide results stay as they are made.
+Tensor linear_of_halves(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const LinearOptions& options) {
+  LinearOptions o = options;
+  if (options.residual.defined()) check_dtype({"linear", "residual", options.residual}, x.dtype());
+  o.residual = wide(options.residual);
+  const Tensor y = linear(wide(x), weight, bias, o);
+  return options.wide ? y : to_half(y);
+}
+
 }  // namespace
 
 // With sum = x·Wᵀ + bias and dsum = dy · activation'(sum), whose second factor the product's
@@ -437,6 +447,7 @@ Forward forward_one(const Tensor& x, const LinearWeights& layer, Activation acti
 //   dx = dsum·W, dW = dsumᵀ·x, dbias = Σ_rows dsum, dresidual = dy
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const LinearOptions& options) {
+  if (is_half(x)) return linear_of_halves(x, weight, bias, options);
   check_layer("linear", x, weight, bias);
   check_options(x, weight, options);
   const Tensor& residual = options.residual;
@@ -462,6 +473,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> weights) {
+  if (is_half(x)) {
+    std::vector<Tensor> all = linear_many(wide(x), weights);
+    for (Tensor& y : all) y = to_half(y);
+    return all;
+  }
   check_compute({"linear_many", "x", x});
   std::vector<Forward> all(weights.size());
   Products products(x.dtype());
@@ -494,6 +510,7 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> 
 
 Tensor linear_pair(const Tensor& x, const LinearWeights& first, Activation activation,
                    const LinearWeights& second) {
+  if (is_half(x)) return to_half(linear_pair(wide(x), first, activation, second));
   check_compute({"linear_pair", "x", x});
   check_layer_of("linear_pair", x, first, [] { return std::string("first"); });
   const bool on_tape = tracked({&x, &first.weight, &first.bias, &second.weight, &second.bias});

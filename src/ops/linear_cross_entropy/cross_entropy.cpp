@@ -1,4 +1,5 @@
 // Losses of given logits and of given log-probabilities.
+#include "ops/copy/copy.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/linear_cross_entropy/loss_rows.h"
 #include "ops/support/op.h"
@@ -35,6 +36,7 @@ Tensor gradient_of_rows(const GivenRows& given, const Tensor& z, const LossRows&
 
 Tensor loss_of_rows(const GivenRows& given, const Tensor& x, const Tensor& targets,
                     const CrossEntropyOptions& options) {
+  if (is_half(x)) return loss_of_rows(given, wide(x), targets, options);
   check_compute({given.op, given.argument, x});
   check_rank_at_least({given.op, given.argument, x}, 1);
   const Tensor z = dense(x);

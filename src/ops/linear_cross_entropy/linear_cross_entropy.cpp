@@ -261,7 +261,8 @@ Tensor loss_of_each(Fused& f, const Tensor& x, const Tensor& weight, const Tenso
   run_fused(f, loss, weight);
   if (tracked({&x, &weight, &bias}))
     record("linear_cross_entropy", {&x, &weight, &bias}, {&loss},
-           [saved = SavedClassifier(f, weight), as = GradientTypes{x.shape(), weight.dtype()}](VjpContext& c) {
+           [saved = SavedClassifier(f, weight),
+            as = GradientTypes{x.shape(), weight.dtype()}](VjpContext& c) {
              const Tensor w = saved.weight.get();
              Fused back = saved.get();
              back.row_scales = views::reshape(dense(c.cotangent()), {back.x.size(0)});
@@ -279,6 +280,7 @@ Tensor loss_of_each(Fused& f, const Tensor& x, const Tensor& weight, const Tenso
 //   dx = dz·W, dW = dzᵀ·x, dbias = Σ_rows dz
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const Tensor& targets, const CrossEntropyOptions& options) {
+  if (is_half(x)) return linear_cross_entropy(wide(x), weight, bias, targets, options);
   check_classifier(x, weight, bias);
   Fused f;
   f.rows = checked_loss("linear_cross_entropy", x, weight.size(0), targets, options);

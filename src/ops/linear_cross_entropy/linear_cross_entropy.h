@@ -7,8 +7,8 @@
 
 namespace heddle::ops {
 
-// What becomes of the rows' losses: their mean, weighted by the classes of the targets; their sum; or
-// all of them, one for each target.
+// What becomes of the rows' losses: their mean, weighted by the classes of the targets; their sum;
+// or all of them, one for each target.
 enum class Reduction : std::uint8_t { mean, sum, none };
 
 struct CrossEntropyOptions {
@@ -26,10 +26,11 @@ struct CrossEntropyOptions {
 //   mean = Σ_rows loss / Σ_rows w[target]
 // as PyTorch combines them. Ignored rows have the loss 0.
 //
-// logits are [..., V] in f32, bf16 or f64, targets [...] in i32 or i64. The result is f32 (f64 for
-// f64): one number, or with Reduction::none [...], whose gradient may be any vector. Where nothing
-// counts (every row is ignored, or every target's weight is 0) the mean is 0, and so are the
-// gradients (PyTorch gives NaN). A target outside of [0, V) that is not ignore_index throws Error.
+// logits are [..., V] in f32, bf16, f16 or f64, targets [...] in i32 or i64. The result is f32 (f64
+// for f64): one number, or with Reduction::none [...], whose gradient may be any vector. Where
+// nothing counts (every row is ignored, or every target's weight is 0) the mean is 0, and so are
+// the gradients (PyTorch gives NaN). A target outside of [0, V) that is not ignore_index throws
+// Error.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options = {});
 

@@ -28,7 +28,7 @@ void check_weights(const char* op, const Tensor& weights, const Tensor& x, std::
          "weights that do not require one, or detach()", weights.describe());
 }
 
-// Dense weights as numbers, which are no tensor: the meta device has none. Empty: all 1, or unknown.
+// Dense weights as numbers; the meta device has none. Empty: all 1, or unknown.
 std::vector<double> weight_values(const char* op, const Tensor& weights) {
   if (!weights.defined() || weights.device() == Device::meta) return {};
   const auto copied = [n = weights.elements()](const auto* from) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backend/cpu/threads.h"
+#include "ops/copy/copy.h"
 #include "ops/reduce/reduce.h"
 #include "ops/support/op.h"
 #include "ops/support/product.h"
@@ -186,6 +187,10 @@ Tensor right_gradient(const Tensor& a, const Tensor& b, const Tensor& dy) {
 
 // da = dy·bᵀ, db = aᵀ·dy, each summed over the batch dimensions it was broadcast in
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (is_half(a)) {
+    check_dtype({"matmul", "b", b}, DType::f16);
+    return to_half(matmul(wide(a), wide(b)));
+  }
   check_compute({"matmul", "a", a});
   check_dtype({"matmul", "b", b}, a.dtype());
   check_same_device({"matmul", "b", b}, a);

@@ -35,6 +35,7 @@ Tensor backward(const Shape& shape, const Tensor& mask, const Tensor& cotangent)
 }  // namespace
 
 Tensor mean_pool(const Tensor& input, const Tensor& mask_given) {
+  if (is_half(input)) return to_half(mean_pool(wide(input), mask_given));
   check_compute({"mean_pool", "x", input});
   check_rank({"mean_pool", "x", input}, 3);
   if (mask_given.defined()) check_mask(mask_given, input);

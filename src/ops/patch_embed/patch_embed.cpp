@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "ops/copy/copy.h"
 #include "ops/linear/linear.h"
 #include "ops/support/op.h"
 #include "ops/view/view.h"
@@ -41,6 +42,7 @@ void check_arguments(const Tensor& images, const Tensor& weight, const Tensor& b
 // Made of ops that have their gradients: patches do not overlap, so that the rearrangement is a
 // permutation.
 Tensor patch_embed(const Tensor& images, const Tensor& weight, const Tensor& bias) {
+  if (is_half(images)) return to_half(patch_embed(wide(images), weight, bias));
   check_arguments(images, weight, bias);
   const std::int64_t batch = images.size(0), channels = images.size(1);
   const std::int64_t p = weight.size(2), q = weight.size(3);

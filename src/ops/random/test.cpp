@@ -42,6 +42,7 @@ void add(const char* name, const Shape& shape, bool normal) {
     return Tensors{make_tensor(shape, DType::f64, v)};
   };
   c.gradient = false;
+  c.f16 = false;  // it has no input to be widened
   add_case(c);
 }
 

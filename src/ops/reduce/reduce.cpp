@@ -1,5 +1,6 @@
 #include "ops/reduce/reduce.h"
 
+#include "ops/copy/copy.h"
 #include "ops/reduce/reduce.kernels.h"
 #include "ops/support/op.h"
 #include "ops/unary/unary.h"
@@ -83,6 +84,7 @@ void check_not_empty(const char* op, const Tensor& x, int dim) {
 }  // namespace
 
 Tensor sum(const Tensor& x, int dim, bool keep) {
+  if (is_half(x)) return to_half(sum(wide(x), dim, keep));
   check_compute({"sum", "x", x});
   const int d = normalize_dim(dim, x.rank(), "sum");
   Shape shape = without(x.shape(), d);
@@ -91,6 +93,7 @@ Tensor sum(const Tensor& x, int dim, bool keep) {
 }
 
 Tensor mean(const Tensor& x, int dim, bool keep) {
+  if (is_half(x)) return to_half(mean(wide(x), dim, keep));
   check_compute({"mean", "x", x});
   const int d = normalize_dim(dim, x.rank(), "mean");
   check_not_empty("mean", x, d);
@@ -100,6 +103,7 @@ Tensor mean(const Tensor& x, int dim, bool keep) {
 }
 
 Tensor max(const Tensor& x, int dim, bool keep) {
+  if (is_half(x)) return to_half(max(wide(x), dim, keep));
   check_compute({"max", "x", x});
   const int d = normalize_dim(dim, x.rank(), "max");
   check_not_empty("max", x, d);
@@ -113,11 +117,13 @@ Tensor max(const Tensor& x, int dim, bool keep) {
 }
 
 Tensor sum_all(const Tensor& x) {
+  if (is_half(x)) return to_half(sum_all(wide(x)));
   check_compute({"sum_all", "x", x});
   return x.rank() == 0 ? x : scaled_sum("sum_all", x, 0, x.rank() - 1, {}, 1);
 }
 
 Tensor mean_all(const Tensor& x) {
+  if (is_half(x)) return to_half(mean_all(wide(x)));
   check_compute({"mean_all", "x", x});
   if (x.elements() == 0)
     fail(ErrorCode::invalid_argument, "mean_all", "argument x has no elements", "one or more",
@@ -127,6 +133,7 @@ Tensor mean_all(const Tensor& x) {
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (is_half(x)) return to_half(sum_to(wide(x), shape));
   check_compute({"sum_to", "x", x});
   if (x.shape() == shape) return x;
   if (broadcast_shapes(x.shape(), shape, "sum_to") != x.shape())

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backend/cpu/threads.h"
+#include "ops/copy/copy.h"
 #include "ops/rope/rope.kernels.h"
 #include "ops/support/index.h"
 #include "ops/support/op.h"
@@ -91,6 +92,7 @@ Tensor rotated(const Tensor& input, const Rotation& r, double direction) {
 
 // dx1 = dy1·c + dy2·s, dx2 = dy2·c - dy1·s: the rotation by the negative angle
 Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const RopeOptions& options) {
+  if (is_half(x)) return to_half(rope(wide(x), cos, sin, options));
   check_tables(x, cos, sin);
   const Tensor positions = checked_positions(x, cos.size(0), options);
   const Rotation r{options.pairing, options.first_position, positions, dense(cos), dense(sin)};

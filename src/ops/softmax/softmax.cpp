@@ -1,6 +1,7 @@
 #include "ops/softmax/softmax.h"
 
 #include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
 #include "ops/reduce/reduce.h"
 #include "ops/softmax/softmax.kernels.h"
 #include "ops/support/op.h"
@@ -24,6 +25,7 @@ Tensor backward(bool logarithm, const Tensor& y, const Tensor& cotangent) {
 }
 
 Tensor apply(const char* op, bool logarithm, const Tensor& input) {
+  if (is_half(input)) return to_half(apply(op, logarithm, wide(input)));
   check_compute({op, "x", input});
   check_rank_at_least({op, "x", input}, 1);
   const Tensor x = dense(input);

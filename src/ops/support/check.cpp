@@ -25,7 +25,9 @@ void check_compute(const Arg& a) {
   check_defined(a);
   const DType t = a.tensor.dtype();
   if (t != DType::f32 && t != DType::bf16 && t != DType::f64)
-    refuse(ErrorCode::dtype_mismatch, a, "f32, bf16 or f64");
+    refuse(ErrorCode::dtype_mismatch, a,
+           t == DType::f16 ? "f32, bf16 or f64: f16 is widened where a new tensor is made, not here"
+                           : "f32, bf16 or f64");
 }
 
 void check_dtype(const Arg& a, DType wanted) {

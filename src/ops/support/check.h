@@ -15,7 +15,7 @@ struct Arg {
 };
 
 void check_defined(const Arg& a);
-// f32, bf16 or f64: what kernels compute on. f16 is for storage: cast first.
+// f32, bf16 or f64: what kernels compute on. Ops that take f16 widen it before (ops/copy/copy.h).
 void check_compute(const Arg& a);
 void check_dtype(const Arg& a, DType wanted);
 void check_index(const Arg& a);  // i32 or i64

@@ -1,6 +1,7 @@
 #include "ops/swiglu/swiglu.h"
 
 #include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
 #include "ops/support/op.h"
 #include "ops/support/stream.h"
 #include "ops/swiglu/swiglu.kernels.h"
@@ -51,6 +52,10 @@ void run_backward(const Layout& l, const Pair& in, const Tensor& dy, Pair& grads
 }  // namespace
 
 Tensor swiglu(const Tensor& gate, const Tensor& up) {
+  if (is_half(gate)) {
+    check_dtype({"swiglu", "up", up}, DType::f16);
+    return to_half(swiglu(wide(gate), wide(up)));
+  }
   check_compute({"swiglu", "gate", gate});
   check_like({"swiglu", "up", up}, gate);
   const Pair in{dense(gate), dense(up)};
@@ -68,6 +73,7 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) {
 }
 
 Tensor swiglu(const Tensor& both) {
+  if (is_half(both)) return to_half(swiglu(wide(both)));
   check_compute({"swiglu", "both", both});
   check_rank_at_least({"swiglu", "both", both}, 1);
   check_condition(both.shape().back() % 2 == 0, "swiglu", "both", "an even last dimension",

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "ops/copy/copy.h"
 #include "ops/support/op.h"
 #include "ops/support/stream.h"
 #include "ops/unary/unary.kernels.h"
@@ -23,6 +24,7 @@ Tensor backward(Unary kind, double parameter, const Tensor& saved, const Tensor&
 }
 
 Tensor apply(Unary kind, const char* op, const Tensor& input, double parameter = 0) {
+  if (is_half(input)) return to_half(apply(kind, op, wide(input), parameter));
   check_compute({op, "x", input});
   const Tensor x = dense(input);
   Tensor y = empty_like(x);
