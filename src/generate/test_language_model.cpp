@@ -3,12 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <utility>
+
 #include "data/test_support.h"
 #include "generate/generate.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
+#include "train/checkpoint.h"
 #include "train/job.h"
 #include "train/run.h"
+#include "train/run_directory.h"
 #include "train/test_support.h"
 
 namespace heddle {
@@ -94,6 +99,23 @@ TEST_F(LanguageModelTest, RefusesWhatItCannotDo) {
       "tagger", "kind = \"encoder\"\ntask = \"tag\"\n",
       "tags = \"" + data_.file("tags.tsv") + "\"\nvalidation_share = 0.2\ntokenizer = \"word\"\n");
   expect_says([&] { LanguageModel{tagger}; }, {"tagger", "language", "tag"});
+}
+
+// One number in any parameter: also where it would not show in the scores.
+TEST_F(LanguageModelTest, RefusesWeightsThatAreNoNumbers) {
+  const std::string directory = decoder();
+  const train::LoadedRun run = train::load_run(directory);
+  const std::string weights = train::RunPaths{directory}.weights();
+  for (nn::Parameter& p : run.model->parameters().all()) {
+    float& last = p.tensor.mutable_data<float>()[p.tensor.elements() - 1];
+    const float kept = std::exchange(last, std::numeric_limits<float>::quiet_NaN());
+    train::save_weights(weights, run.model->parameters());
+    train::expect_says([&] { LanguageModel{directory}; },
+                       {weights, "parameter " + p.name, "finite numbers", "nan at ["});
+    last = kept;
+  }
+  train::save_weights(weights, run.model->parameters());
+  EXPECT_EQ(LanguageModel(directory).vocabulary(), run.model->config().sizes.vocabulary);
 }
 
 TEST_F(LanguageModelTest, OneThatWasMovedAwayIsAnError) {

@@ -1,8 +1,10 @@
 #include "train/finite.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/observe.h"
+#include "heddle/error.h"
 #include "ops/copy/copy.h"
 
 namespace heddle::train {
@@ -33,7 +35,20 @@ std::string names_of(const nn::ParameterStore& parameters, const std::vector<Ten
   return names;
 }
 
+bool all_finite(const Tensor& tensor) {
+  const Tensor flat = ops::contiguous(ops::cast(tensor.detach(), DType::f32));
+  const float* values = flat.data<float>();
+  return std::all_of(values, values + flat.elements(), [](float v) { return std::isfinite(v); });
+}
+
 }  // namespace
+
+void check_parameters(const nn::ParameterStore& parameters, std::string_view where) {
+  for (const nn::Parameter& p : parameters.all())
+    if (!all_finite(p.tensor))
+      fail(ErrorCode::invalid_argument, where, "parameter " + p.name, "finite numbers",
+           first_bad_value(p.tensor));
+}
 
 std::string bad_text(double bad) {
   if (std::isnan(bad)) return "nan";

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "nn/parameters.h"
 
@@ -14,6 +15,11 @@ std::string bad_text(double bad);
 
 // "nan at [3, 17]" for the first element that is not finite; empty when all are.
 std::string first_bad_value(const Tensor& tensor);
+
+// Throws Error, in the name of `where`, for a parameter that is not finite. Looking at what a model
+// makes is not enough: attention gives a NaN among its scores no weight, so that a bad query or key
+// weight leaves scores that look like any others.
+void check_parameters(const nn::ParameterStore& parameters, std::string_view where);
 
 // Looks for the first bad value of a computation that is known to have one: in the parameters, then
 // in what the ops of `pass` (forward and backward, which it must record) make, in their order. The

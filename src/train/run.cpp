@@ -4,6 +4,7 @@
 #include "heddle/error.h"
 #include "io/file.h"
 #include "train/checkpoint.h"
+#include "train/finite.h"
 #include "train/run_directory.h"
 
 namespace heddle::train {
@@ -28,6 +29,7 @@ LoadedRun load_files(const std::string& directory) {
   options.source = weights.source();
   run.model = model::build_model(run.recipe.model, options);
   weights.finish();
+  check_parameters(run.model->parameters(), paths.weights());
   return run;
 }
 
