@@ -10,10 +10,9 @@
 
 #include "command.h"
 #include "generate/context.h"
+#include "generate/scores.h"
 #include "heddle/error.h"
-#include "heddle/tape.h"
 #include "io/npy.h"
-#include "ops/copy/copy.h"
 #include "with_model.h"
 
 namespace heddle::cli::logits_command {
@@ -25,6 +24,7 @@ using nlohmann::json;
 struct Arguments {
   ModelArguments model;
   std::optional<std::string> tokens;  // absent: the prompt's
+  std::optional<std::int64_t> prefix;  // absent: all tokens
   std::string prompt, target, npy;
 };
 
@@ -40,31 +40,36 @@ void check_tokens(const std::vector<std::int32_t>& tokens, std::int64_t vocabula
          std::to_string(tokens.size()));
 }
 
-Tensor row(const std::vector<std::int32_t>& tokens) {
-  return Tensor::from<std::int32_t>({1, static_cast<std::int64_t>(tokens.size())}, tokens);
+std::vector<std::int32_t> tokens_of(const Arguments& a, const train::LoadedRun& run) {
+  const model::ModelConfig& config = run.model->config();
+  const std::string_view option = a.tokens ? "--tokens" : "--prompt";
+  auto tokens = a.tokens ? parse_tokens(*a.tokens, option) : run.codec->encode_source(a.prompt);
+  if (tokens.empty()) fail(ErrorCode::invalid_argument, option, "tokens", "one or more", "none");
+  check_tokens(tokens, config.sizes.vocabulary, generate::position_limit(config), option);
+  return tokens;
 }
 
-model::Batch batch_of(const Arguments& a, const train::LoadedRun& run) {
+// What the decoder of a model that translates reads; others have none.
+std::vector<std::int32_t> target_of(const Arguments& a, const train::LoadedRun& run) {
   const model::ModelConfig& config = run.model->config();
-  const auto limit = generate::position_limit(config);
-  const std::string_view option = a.tokens ? "--tokens" : "--prompt";
-  const auto tokens =
-      a.tokens ? parse_tokens(*a.tokens, option) : run.codec->encode_source(a.prompt);
-  if (tokens.empty()) fail(ErrorCode::invalid_argument, option, "tokens", "one or more", "none");
-  check_tokens(tokens, config.sizes.vocabulary, limit, option);
-  model::Batch batch;
-  batch.tokens = row(tokens);
-  if (config.task != model::Task::translate) {
-    if (!a.target.empty())
-      fail(ErrorCode::invalid_argument, "--target", "model", "one that translates",
-           model::to_string(config.task));
-    return batch;
-  }
-  std::vector<std::int32_t> target = {run.codec->begin()};
-  if (!a.target.empty()) target = parse_tokens(a.target, "--target");
-  check_tokens(target, run.codec->target().vocabulary(), limit, "--target");
-  batch.target_tokens = row(target);
-  return batch;
+  require_translation(a.target.empty() ? "" : "--target", config.task);
+  if (config.task != model::Task::translate) return {};
+  if (a.target.empty()) return {run.codec->begin()};
+  auto target = parse_tokens(a.target, "--target");
+  check_tokens(target, run.codec->target().vocabulary(), generate::position_limit(config),
+               "--target");
+  return target;
+}
+
+void check_prefix(const Arguments& a, const model::ModelConfig& config, std::size_t tokens) {
+  if (!a.prefix) return;
+  if (!config.attention.prefix)
+    fail(ErrorCode::invalid_argument, "--prefix", "model",
+         "one with attention.prefix: no other sees a prompt both ways",
+         model::to_string(config.kind));
+  if (*a.prefix < 0 || *a.prefix > static_cast<std::int64_t>(tokens))
+    fail(ErrorCode::out_of_range, "--prefix", "tokens of the prompt",
+         "0 to " + std::to_string(tokens) + ", all of them", std::to_string(*a.prefix));
 }
 
 // [tokens, vocabulary] f32; one row for a label of the whole.
@@ -72,12 +77,14 @@ Tensor logits_of(const Arguments& a, const train::LoadedRun& run) {
   if (run.model->config().kind == model::Kind::vit)
     fail(ErrorCode::invalid_argument, a.model.model, "is a model of images: use heddle classify",
          "a model that reads tokens", "vit");
-  const NoGrad no_grad;
-  nn::Pass pass;
-  pass.precision = precision_of(a.model);
-  const Tensor all =
-      ops::contiguous(ops::cast(run.model->logits(batch_of(a, run), pass), DType::f32));
-  return views::reshape(all, {-1, all.size(-1)});
+  const auto tokens = tokens_of(a, run), target = target_of(a, run);
+  check_prefix(a, run.model->config(), tokens.size());
+  generate::ScoreRequest request;
+  request.tokens = tokens;
+  request.target = target;
+  request.prompt = a.prefix;
+  request.precision = precision_of(a.model);
+  return generate::scores(*run.model, request, a.model.model);
 }
 
 void print_json(const Tensor& logits) {
@@ -138,6 +145,9 @@ void add(CLI::App& app) {
   command->add_option("--target", a->target,
                       "of a model that translates: ids that its decoder reads, begin token "
                       "included; absent: the begin token");
+  command->add_option("--prefix", a->prefix,
+                      "of a model with attention.prefix: so many of the tokens are its prompt; "
+                      "absent: all, as in generation");
   command->add_option("--npy", a->npy, "write float32 [rows, scores] to this file instead");
   command->callback([a] { run(*a); });
 }

@@ -151,6 +151,11 @@ if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.inspect slow 180 ${inspect} ${PROJECT_BINARY_DIR}/e2e/inspect numbers)
   set_tests_properties(e2e.inspect PROPERTIES FIXTURES_REQUIRED tiny_models)
   heddle_page_test(pages.inspect 180 tiny_models ${inspect} ${PROJECT_BINARY_DIR}/pages/inspect pages)
+  # The same numbers from every command, with these models and one more.
+  heddle_test(e2e.same_numbers slow 180 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/same_numbers.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/use_models)
+  set_tests_properties(e2e.same_numbers PROPERTIES FIXTURES_REQUIRED tiny_models)
 endif()
 # What `make run` does once everything is built.
 if(Python3_FOUND AND TARGET heddle_cli)

@@ -54,7 +54,8 @@ class LanguageModel {
   Writing write(std::string_view prompt, const WritingOptions& options = {},
                 const WritingSink& sink = {}) const;
 
-  // The scores of every next token behind each of the tokens: [tokens, vocabulary], f32.
+  // The scores of every next token behind each of the tokens: [tokens, vocabulary], f32. A model
+  // with attention.prefix takes all of them for its prompt, as write() does.
   Tensor logits(std::span<const std::int32_t> tokens) const;
 
   std::vector<std::int32_t> encode(std::string_view text) const;

@@ -3,6 +3,7 @@
 #include "check/paths.h"
 #include "check/tolerance.h"
 #include "heddle/tape.h"
+#include "model/prompt.h"
 #include "ops/concat/concat.h"
 #include "ops/view/view.h"
 
@@ -37,6 +38,8 @@ Difference generate(const model::Model& model, const Subject& subject, const Ten
   const nn::Pass pass = evaluation_pass(dtype);
   model::Batch source;
   if (pairs) source.tokens = batch.tokens, source.lengths = batch.lengths;
+  source.prefix_lengths =
+      model::prompt_lengths(subject.config, sequences, std::min(rhythm.blocks.front(), tokens));
   const auto state = model.begin(source, sequences, tokens, pass);
   std::vector<Tensor> got, want;
   WorstError worst;  // for its name
@@ -68,10 +71,9 @@ Difference generate(const model::Model& model, const Subject& subject, const Ten
 model::Batch read_at_once(const Subject& subject, const Rhythm& rhythm) {
   model::Batch batch = subject.batch;
   batch.documents = {};
-  if (subject.config.attention.prefix)
-    batch.prefix_lengths = Tensor::full(
-        {batch.tokens.size(0)},
-        static_cast<double>(std::min(rhythm.blocks.front(), batch.tokens.size(1))), DType::i64);
+  batch.prefix_lengths =
+      model::prompt_lengths(subject.config, batch.tokens.size(0),
+                            std::min(rhythm.blocks.front(), batch.tokens.size(1)));
   return batch;
 }
 

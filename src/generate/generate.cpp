@@ -9,6 +9,7 @@
 #include "generate/text_stream.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
+#include "model/prompt.h"
 #include "ops/copy/copy.h"
 
 namespace heddle::generate {
@@ -86,10 +87,12 @@ class Reader {
   // The same windows as with a cache: where it would have been full, they begin anew.
   Tensor without_cache(std::span<const Writer> writers) {
     const auto length = static_cast<std::int64_t>(writers[0].sequence.size());
-    read_ = read_ == 0 ? length : read_ + 1;
-    if (window_.size && read_ > *window_.size) read_ = window_.kept();
-    model::Batch batch;
-    batch.tokens = last(writers, read_);
+    const bool first = read_ == 0;
+    read_ = first ? length : read_ + 1;
+    const bool full = window_.size && read_ > *window_.size;
+    if (full) read_ = window_.kept();
+    if (first || full) prompt_ = read_;
+    const model::Batch batch = model::prompted(model_->config(), last(writers, read_), prompt_);
     const Tensor all = model_->logits(batch, pass_);  // [B, T, V]
     const Tensor behind = ops::contiguous(views::slice(all, 1, read_ - 1, read_));
     return views::reshape(behind, {all.size(0), all.size(2)});
@@ -101,7 +104,8 @@ class Reader {
   std::int64_t positions_;
   nn::Pass pass_;
   std::unique_ptr<model::DecodeState> state_;
-  std::int64_t read_ = 0;  // without a cache: tokens of the last call
+  std::int64_t read_ = 0;    // without a cache: tokens of the last call, ...
+  std::int64_t prompt_ = 0;  // ... and how many of them the window began with
 };
 
 class Loop {

@@ -9,16 +9,21 @@
 
 #include "generate/context.h"
 #include "generate/read_images.h"
+#include "generate/scores.h"
 #include "generate/texts.h"
 #include "generate/translate.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
+#include "model/prompt.h"
 #include "ops/copy/copy.h"
 #include "ops/softmax/softmax.h"
+#include "train/finite.h"
 
 namespace heddle::generate {
 
 namespace {
+
+constexpr std::string_view kInspect = "inspect";
 
 using model::Task;
 using Tokens = std::vector<std::int32_t>;
@@ -126,20 +131,19 @@ void add_target(const Work& w, model::Batch& batch, Inspection& result) {
 
 model::Batch text_batch(const Work& w, Inspection& result) {
   const Tokens tokens = read_prompt(w, result);
-  model::Batch batch;
-  batch.tokens = row(tokens);
-  const Task task = w.model.config().task;
+  const model::ModelConfig& config = w.model.config();
+  model::Batch batch =
+      model::prompted(config, row(tokens), static_cast<std::int64_t>(tokens.size()));
+  const Task task = config.task;
   if (task == Task::translate) {
     add_target(w, batch, result);
   } else if (w.input.target) {
     fail(ErrorCode::invalid_argument, "--target", "model", "one that translates",
          model::to_string(task));
   }
-  if (w.model.config().attention.prefix) {
-    // As generation reads it: a prompt whose tokens all see each other, so that none is predicted.
-    batch.prefix_lengths =
-        Tensor::full({1}, static_cast<double>(tokens.size()), DType::i64, Device::cpu);
-  } else if (task == Task::language) {
+  // As generation reads it: with attention.prefix the tokens all see each other, so that none is
+  // predicted.
+  if (task == Task::language && !batch.prefix_lengths.defined()) {
     Tokens next(tokens.begin() + 1, tokens.end());
     next.push_back(model::kIgnore);
     batch.targets = row(next);
@@ -177,9 +181,22 @@ std::string best_label(const data::Codec& codec, const Tensor& logits) {
   return codec.label(best - p.begin()) + share.data();
 }
 
+// Error for a model whose numbers are none: what a map is made of. The sum of a row has met every
+// score of it.
+void check_maps(const model::AttentionMaps& maps) {
+  for (std::size_t i = 0; i < maps.layers().size(); ++i) {
+    const nn::AttentionTrace& trace = maps.trace(i);
+    const std::string layer = " of layer " + maps.layers()[i].name;
+    check_finite(trace.q, kInspect, "queries" + layer);
+    check_finite(trace.k, kInspect, "keys" + layer);
+    check_finite(trace.row_sums, kInspect, "sums of the attention's rows" + layer);
+  }
+}
+
 // Scores of a large vocabulary for every token would take more memory than all maps: where the
 // loss is as good, which never has them all, the loss is computed.
 void run(const Work& w, model::Batch& batch, Inspection& result) {
+  train::check_parameters(w.model.parameters(), kInspect);
   const NoGrad no_grad;
   nn::Pass pass;
   pass.precision = w.options.precision;
@@ -187,12 +204,18 @@ void run(const Work& w, model::Batch& batch, Inspection& result) {
   const Task task = w.model.config().task;
   if (task == Task::classify || task == Task::tag) {
     const Tensor logits = w.model.logits(batch, pass);
+    check_finite(logits, kInspect, "scores of the labels");
     if (task == Task::classify) result.answer = best_label(w.codec, logits);
-    return;
+    return check_maps(result.maps);
   }
-  if (!batch.targets.defined()) batch.targets = batch.tokens;  // masked: any
-  const double loss = w.model.loss(batch, pass, 0).task.item();
-  if (batch.counted > 0 && std::isfinite(loss)) result.loss = loss;
+  // Nothing to predict: masked, a prompt seen both ways, one token. Any targets show whether the
+  // scores are numbers.
+  const bool told = batch.counted > 0;
+  if (!told) batch.targets = batch.tokens;
+  const Tensor loss = w.model.loss(batch, pass, 0).task;
+  check_finite(loss, kInspect, "loss of this input");
+  check_maps(result.maps);
+  if (told) result.loss = loss.item();
 }
 
 }  // namespace

@@ -5,10 +5,8 @@
 #include "generate/context.h"
 #include "generate/generate.h"
 #include "generate/prompt.h"
+#include "generate/scores.h"
 #include "heddle/error.h"
-#include "heddle/tape.h"
-#include "ops/copy/copy.h"
-#include "ops/view/view.h"
 #include "train/run.h"
 
 namespace heddle {
@@ -80,13 +78,10 @@ Tensor LanguageModel::logits(std::span<const std::int32_t> tokens) const {
     fail(ErrorCode::out_of_range, kWhere, "tokens",
          "at most " + std::to_string(*limit) + ", the positions the model has learned",
          std::to_string(count));
-  const NoGrad no_grad;
-  nn::Pass pass;
-  pass.precision = parts().precision;
-  model::Batch batch;
-  batch.tokens = Tensor::from<std::int32_t>({1, count}, tokens);
-  const Tensor all = ops::contiguous(ops::cast(model.logits(batch, pass), DType::f32));
-  return views::reshape(all, {count, all.size(-1)});
+  generate::ScoreRequest request;
+  request.tokens = tokens;
+  request.precision = parts().precision;
+  return generate::scores(model, request, kWhere);
 }
 
 std::vector<std::int32_t> LanguageModel::encode(std::string_view text) const {

@@ -1,12 +1,17 @@
 // Translation, labels of texts and images, tags: with small models of random weights.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+
 #include "generate/buckets.h"
 #include "generate/inspect.h"
 #include "generate/predict.h"
 #include "generate/read_images.h"
+#include "generate/scores.h"
 #include "generate/translate.h"
 #include "heddle/error.h"
+#include "heddle/ops.h"
 #include "text/train.h"
 
 namespace heddle::generate {
@@ -55,6 +60,127 @@ Task translator(bool learned = false) {
               [&](model::ModelConfig& c, data::CodecParts&) {
                 if (learned) c.attention.position = nn::LearnedPosition{};
               });
+}
+
+// Images of 4 x 6 pixels in patches of 2.
+Task image_task() {
+  return make(model::Kind::vit, model::Task::classify,
+              [](model::ModelConfig& c, data::CodecParts& parts) {
+                parts.source = nullptr;
+                parts.image = data::ImageFacts{1, 4, 6, {0.5f}, {0.25f}};
+                c.patch = 2;
+              });
+}
+
+TEST(Inspect, APatchIsNamedByItsRowAndColumn) {
+  const Task task = image_task();
+  InspectInput input;
+  input.image = Tensor::full({1, 4, 6}, 80, DType::u8);
+  input.image_name = "shoe.png";
+  const Inspection seen = inspect(*task.model, *task.codec, input);
+  EXPECT_EQ(seen.grid->rows, 2);
+  EXPECT_EQ(seen.grid->columns, 3);
+  EXPECT_EQ(seen.source,
+            (std::vector<std::string>{"[class]", "row 1, column 1", "row 1, column 2",
+                                      "row 1, column 3", "row 2, column 1", "row 2, column 2",
+                                      "row 2, column 3"}));
+}
+
+// What an Error says; empty where there is none.
+std::string complaint_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// Something to read for each task.
+InspectInput input_for(const Task& task) {
+  InspectInput input;
+  if (task.codec->image()) {
+    input.image = Tensor::full({1, 4, 6}, 80, DType::u8);
+    return input;
+  }
+  input.prompt = "a b c d";
+  if (task.codec->task() == model::Task::translate) input.target = "d c";
+  return input;
+}
+
+// One bad number anywhere in a parameter that is read is told, by the parameter's name, and never
+// shown as a map, a loss or a score. Every kind, every task, every parameter.
+TEST(NotFinite, IsRefusedWithTheParameterThatIsToBlame) {
+  using M = model::Kind;
+  using T = model::Task;
+  const auto plain = [](model::ModelConfig&, data::CodecParts&) {};
+  const auto no_labels = [](model::ModelConfig& c, data::CodecParts& parts) {
+    parts.labels = {};
+    c.attention.position = nn::T5Position{8, 6};
+    c.attention.sinks = true;
+  };
+  const auto prefix = [&](model::ModelConfig& c, data::CodecParts& parts) {
+    no_labels(c, parts);
+    c.attention.prefix = true;
+  };
+  std::vector<Task> tasks;
+  tasks.push_back(make(M::decoder, T::language, no_labels));
+  tasks.push_back(make(M::decoder, T::language, prefix));
+  tasks.push_back(make(M::encoder, T::classify, plain));
+  tasks.push_back(make(M::encoder, T::tag, plain));
+  tasks.push_back(translator(true));
+  tasks.push_back(image_task());
+  for (const Task& task : tasks) {
+    const InspectInput input = input_for(task);
+    ASSERT_EQ(complaint_of([&] { inspect(*task.model, *task.codec, input); }), "");
+    for (nn::Parameter& p : task.model->parameters().all()) {
+      const Tensor kept = ops::clone(p.tensor.detach());
+      for (const double bad : {std::nan(""), HUGE_VAL}) {
+        ops::copy_into(p.tensor, Tensor::full(p.tensor.shape(), bad));
+        const std::string blame = "parameter " + p.name + "; expected finite numbers";
+        const std::string where = std::string(to_string(task.model->config().kind)) + " " + p.name;
+        EXPECT_NE(complaint_of([&] { inspect(*task.model, *task.codec, input); }).find(blame),
+                  std::string::npos)
+            << where;
+        const std::vector<std::int32_t> tokens = {4, 7, 5}, target = {1, 6};
+        const ScoreRequest request{.tokens = tokens, .target = target};
+        if (!task.codec->image()) {
+          EXPECT_NE(complaint_of([&] { scores(*task.model, request, "test"); }).find(blame),
+                    std::string::npos)
+              << where;
+        }
+      }
+      ops::copy_into(p.tensor, kept);
+    }
+    EXPECT_EQ(complaint_of([&] { inspect(*task.model, *task.codec, input); }), "");
+  }
+}
+
+TEST(NotFinite, IsSeenInOneNumberOfManyAndInTheScores) {
+  const Task task = make(model::Kind::decoder, model::Task::language,
+                         [](model::ModelConfig&, data::CodecParts& parts) { parts.labels = {}; });
+  nn::Parameter* table = nullptr;
+  for (nn::Parameter& p : task.model->parameters().all())
+    if (p.name == "embed.weight") table = &p;
+  ASSERT_NE(table, nullptr);
+  float& number = table->tensor.mutable_data<float>()[task.codec->encode_source("h")[0] * 16];
+  const float kept = number;
+  number = NAN;
+  const auto said = [&](const char* text) {
+    return complaint_of([&] { inspect(*task.model, *task.codec, {.prompt = text}); });
+  };
+  EXPECT_NE(said("a b h").find("parameter embed.weight;"), std::string::npos)
+      << said("a b h");
+  number = kept;
+  EXPECT_EQ(said("a b h"), "");
+  // Finite weights, and sums that are not.
+  for (nn::Parameter& p : task.model->parameters().all())
+    if (p.name == "head.weight")
+      ops::copy_into(p.tensor, Tensor::full(p.tensor.shape(), 3e38));
+  EXPECT_NE(said("a b h").find("loss of this input"), std::string::npos) << said("a b h");
+  const std::vector<std::int32_t> tokens = {4, 5};
+  EXPECT_NE(complaint_of([&] { scores(*task.model, {.tokens = tokens}, "x"); }).find("scores of"),
+            std::string::npos);
 }
 
 TEST(Inspect, RefusesAPromptWithoutTokens) {
@@ -172,14 +298,9 @@ TEST(Predict, WordsHaveTags) {
 }
 
 TEST(Predict, ImagesHaveLabels) {
-  const Task task = make(model::Kind::vit, model::Task::classify,
-                         [](model::ModelConfig& c, data::CodecParts& parts) {
-                           parts.source = nullptr;
-                           parts.image = data::ImageFacts{1, 4, 4, {0.5f}, {0.25f}};
-                           c.patch = 2;
-                         });
+  const Task task = image_task();
   std::vector<Tensor> images;
-  for (int i = 0; i < 5; ++i) images.push_back(Tensor::full({1, 4, 4}, 50.0 * i, DType::u8));
+  for (int i = 0; i < 5; ++i) images.push_back(Tensor::full({1, 4, 6}, 50.0 * i, DType::u8));
   const auto all = classify_images(*task.model, *task.codec, images, {.batch = 2});
   ASSERT_EQ(all.size(), 5u);
   for (std::size_t i = 0; i < 5; ++i) {

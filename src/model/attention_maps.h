@@ -58,6 +58,7 @@ class AttentionMaps final : public nn::AttentionObserver {
   // In the order of computation.
   const std::vector<AttentionLayer>& layers() const { return layers_; }
   std::size_t find(std::string_view name) const;  // Error that lists the names
+  const nn::AttentionTrace& trace(std::size_t layer) const { return traces_.at(layer); }
 
   // Weights of queries first, first + 1, …: [count, keys] f32. Zero where the mask hides a key.
   Tensor rows(std::size_t layer, std::int64_t head, std::int64_t first, std::int64_t count) const;

@@ -15,7 +15,9 @@ struct Batch {
   Tensor tokens = {};          // [B, T] i32: what is read
   Tensor lengths = {};         // [B] i64: tokens of each; undefined: all T
   Tensor documents = {};       // [B, T] i64: tokens see those of the same number; undefined: all
-  Tensor prefix_lengths = {};  // [B] i64: of the prompts that attention.prefix sees both ways
+  // [B] i64: of the prompts that attention.prefix sees both ways. It must be there with
+  // attention.prefix and not without (see prompt.h).
+  Tensor prefix_lengths = {};
   Tensor images = {};          // [B, channels, height, width] f32
   Tensor target_tokens = {};   // translate: [B, U] i32, begin y1 y2 …: what the decoder reads
   Tensor target_lengths = {};  // [B] i64

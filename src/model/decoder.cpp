@@ -7,8 +7,10 @@
 #include "model/decoding.h"
 #include "model/headed.h"
 #include "model/kinds.h"
+#include "model/prompt.h"
 #include "model/stack.h"
 #include "model/tokens.h"
+#include "nn/select_rows.h"
 #include "ops/view/view.h"
 
 namespace heddle::model {
@@ -18,11 +20,15 @@ namespace {
 struct DecoderState final : DecodeState {
   StackCache cache;
   std::int64_t sequences = 0;
-  std::int64_t prefix = 0;  // with attention.prefix: tokens of the prompt
+  // With attention.prefix: of the prompts, [B]. Undefined before the first tokens, unless begin()
+  // was told.
+  Tensor prefix_lengths = {};
+  bool told = false;
 
   void reorder(std::span<const std::int64_t> rows) override {
     cache.reorder(rows);
     sequences = static_cast<std::int64_t>(rows.size());
+    if (prefix_lengths.defined()) prefix_lengths = nn::select_rows(prefix_lengths, rows);
   }
   std::int64_t position() const override { return cache.position(); }
   std::int64_t bytes() const override { return cache.bytes(); }
@@ -38,10 +44,12 @@ class Decoder final : public HeadedModel {
         head_(token_head(config, config.sizes.vocabulary, input_.table(),
                          this->parameters().root())) {}
 
-  std::unique_ptr<DecodeState> begin(const Batch&, std::int64_t sequences, std::int64_t positions,
-                                     const nn::Pass& pass) const override {
+  std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
+                                     std::int64_t positions, const nn::Pass& pass) const override {
     auto state = std::make_unique<DecoderState>();
     state->sequences = sequences;
+    state->prefix_lengths = source.prefix_lengths;
+    state->told = source.prefix_lengths.defined();
     const nn::CacheSize size{sequences, positions, std::min(positions, prompt_block())};
     state->cache = stack_.make_cache(size, pass.precision, parameters().options().device);
     return state;
@@ -53,11 +61,7 @@ class Decoder final : public HeadedModel {
     check_next_tokens(config(), tokens, own.sequences);
     StackCache& cache = own.cache;
     StackCall call;
-    if (config().attention.prefix) {
-      if (cache.position() == 0) own.prefix = tokens.size(1);
-      call.prefix_lengths = Tensor::full({own.sequences}, static_cast<double>(own.prefix),
-                                         DType::i64, tokens.device());
-    }
+    call.prefix_lengths = prompts_of(own, tokens);
     Tensor x;
     for (std::int64_t done = 0; done < tokens.size(1);) {
       const std::int64_t end = std::min(done + prompt_block(), tokens.size(1));
@@ -70,15 +74,25 @@ class Decoder final : public HeadedModel {
   }
 
  private:
+  // The first tokens are the prompt, unless begin() was told how long it is. More than one token at
+  // a time behind them could be the rest of a prompt that was cut into pieces: its first piece
+  // would have been read without it, so that is refused instead of giving other scores.
+  Tensor prompts_of(DecoderState& state, const Tensor& tokens) const {
+    if (!config().attention.prefix || state.told) return state.prefix_lengths;
+    if (state.position() > 0 && tokens.size(1) > 1)
+      fail(ErrorCode::invalid_argument, to_string(config().kind), "argument tokens",
+           "one token at a time behind the prompt: with attention.prefix all of it is seen both "
+           "ways, so it must come at once, or begin() must be told prefix_lengths",
+           tokens.describe());
+    if (state.position() == 0)
+      state.prefix_lengths =
+          prompt_lengths(config(), state.sequences, tokens.size(1), tokens.device());
+    return state.prefix_lengths;
+  }
+
   // A prompt whose tokens see each other must come as one block.
   std::int64_t prompt_block() const {
     return config().attention.prefix ? std::numeric_limits<std::int64_t>::max() / 2 : kPromptBlock;
-  }
-
-  // A batch that does not say has no prompts: all of it is what the model continues.
-  static Tensor prefix_lengths(const Batch& batch) {
-    if (batch.prefix_lengths.defined()) return batch.prefix_lengths;
-    return Tensor::full({batch.tokens.size(0)}, 0, DType::i64, batch.tokens.device());
   }
 
   const Head& head() const override { return head_; }
@@ -88,7 +102,7 @@ class Decoder final : public HeadedModel {
     StackCall call;
     call.lengths = batch.lengths;
     call.documents = batch.documents;
-    if (config().attention.prefix) call.prefix_lengths = prefix_lengths(batch);
+    call.prefix_lengths = batch.prefix_lengths;  // refused where missing, and where of no use
     return stack_.forward(input_.forward(batch.tokens, 0, pass), call, pass, balance);
   }
 

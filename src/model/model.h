@@ -50,7 +50,8 @@ class Model {
   // Generation; Error for kinds that do not generate. `source` holds what translate reads (tokens
   // and lengths), `sequences` is the size of the batch and `positions` the longest sequence that
   // will be written or read, prompt included. Memory is taken as tokens come, not for all of them
-  // at once.
+  // at once. With attention.prefix the tokens of the first next() are the prompt, and others follow
+  // one at a time, unless source.prefix_lengths says how long the prompts are.
   virtual std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
                                              std::int64_t positions, const nn::Pass& pass) const;
   // tokens: [B, n] i32, the next ones of each sequence. Logits after the last: [B, V] f32.

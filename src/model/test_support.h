@@ -106,6 +106,7 @@ inline Batch random_batch(const ModelConfig& c) {
   targets[2 * t - 1] = targets[2 * t - 2] = kIgnore;
   b.counted -= 2;
   if (c.task == Task::language) b.lengths = {};
+  if (c.attention.prefix) b.prefix_lengths = lengths_of({2, 1});
   if (c.task == Task::translate) {
     b.target_tokens = random_ids({2, t}, out, 3);
     b.target_lengths = lengths_of({t, t - 2});
@@ -113,9 +114,9 @@ inline Batch random_batch(const ModelConfig& c) {
   return b;
 }
 
-inline std::unique_ptr<Model> build_f64(const ModelConfig& c) {
+inline std::unique_ptr<Model> build_random(const ModelConfig& c, DType dtype) {
   BuildOptions options;
-  options.dtype = DType::f64;
+  options.dtype = dtype;
   options.seed = 3;
   std::unique_ptr<Model> model = build_model(c, options);
   // Biases and gains that are 0 and 1 hide mistakes.
@@ -123,17 +124,23 @@ inline std::unique_ptr<Model> build_f64(const ModelConfig& c) {
   for (nn::Parameter& p : model->parameters().all()) {
     if (p.tensor.rank() == 1)
       ops::copy_into(p.tensor,
-                     ops::random_normal(p.tensor.shape(), 0.5, 0.5, {9, 0, stream}, DType::f64));
+                     ops::random_normal(p.tensor.shape(), 0.5, 0.5, {9, 0, stream}, dtype));
     ++stream;
   }
   return model;
 }
 
-inline nn::Pass pass_f64() {
+inline std::unique_ptr<Model> build_f64(const ModelConfig& c) {
+  return build_random(c, DType::f64);
+}
+
+inline nn::Pass pass_in(DType precision) {
   nn::Pass pass;
-  pass.precision = DType::f64;
+  pass.precision = precision;
   return pass;
 }
+
+inline nn::Pass pass_f64() { return pass_in(DType::f64); }
 
 // The loss's derivative along a random direction of all parameters: by the tape, and by central
 // differences.

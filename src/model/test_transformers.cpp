@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "model/test_support.h"
 
 namespace heddle::model {
@@ -227,11 +229,50 @@ TEST(Transformers, PromptsAreSeenBothWaysAndTheRestIsCausal) {
   const auto model = build_f64(c);
   Batch batch = random_batch(c);
   using Positions = std::vector<std::int64_t>;
+  batch.prefix_lengths = lengths_of({0, 3});
   EXPECT_EQ(noticing(*model, batch, 2), (Positions{2, 3, 4, 5}));  // no prompt: causal
   batch.prefix_lengths = lengths_of({3, 0});
   EXPECT_EQ(noticing(*model, batch, 2), (Positions{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(noticing(*model, batch, 3), (Positions{3, 4, 5}));
   expect_gradient(*model, batch, pass_f64(), "prefix");
+}
+
+// A batch that does not say what its prompts are would be read as another one than generation's.
+TEST(Transformers, PromptsThatAreNotToldAreRefused) {
+  const auto complaint = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  ModelConfig c = small(Kind::decoder, Task::language);
+  const auto plain = build_f64(c);
+  c.attention.prefix = true;
+  const auto model = build_f64(c);
+  Batch batch = random_batch(c);
+  EXPECT_EQ(complaint([&] { model->logits(batch, pass_f64()); }), "");
+  EXPECT_NE(complaint([&] { plain->logits(batch, pass_f64()); }).find("prefix"), std::string::npos);
+  batch.prefix_lengths = {};
+  for (const auto& call : {std::function<void()>([&] { model->logits(batch, pass_f64()); }),
+                           std::function<void()>([&] { model->loss(batch, pass_f64(), 0); })})
+    EXPECT_NE(complaint(call).find("prefix_lengths"), std::string::npos);
+
+  // Pieces of a prompt: one token at a time may be what the model wrote, more may not.
+  const auto next = [&](DecodeState& state, std::int64_t n) {
+    return complaint([&] { model->next(state, Tensor::zeros({2, n}, DType::i32), pass_f64()); });
+  };
+  const auto untold = model->begin({}, 2, 6, pass_f64());
+  EXPECT_EQ(next(*untold, 2), "");
+  EXPECT_NE(next(*untold, 2).find("at once"), std::string::npos);
+  EXPECT_EQ(untold->position(), 2) << "a refused call changes nothing";
+  EXPECT_EQ(next(*untold, 1), "");
+  batch.prefix_lengths = lengths_of({3, 1});
+  const auto told = model->begin(batch, 2, 6, pass_f64());
+  EXPECT_NE(next(*told, 2).find("whole prefix"), std::string::npos);
+  EXPECT_EQ(next(*told, 3), "");
+  EXPECT_EQ(next(*told, 2), "");
 }
 
 TEST(Transformers, ReorderedSequencesGoOnAsTheOnesTheyWere) {

@@ -16,49 +16,8 @@ import struct
 import subprocess
 import sys
 import zlib
-from pathlib import Path
 
-HEDDLE = Path(sys.argv[1]).resolve()
-WORK = Path(sys.argv[2]).resolve()
-FAILURES = []
-
-
-def heddle(*arguments, text="", status=0):
-    """Runs the program; what it wrote to standard output, which is bytes of UTF-8."""
-    done = subprocess.run([str(HEDDLE), *map(str, arguments)], input=text.encode(), cwd=WORK,
-                          capture_output=True, timeout=300)
-    shown = " ".join(map(str, arguments))
-    if done.returncode != status:
-        FAILURES.append(f"heddle {shown}: exit {done.returncode}, expected {status}\n"
-                        + done.stderr.decode(errors="replace"))
-    if status != 0 and (not done.stderr or done.stdout):
-        FAILURES.append(f"heddle {shown}: an error belongs on standard error, alone")
-    return done.stdout.decode()
-
-
-def refused(*arguments, saying, text="", without=None):
-    """The program must end with 2 and a message that has all of `saying` and not `without`."""
-    done = subprocess.run([str(HEDDLE), *map(str, arguments)], input=text.encode(), cwd=WORK,
-                          capture_output=True, timeout=60)
-    message = done.stderr.decode()
-    for part in saying:
-        if part not in message:
-            FAILURES.append(f"heddle {' '.join(map(str, arguments))}: {part!r} is not in {message!r}")
-    if without is not None and without in message:
-        FAILURES.append(f"heddle {' '.join(map(str, arguments))}: {without!r} is in {message!r}")
-    if done.returncode != 2:
-        FAILURES.append(f"heddle {' '.join(map(str, arguments))}: exit {done.returncode}, expected 2")
-
-
-def check(ok, what, *seen):
-    if not ok:
-        FAILURES.append(f"{what}: {' '.join(map(repr, seen))}")
-
-
-def train(name, recipe):
-    (WORK / f"{name}.toml").write_text(recipe)
-    heddle("train", f"{name}.toml", "--out", name)
-
+from program import HEDDLE, WORK, check, heddle, refused, run_steps, train
 
 def png(path, rows):
     """A grey image, 8 bits."""
@@ -461,17 +420,11 @@ def helps():
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
-    for step in [language_model, use_language_model, translation_model, use_translation_model,
-                 tagger, use_tagger, image_model, use_image_model, text_classifier,
-                 use_text_classifier, options_before_the_positional, plans, tokenizers_of_nothing,
-                 lab_outputs, lab_faults, benchmarks_beside_nothing, full_disk, closed_files,
-                 names_that_are_no_text, helps]:
-        before = len(FAILURES)
-        step()
-        print(f"{step.__name__}: {'fine' if len(FAILURES) == before else 'WRONG'}", flush=True)
-    for failure in FAILURES:
-        print(failure)
-    return 1 if FAILURES else 0
+    return run_steps([
+        language_model, use_language_model, translation_model, use_translation_model, tagger,
+        use_tagger, image_model, use_image_model, text_classifier, use_text_classifier,
+        options_before_the_positional, plans, tokenizers_of_nothing, lab_outputs,
+        lab_faults, benchmarks_beside_nothing, full_disk, closed_files, names_that_are_no_text, helps])
 
 
 if __name__ == "__main__":
