@@ -13,9 +13,18 @@
 
 namespace heddle {
 
-enum class Purpose : std::uint8_t { parameters, gradients, optimizer, activations, workspace };
+enum class Purpose : std::uint8_t {
+  parameters,
+  gradients,
+  optimizer,
+  activations,
+  workspace,
+  // Room that every thread has of its own. It is counted apart, so that all other figures are the
+  // same for any number of threads.
+  thread_buffers,
+};
 
-inline constexpr int kPurposeCount = 5;
+inline constexpr int kPurposeCount = 5;  // without thread_buffers
 
 constexpr std::string_view to_string(Purpose p) {
   switch (p) {
@@ -24,6 +33,7 @@ constexpr std::string_view to_string(Purpose p) {
     case Purpose::optimizer: return "optimizer";
     case Purpose::activations: return "activations";
     case Purpose::workspace: return "workspace";
+    case Purpose::thread_buffers: return "thread_buffers";
   }
   return "unknown";
 }
@@ -36,6 +46,8 @@ struct MemoryUse {
   BytesByPurpose live_by_purpose{};
   BytesByPurpose peak_by_purpose{};  // each purpose's own maximum: they need not add up to peak
   BytesByPurpose at_peak{};          // how `peak` was made up: these do add up
+  // Not in any of the above.
+  std::int64_t thread_buffers = 0, thread_buffers_peak = 0;
 };
 
 MemoryUse memory_use(Device device);

@@ -50,7 +50,8 @@ class Call {
     if (case_.both)
       for (const Tensor* t : {&q_, &k_, &v_, &w_})
         if (t->defined()) given += static_cast<std::int64_t>(t->bytes());
-    return memory_use(Device::cpu).peak - before - given;
+    const MemoryUse use = memory_use(Device::cpu);
+    return use.peak - before - given + use.thread_buffers_peak;
   }
 
  private:

@@ -61,7 +61,8 @@ double peak_bytes(const Findings& f, Attend attend, std::int64_t n, Device devic
   } else {
     attend(in.q, in.k, in.v);
   }
-  return static_cast<double>(memory_use(device).peak - before);
+  const MemoryUse use = memory_use(device);
+  return static_cast<double>(use.peak - before + use.thread_buffers_peak);
 }
 
 double flops(const Findings& f, std::int64_t n) {

@@ -197,7 +197,8 @@ std::int64_t peak_bytes_of(const std::function<void()>& call) {
   reset_peak_memory(Device::cpu);
   const std::int64_t before = memory_use(Device::cpu).live;
   call();
-  return memory_use(Device::cpu).peak - before;
+  const MemoryUse use = memory_use(Device::cpu);
+  return use.peak - before + use.thread_buffers_peak;
 }
 
 }  // namespace heddle::lab

@@ -31,8 +31,13 @@ std::int64_t booked_bytes(std::size_t bytes) noexcept {
 void book(Device device, Purpose purpose, std::int64_t bytes) noexcept {
   Ledger& l = ledger(device);
   const std::lock_guard lock(l.mutex);
-  const auto p = static_cast<std::size_t>(purpose);
   MemoryUse& use = l.use;
+  if (purpose == Purpose::thread_buffers) {
+    use.thread_buffers += bytes;
+    use.thread_buffers_peak = std::max(use.thread_buffers_peak, use.thread_buffers);
+    return;
+  }
+  const auto p = static_cast<std::size_t>(purpose);
   use.live += bytes;
   use.live_by_purpose[p] += bytes;
   use.peak_by_purpose[p] = std::max(use.peak_by_purpose[p], use.live_by_purpose[p]);
@@ -54,6 +59,7 @@ void reset_peak_memory(Device device) {
   l.use.peak = l.use.live;
   l.use.peak_by_purpose = l.use.live_by_purpose;
   l.use.at_peak = l.use.live_by_purpose;
+  l.use.thread_buffers_peak = l.use.thread_buffers;
 }
 
 PurposeScope::PurposeScope(Purpose purpose) noexcept : previous_(purpose_now) {

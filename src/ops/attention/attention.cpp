@@ -59,6 +59,11 @@ Tensor workspace(const Shape& shape, DType dtype, Device device) {
   return Tensor::empty(shape, dtype, device);
 }
 
+Tensor thread_buffers(std::int64_t bytes_each, Device device) {
+  const PurposeScope scope(Purpose::thread_buffers);
+  return Tensor::empty({cpu::thread_count(), bytes_each}, DType::u8, device);
+}
+
 // Bytes of an element as the products take it: bf16 stays bf16 where the CPU multiplies it.
 std::int64_t element_bytes(const Tensor& x) {
   const bool pairs = x.dtype() == DType::bf16 && cpu::current_isa() >= cpu::Isa::avx512_bf16;
@@ -118,7 +123,7 @@ class Buffers {
     const auto path = backward ? cpu::backward_path(facts_of(c)) : cpu::BackwardPath::general;
     scratch_bytes_ = cpu::attention_scratch_bytes(
         s, static_cast<std::int64_t>(size_of(compute_dtype(c.q))), path);
-    scratch = workspace({cpu::thread_count(), scratch_bytes_}, DType::u8, c.q.device());
+    scratch = thread_buffers(scratch_bytes_, c.q.device());
     if (path != cpu::BackwardPath::general) return;  // keys are packed where they are used
     const std::int64_t heads = s.batch * s.key_heads, keys = cpu::padded(s.keys, cpu::kPad);
     if (!backward && cpu::few_queries(s))

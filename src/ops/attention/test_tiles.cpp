@@ -164,8 +164,12 @@ TEST(AttentionOnTiles, ThreadsDoNotChangeABit) {
   cpu::set_threads(before);
 }
 
-// Workspace of the backward pass at most, in bytes.
-std::int64_t backward_workspace(const cpu::AttentionShape& s, Device device) {
+// Of the backward pass at most, in bytes.
+struct BookedBytes {
+  std::int64_t workspace = 0, thread_buffers = 0;
+};
+
+BookedBytes backward_bytes(const cpu::AttentionShape& s, Device device) {
   const auto filled = [&](std::int64_t tokens, std::int64_t heads) {
     return Tensor::full({s.batch, tokens, heads, s.width}, 0.1, DType::bf16, device)
         .set_requires_grad(true);
@@ -179,7 +183,8 @@ std::int64_t backward_workspace(const cpu::AttentionShape& s, Device device) {
   const std::int64_t before = memory_use(device).live_by_purpose[workspace];
   reset_peak_memory(device);
   tape.backward(std::span(&y, 1), std::span(&dy, 1));
-  return memory_use(device).peak_by_purpose[workspace] - before;
+  const MemoryUse use = memory_use(device);
+  return {use.peak_by_purpose[workspace] - before, use.thread_buffers_peak};
 }
 
 // A whole head is packed and summed in a thread's scratch; of a long one the queries are packed for
@@ -195,12 +200,19 @@ TEST(AttentionOnTiles, BooksWhatItUses) {
   const std::int64_t rows = 8 * 4 * cpu::padded(300, cpu::kQueryBlock);
   const std::int64_t of_long = 4 * rows * 32 * 2 +               // Q and dY in two forms, bf16
                                rows * 32 * 4 + 8 * 4 * 300 * 4;  // dQ and delta, f32
-  for (const Device device : {Device::cpu, Device::meta}) {
-    EXPECT_EQ(backward_workspace(short_heads, device),
-              scratch(short_heads, cpu::BackwardPath::whole_heads));
-    EXPECT_EQ(backward_workspace(long_heads, device),
-              scratch(long_heads, cpu::BackwardPath::long_heads) + of_long);
-  }
+  const int before = cpu::thread_count();
+  for (const int threads : {1, 3})
+    for (const Device device : {Device::cpu, Device::meta}) {
+      cpu::set_threads(threads);
+      const BookedBytes of_short_heads = backward_bytes(short_heads, device);
+      const BookedBytes of_long_heads = backward_bytes(long_heads, device);
+      EXPECT_EQ(of_short_heads.workspace, 0);
+      EXPECT_EQ(of_short_heads.thread_buffers,
+                scratch(short_heads, cpu::BackwardPath::whole_heads));
+      EXPECT_EQ(of_long_heads.workspace, of_long);
+      EXPECT_EQ(of_long_heads.thread_buffers, scratch(long_heads, cpu::BackwardPath::long_heads));
+    }
+  cpu::set_threads(before);
 }
 
 // No kernel writes beside what is booked for it.

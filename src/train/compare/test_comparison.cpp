@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "heddle/runtime.h"
 #include "io/test_support.h"
 #include "train/compare/comparison.h"
 #include "train/compare/results.h"
@@ -120,6 +121,21 @@ TEST_F(CompareTest, PeakMemoryDoesNotDependOnTurns) {
     return json{j["variants"][0]["peak_bytes"], j["variants"][1]["peak_bytes"]};
   };
   EXPECT_EQ(peaks("steps=10"), peaks("steps=30"));
+}
+
+// Each thread has buffers of its own; they are no matter of the variant.
+TEST_F(CompareTest, PeakMemoryDoesNotDependOnThreads) {
+  const int before = threads();
+  std::vector<json> peaks;
+  for (const int count : {1, 2, 5}) {
+    set_threads(count);
+    const json j = finish(spec({"model.norm=layer,rms"}, "threads" + std::to_string(count)));
+    peaks.push_back(json{j["variants"][0]["peak_bytes"], j["variants"][1]["peak_bytes"]});
+  }
+  set_threads(before);
+  EXPECT_GT(peaks[0][0]["total"], 0);
+  EXPECT_EQ(peaks[0], peaks[1]);
+  EXPECT_EQ(peaks[0], peaks[2]);
 }
 
 TEST_F(CompareTest, ANewSeedIsAddedToWhatIsThere) {
