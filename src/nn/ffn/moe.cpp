@@ -101,27 +101,42 @@ Numbers choices_of(const Numbers& tokens, const Numbers& chosen, std::int64_t ac
   return own;
 }
 
+// How many choices an expert takes at most.
+std::int64_t limit_of(const MoeConfig& c, std::int64_t tokens, bool limited) {
+  if (!c.capacity || !limited) return tokens;  // a token chooses an expert once
+  const auto choices = static_cast<double>(tokens * c.active);
+  const double limit = std::ceil(*c.capacity * choices / static_cast<double>(c.experts));
+  return limit < static_cast<double>(tokens) ? static_cast<std::int64_t>(limit) : tokens;
+}
+
+// The meta device does not know where the router sends tokens, and takes the most that memory could
+// need: no choice is lost as long as there is room, all experts are in use, and what is left after
+// that goes to the last one. Its rows are there while all others' are kept, in both passes, so no
+// other routing has more at any time.
+std::vector<Numbers> assign_worst(std::int64_t choices, const MoeConfig& c, std::int64_t limit) {
+  std::vector<Numbers> taken(static_cast<std::size_t>(c.experts));
+  const std::int64_t others = c.experts - 1;
+  choices = limit > choices / c.experts ? choices : limit * c.experts;
+  const std::int64_t most = std::max(choices - others, std::min<std::int64_t>(choices, 1));
+  const std::int64_t last = std::min(limit, most);
+  const std::int64_t left = choices - last;
+  for (std::int64_t e = 0; e < others; ++e)
+    taken[static_cast<std::size_t>(e)].count = left / others + (e < left % others ? 1 : 0);
+  taken.back().count = last;
+  return taken;
+}
+
 // Which of the choices of `tokens` each expert takes, in their order, as places in `chosen`.
 std::vector<Numbers> assign(const Numbers& chosen, const Numbers& tokens, const MoeConfig& c,
                             bool limited) {
+  const std::int64_t limit = limit_of(c, tokens.count, limited);
+  if (chosen.values.empty()) return assign_worst(tokens.count * c.active, c, limit);
   std::vector<Numbers> taken(static_cast<std::size_t>(c.experts));
-  const std::int64_t choices = tokens.count * c.active;
-  auto limit = static_cast<double>(choices);
-  if (c.capacity && limited)
-    limit = std::ceil(*c.capacity * static_cast<double>(choices) / static_cast<double>(c.experts));
-  if (chosen.values.empty()) {  // the meta device: the choices go around
-    for (std::int64_t e = 0; e < c.experts; ++e) {
-      const std::int64_t own = choices / c.experts + (e < choices % c.experts ? 1 : 0);
-      taken[static_cast<std::size_t>(e)].count =
-          static_cast<double>(own) <= limit ? own : static_cast<std::int64_t>(limit);
-    }
-    return taken;
-  }
   for (const std::int64_t t : tokens.values)
     for (std::int64_t place = t * c.active; place < (t + 1) * c.active; ++place) {
       Numbers& own =
           taken[static_cast<std::size_t>(chosen.values[static_cast<std::size_t>(place)])];
-      if (static_cast<double>(own.count) < limit) own.add(place);
+      if (own.count < limit) own.add(place);
     }
   return taken;
 }
@@ -212,16 +227,21 @@ MoeResult MixtureOfExperts::forward(const Tensor& x, const MoeCall& call) const 
   if (config_.balance > 0 && real.count > 0 && call.lengths.defined())
     result.balance = balance_loss(ops::index_select(routes.probabilities, real.tensor(device)),
                                   choices_of(real, routes.chosen, active), config_.balance);
-  std::vector<Tensor> parts;
-  Numbers places, rows;  // of each row of the parts: its choice, its token
+  Numbers places;  // of each row of the parts: its choice
   for (const Numbers& taken : assign(routes.chosen, real, config_, call.limited)) {
-    const std::size_t expert = result.load.size();
     result.load.push_back(taken.count);
-    if (taken.count == 0) continue;
-    const Numbers own = tokens_at(taken, active);
-    parts.push_back(experts_[expert].forward(ops::index_select(tokens, own.tensor(device))));
     places.add(taken);
-    rows.add(own);
+  }
+  // One index for all experts: memory is booked by the tensor, and so by how many rows there are,
+  // not by which expert has them.
+  const Tensor rows = tokens_at(places, active).tensor(device);  // the token of each
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    if (result.load[e] == 0) continue;
+    const Tensor own = ops::slice(rows, 0, begin, begin + result.load[e]);
+    parts.push_back(experts_[e].forward(ops::index_select(tokens, own)));
+    begin += result.load[e];
   }
   if (device == Device::meta) result.load.clear();
   Tensor y = Tensor::zeros(tokens.shape(), x.dtype(), device);
@@ -229,7 +249,7 @@ MoeResult MixtureOfExperts::forward(const Tensor& x, const MoeCall& call) const 
     const Tensor weights =
         ops::index_select(ops::reshape(routes.shares, {-1, 1}), places.tensor(device));
     const Tensor weighted = ops::mul(ops::concat(parts, 0), ops::cast(weights, x.dtype()));
-    y = ops::index_add(y, rows.tensor(device), weighted);
+    y = ops::index_add(y, rows, weighted);
   }
   for (const FeedForward& expert : shared_) y = ops::add(y, expert.forward(tokens));
   result.y = ops::reshape(y, x.shape());

@@ -47,7 +47,8 @@ class MixtureOfExperts {
   MixtureOfExperts(const MoeConfig& config, const ParamScope& scope);
 
   // x: [..., C]. y = Σ over the chosen experts of p_e / Σ p · expert_e(x), + shared experts. On the
-  // meta device no token is padding, and every expert is taken to get the same number of them.
+  // meta device no token is padding, and the last expert gets as many as it can: whatever a router
+  // does with numbers, no call needs more memory.
   MoeResult forward(const Tensor& x, const MoeCall& call = {}) const;
 
  private:

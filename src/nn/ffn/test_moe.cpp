@@ -1,7 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <span>
+#include <vector>
 
+#include "heddle/memory.h"
 #include "heddle/ops.h"
 #include "heddle/tape.h"
 #include "nn/ffn/moe.h"
@@ -79,11 +84,51 @@ MixtureOfExperts with_capacity(std::optional<double> capacity) {
 }
 
 TEST(MixtureOfExperts, CapacityLimitsEveryExpert) {
-  const MoeResult r = with_capacity(0.5).forward(tokens());
-  for (const std::int64_t n : r.load) EXPECT_LE(n, 4);  // ⌈0.5 · 28 / 4⌉ = 4
+  // Without a limit the four take 9, 7, 5 and 7 of the 28 choices or so; what is beyond the limit
+  // is lost, and no more than that.
+  const std::vector<std::int64_t> wanted = with_capacity({}).forward(tokens()).load;
+  for (const double capacity : {0.01, 0.5, 0.9, 1.0, 1.2, 4.0}) {
+    const auto limit = static_cast<std::int64_t>(std::ceil(capacity * 28 / 4));
+    const MoeResult r = with_capacity(capacity).forward(tokens());
+    ASSERT_EQ(r.load.size(), 4u);
+    for (std::size_t e = 0; e < 4; ++e)
+      EXPECT_EQ(r.load[e], std::min(wanted[e], limit)) << "expert " << e << " at " << capacity;
+  }
   const auto dropless = doubles_of(with_capacity({}).forward(tokens()).y);
   EXPECT_EQ(doubles_of(with_capacity(4).forward(tokens()).y), dropless);
-  EXPECT_NE(doubles_of(r.y), dropless);
+  EXPECT_NE(doubles_of(with_capacity(0.5).forward(tokens()).y), dropless);
+}
+
+// Two experts and eight tokens whose first number says where they go: 1 to the first expert, -1 to
+// the second. At capacity 0.7 an expert takes ⌈0.7 · 8 / 2⌉ = 3 tokens, the first that ask.
+TEST(MixtureOfExperts, AtCapacityTheFirstThatAskAreTaken) {
+  MoeConfig c = small(2, 1);
+  c.capacity = 0.7;
+  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  const MixtureOfExperts moe(c, store.root());
+  for (Parameter& p : store.all()) {
+    if (p.name != "router.weight") continue;
+    double* router = p.tensor.mutable_data<double>();  // [2, 6]
+    std::fill_n(router, 12, 0.0);
+    router[0] = 1;
+    router[6] = -1;
+  }
+  const std::vector<double> asks = {1, 1, -1, 1, 1, -1, 1, 1};  // six and two
+  Tensor x = ops::random_normal({8, 6}, 0, 1, {3, 1, 1}, DType::f64);
+  for (std::size_t t = 0; t < asks.size(); ++t) x.mutable_data<double>()[6 * t] = asks[t];
+  const MoeResult r = moe.forward(x);
+  EXPECT_EQ(r.load, (std::vector<std::int64_t>{3, 2}));
+  const std::vector<bool> taken = {true, true, true, true, false, true, false, false};
+  const std::vector<double> y = doubles_of(r.y);
+  for (std::size_t t = 0; t < taken.size(); ++t) {
+    double size = 0;
+    for (std::size_t i = 0; i < 6; ++i) size += std::abs(y[6 * t + i]);
+    if (taken[t])
+      EXPECT_GT(size, 1e-3) << "token " << t;
+    else
+      EXPECT_EQ(size, 0) << "token " << t;
+  }
+  EXPECT_EQ(moe.forward(x, {.limited = false}).load, (std::vector<std::int64_t>{6, 2}));
 }
 
 // What padding holds changes nothing of what counts, and it takes nobody's place.
@@ -104,7 +149,7 @@ TEST(MixtureOfExperts, PaddingIsNoToken) {
     EXPECT_EQ(a.load, b.load);
     const std::int64_t taken = std::accumulate(a.load.begin(), a.load.end(), std::int64_t{0});
     if (capacity > 0) {
-      EXPECT_LE(*std::max_element(a.load.begin(), a.load.end()), 3);
+      EXPECT_EQ(*std::max_element(a.load.begin(), a.load.end()), 3);
       continue;
     }
     EXPECT_EQ(taken, 20);
@@ -132,6 +177,79 @@ TEST(MixtureOfExperts, TheMetaDeviceKnowsTheSizes) {
     const Tensor lengths = Tensor::empty({shape[0]}, DType::i64, Device::meta);
     EXPECT_EQ(moe.forward(x, {lengths}).y.shape(), shape);
   }
+}
+
+// Peak bytes of a forward and a backward pass beyond weights and input. Token t has a 1 in the
+// column columns[t] and so goes to the experts whose router rows are largest there.
+std::int64_t peak_of_routing(const MoeConfig& c, Device device,
+                             const std::vector<std::int64_t>& columns,
+                             const std::vector<float>& router) {
+  ParameterStore store({.seed = 2, .device = device});
+  const MixtureOfExperts moe(c, store.root());
+  const Shape shape{static_cast<std::int64_t>(columns.size()), c.expert.width};
+  Tensor x = device == Device::meta ? Tensor::empty(shape, DType::f32, device)
+                                    : Tensor::zeros(shape, DType::f32);
+  if (device == Device::cpu) {
+    auto* rows = x.mutable_data<float>();
+    for (const std::int64_t column : columns) {
+      rows[column] = 1;
+      rows += c.expert.width;
+    }
+    for (Parameter& p : store.all())
+      if (p.name == "router.weight")
+        std::copy(router.begin(), router.end(), p.tensor.mutable_data<float>());
+  }
+  x.set_requires_grad(true);
+  std::int64_t peak = 0;
+  for (int pass = 0; pass < 2; ++pass) {  // the first leaves packed weights behind
+    const std::int64_t before = memory_use(device).live;
+    reset_peak_memory(device);
+    {
+      Tape tape;
+      const Tensor y = moe.forward(x).y;
+      const Tensor dy = Tensor::full(y.shape(), 1, DType::f32, device);
+      tape.backward(std::span(&y, 1), std::span(&dy, 1));
+    }
+    peak = memory_use(device).peak - before;
+    x.clear_grad();
+    for (Parameter& p : store.all()) p.tensor.clear_grad();
+  }
+  return peak;
+}
+
+// Three columns, four experts of which two are active. With `favourite` it is in all choices, and
+// the other choice goes around.
+TEST(MixtureOfExperts, NoRoutingNeedsMoreThanTheMetaDeviceBooks) {
+  MoeConfig c;
+  c.expert = {FfnKind::gelu, 16, 48, true};
+  c.experts = 4;
+  c.active = 2;
+  std::vector<std::int64_t> columns;
+  for (int t = 0; t < 96; ++t) columns.push_back(t % 3);
+  const std::int64_t booked = peak_of_routing(c, Device::meta, columns, {});
+  std::vector<std::int64_t> peaks;
+  for (std::size_t favourite = 0; favourite < 4; ++favourite) {
+    std::vector<float> router(4 * 16, 0.0f);
+    std::size_t column = 0;
+    for (std::size_t e = 0; e < 4; ++e) {
+      if (e == favourite) continue;
+      for (std::size_t i = 0; i < 3; ++i) router[favourite * 16 + i] = 3;
+      router[e * 16 + column++] = 2;
+    }
+    peaks.push_back(peak_of_routing(c, Device::cpu, columns, router));
+    EXPECT_LE(peaks.back(), booked) << "all to expert " << favourite;
+  }
+  EXPECT_EQ(peaks[3], booked);  // 96 to the last and 32 to each other: what the meta device takes
+  // Evenly, and all to the same two.
+  std::vector<float> even(4 * 16, 0.0f), same(4 * 16, 0.0f);
+  for (std::size_t i = 0; i < 3; ++i) {
+    even[i * 16 + i] = 3;
+    even[(i + 1) * 16 + i] = 2;
+    same[0 * 16 + i] = 3;
+    same[1 * 16 + i] = 2;
+  }
+  EXPECT_LT(peak_of_routing(c, Device::cpu, columns, even), booked);
+  EXPECT_LE(peak_of_routing(c, Device::cpu, columns, same), booked);
 }
 
 TEST(MixtureOfExperts, RefusesWhatMakesNoSense) {
