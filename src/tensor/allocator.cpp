@@ -1,5 +1,6 @@
 #include "tensor/allocator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -52,9 +53,16 @@ class BlockCache {
   std::byte* take(std::size_t size) {
     const std::lock_guard lock(mutex_);
     const auto it = free_.find(size);
-    if (it == free_.end() || it->second.empty()) return nullptr;
+    if (it == free_.end() || it->second.empty()) {
+      // Blocks of sizes that are not asked for any more: the system makes others of them.
+      if (kept_ > kMostKept + most_out_ / 4) free_all();
+      count_out(size);
+      return nullptr;
+    }
     std::byte* block = it->second.back();
     it->second.pop_back();
+    kept_ -= size;
+    count_out(size);
     return block;
   }
 
@@ -62,6 +70,8 @@ class BlockCache {
     try {
       const std::lock_guard lock(mutex_);
       free_[size].push_back(block);
+      kept_ += size;
+      out_ -= size;
       return true;
     } catch (const std::bad_alloc&) {
       return false;
@@ -70,13 +80,25 @@ class BlockCache {
 
   void trim() noexcept {
     const std::lock_guard lock(mutex_);
-    for (auto& [size, blocks] : free_)
-      for (std::byte* block : blocks) std::free(block);
-    free_.clear();
+    free_all();
   }
 
  private:
+  static constexpr std::size_t kMostKept = std::size_t{8} << 20;
+
+  void count_out(std::size_t size) {
+    out_ += size;
+    most_out_ = std::max(most_out_, out_);
+  }
+  void free_all() noexcept {
+    for (auto& [size, blocks] : free_)
+      for (std::byte* block : blocks) std::free(block);
+    free_.clear();
+    kept_ = 0;
+  }
+
   std::mutex mutex_;
+  std::size_t kept_ = 0, out_ = 0, most_out_ = 0;  // bytes of blocks: here, and handed out
   std::map<std::size_t, std::vector<std::byte*>> free_;
 };
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <new>
@@ -55,9 +56,45 @@ bool PageRuns::grow(std::size_t size) {
     start = map_region(region);
   }
   if (start == nullptr) return false;
-  regions_.emplace(start, region);
+  regions_.emplace(start, Region{region, std::vector<bool>(region / kGranule)});
   insert(start, region);
   return true;
+}
+
+std::size_t PageRuns::touched_bytes(const std::byte* start, std::size_t size) const {
+  const auto& [begin, region] = *std::prev(regions_.upper_bound(start));
+  const auto first = region.touched.begin() + (start - begin) / std::ptrdiff_t{kGranule};
+  const auto count = std::count(first, first + static_cast<std::ptrdiff_t>(size / kGranule), true);
+  return static_cast<std::size_t>(count) * kGranule;
+}
+
+void PageRuns::mark(std::byte* start, std::size_t size, bool touched) {
+  auto& [begin, region] = *std::prev(regions_.upper_bound(start));
+  const auto first = region.touched.begin() + (start - begin) / std::ptrdiff_t{kGranule};
+  std::fill_n(first, size / kGranule, touched);
+}
+
+// A free run becomes a block, whose pages will be in memory.
+void PageRuns::take(std::byte* start, std::size_t size) {
+  free_touched_ -= touched_bytes(start, size);
+  mark(start, size, true);
+  in_use_ += size;
+  most_in_use_ = std::max(most_in_use_, in_use_);
+  const std::size_t slack = std::max(kSlack, most_in_use_ / 8);
+  // Half of it, so that the next block does not come here again.
+  if (in_use_ + free_touched_ > most_in_use_ + slack)
+    give_back_beyond(most_in_use_ + slack / 2 - in_use_);
+}
+
+void PageRuns::give_back_beyond(std::size_t bytes) noexcept {
+  for (auto run = by_size_.rbegin(); run != by_size_.rend() && free_touched_ > bytes; ++run) {
+    const auto [size, start] = *run;
+    const std::size_t touched = touched_bytes(start, size);
+    if (touched == 0) continue;
+    (void)madvise(start, size, MADV_DONTNEED);
+    mark(start, size, false);
+    free_touched_ -= touched;
+  }
 }
 
 std::byte* PageRuns::allocate(std::size_t bytes) {
@@ -72,6 +109,7 @@ std::byte* PageRuns::allocate(std::size_t bytes) {
     const auto [found, start] = *it;
     erase(start, found);
     if (found > size) insert(start + size, found - size);
+    take(start, size);
     return start;
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -79,7 +117,8 @@ std::byte* PageRuns::allocate(std::size_t bytes) {
 }
 
 void PageRuns::release(std::byte* block, std::size_t bytes) noexcept {
-  std::size_t size = rounded(bytes, kGranule);
+  const std::size_t own = rounded(bytes, kGranule);
+  std::size_t size = own;
   const std::lock_guard lock(mutex_);
   try {
     auto next = free_.lower_bound(block);
@@ -101,6 +140,8 @@ void PageRuns::release(std::byte* block, std::size_t bytes) noexcept {
       }
     }
     insert(block, size);
+    in_use_ -= own;
+    free_touched_ += own;
   } catch (const std::bad_alloc&) {
     // No memory to remember it by: the run stays in use.
   }
@@ -109,17 +150,24 @@ void PageRuns::release(std::byte* block, std::size_t bytes) noexcept {
 void PageRuns::trim() noexcept {
   const std::lock_guard lock(mutex_);
   for (auto region = regions_.begin(); region != regions_.end();) {
-    const auto [start, size] = *region;
-    const auto whole = free_.find(start);
+    const std::size_t size = region->second.size;
+    const auto whole = free_.find(const_cast<std::byte*>(region->first));
     if (whole == free_.end() || whole->second != size) {
       ++region;
       continue;
     }
+    std::byte* const start = whole->first;
+    free_touched_ -= touched_bytes(start, size);
     erase(start, size);
     (void)munmap(start, size);
     region = regions_.erase(region);
   }
-  for (const auto& [start, size] : free_) (void)madvise(start, size, MADV_DONTNEED);
+  give_back_beyond(0);
+}
+
+std::size_t PageRuns::resident_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_ + free_touched_;
 }
 
 std::size_t PageRuns::free_bytes() const {

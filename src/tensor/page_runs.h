@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace heddle {
 
@@ -27,17 +28,34 @@ class PageRuns {
 
   std::size_t free_bytes() const;  // kept for the next blocks
 
+  // Of blocks of many sizes much is left free between them. Its pages go back to the system where
+  // those in memory would otherwise be more than the most that blocks ever had by an eighth and
+  // this.
+  static constexpr std::size_t kSlack = std::size_t{16} << 20;
+  std::size_t resident_bytes() const;  // of blocks and of free pages that were not given back
+
  private:
+  struct Region {
+    std::size_t size = 0;
+    std::vector<bool> touched = {};  // of each granule: in a block since it was given back last
+  };
+
   using Run = std::pair<std::size_t, std::byte*>;  // size first: the smallest that fits is taken
 
   bool grow(std::size_t size);
+  void take(std::byte* start, std::size_t size);
+  std::size_t touched_bytes(const std::byte* start, std::size_t size) const;
+  void mark(std::byte* start, std::size_t size, bool touched);
+  void give_back_beyond(std::size_t bytes) noexcept;
   void insert(std::byte* start, std::size_t size);
   void erase(std::byte* start, std::size_t size);
 
   mutable std::mutex mutex_;
-  std::map<std::byte*, std::size_t> regions_;  // by their start
-  std::map<std::byte*, std::size_t> free_;     // runs by their start
-  std::set<Run> by_size_;                      // the same
+  std::map<const std::byte*, Region> regions_;  // by their start
+  std::map<std::byte*, std::size_t> free_;      // runs by their start
+  std::set<Run> by_size_;                       // the same
+  std::size_t in_use_ = 0, most_in_use_ = 0;    // bytes of blocks
+  std::size_t free_touched_ = 0;                // bytes of free pages that are in memory
 };
 
 }  // namespace heddle

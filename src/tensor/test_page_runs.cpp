@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "tensor/page_runs.h"
@@ -38,6 +40,35 @@ TEST(PageRuns, TrimGivesBackWhatIsFreeAndKeepsWhatIsNot) {
   runs.release(a, kMegabyte);
   runs.trim();
   EXPECT_EQ(runs.free_bytes(), 0u);
+}
+
+// Batches of all lengths: every step has blocks of other sizes, and leaves other holes.
+TEST(PageRuns, ThereIsLittleMoreInMemoryThanBlocksEverHad) {
+  PageRuns runs;
+  std::size_t most = 0, most_resident = 0;
+  for (std::size_t step = 0; step < 60; ++step) {
+    std::vector<std::pair<std::byte*, std::size_t>> blocks;
+    std::size_t in_use = 0;
+    for (std::size_t i = 0; i < 40; ++i) {
+      const std::size_t size = (1 + i % 5) * kMegabyte * (20 + step * 7 % 13) / 20;
+      blocks.emplace_back(runs.allocate(size), size);
+      ASSERT_NE(blocks.back().first, nullptr);
+      in_use += (size + PageRuns::kGranule - 1) / PageRuns::kGranule * PageRuns::kGranule;
+      most = std::max(most, in_use);
+      most_resident = std::max(most_resident, runs.resident_bytes());
+      ASSERT_LE(runs.resident_bytes(), most + std::max(PageRuns::kSlack, most / 8));
+      if (i % 3 == 2) {  // what is released first lies between what stays
+        const auto [start, bytes] = blocks[blocks.size() - 2];
+        runs.release(start, bytes);
+        in_use -= (bytes + PageRuns::kGranule - 1) / PageRuns::kGranule * PageRuns::kGranule;
+        blocks.erase(blocks.end() - 2);
+      }
+    }
+    for (const auto& [start, size] : blocks) runs.release(start, size);
+  }
+  EXPECT_GE(most_resident, most);
+  runs.trim();
+  EXPECT_EQ(runs.resident_bytes(), 0u);
 }
 
 TEST(PageRuns, AnyOrderOfBlocksStaysApart) {
