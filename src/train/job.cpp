@@ -25,7 +25,8 @@ Job Job::begin(Recipe recipe, const std::string& directory,
   job.adopt();
   if (before_writing) before_writing();
   job.directory_ = std::make_unique<RunDirectory>(directory);
-  if (is_run(directory)) refuse_taken();  // by another process, meanwhile
+  if (is_taken(directory)) refuse_taken();  // by another process, meanwhile
+  job.directory_->begin_anew();             // what one left that died before its first step
   job.settle();
   return job;
 }

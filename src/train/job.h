@@ -20,8 +20,8 @@ namespace heddle::train {
 
 class Job {
  public:
-  // A new run. Error when something is at `directory` already. `before_writing` is called when the
-  // data is read and the model is built, before anything is written.
+  // A new run. Error when something is at `directory` already (is_taken()). `before_writing` is
+  // called when the data is read and the model is built, before anything is written.
   static Job begin(Recipe recipe, const std::string& directory,
                    const std::function<void()>& before_writing = {});
 
@@ -38,7 +38,9 @@ class Job {
 
   Outcome run(Hooks hooks);
 
-  // Takes back what begin() wrote. For a run that was stopped before its first step.
+  // Whether there is anything to go on with: a checkpoint, weights or a line of the log.
+  bool has_saved() const { return is_taken(paths().directory); }
+  // Takes back what begin() wrote. For a run that ended before it saved anything.
   void discard() { directory_->discard(); }
 
   const Recipe& recipe() const { return recipe_; }

@@ -23,11 +23,13 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".safetensors";
 
+constexpr std::string_view kCheckpoints = "checkpoints", kLock = "lock", kLog = "log.jsonl";
+
 // What is in a directory before its run has a recipe, and with it is a run,
 constexpr std::array<std::string_view, 5> kBefore = {
-    "codec.json", "tokenizer.json", "target_tokenizer.json", "checkpoints", "lock"};
+    "codec.json", "tokenizer.json", "target_tokenizer.json", kCheckpoints, kLock};
 // and what is there before its first step besides.
-constexpr std::array<std::string_view, 3> kBesides = {"recipe.toml", "plan.json", "log.jsonl"};
+constexpr std::array<std::string_view, 3> kBesides = {"recipe.toml", "plan.json", kLog};
 
 bool is_temporary(std::string_view name) {
   return name.starts_with(".heddle-") && name.ends_with(".tmp");
@@ -136,11 +138,20 @@ bool is_run(const std::string& directory) { return io::file_exists(RunPaths{dire
 // The recipe goes first: without it, it is no run any more, whatever happens to the rest. What is
 // not there, or not empty, stays as it is.
 void RunDirectory::discard() const {
+  begin_anew();
+  const fs::path root(paths_.directory);
+  std::error_code ignored;
+  fs::remove(root / kCheckpoints, ignored);
+  fs::remove(root / kLock, ignored);
+  fs::remove(root, ignored);
+}
+
+void RunDirectory::begin_anew() const {
   const fs::path root(paths_.directory);
   std::error_code ignored;
   for (const std::string_view name : kBesides) fs::remove(root / name, ignored);
-  for (const std::string_view name : kBefore) fs::remove(root / name, ignored);
-  fs::remove(root, ignored);
+  for (const std::string_view name : kBefore)
+    if (name != kLock && name != kCheckpoints) fs::remove(root / name, ignored);
 }
 
 bool is_taken(const std::string& directory) {
@@ -148,12 +159,22 @@ bool is_taken(const std::string& directory) {
   if (!fs::exists(fs::status(directory, error))) return false;
   if (!fs::is_directory(directory, error)) return true;
   if (fs::is_empty(directory, error)) return false;
-  if (!io::file_exists(directory + "/lock")) return true;
+  if (!io::file_exists(directory + "/" + std::string(kLock))) return true;
   bool taken = false;
+  const auto is_in = [](const auto& names, std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+  };
   for_each_file(directory, [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().string();
-    const bool known = std::ranges::find(kBefore, name) != kBefore.end() || is_temporary(name);
-    taken = taken || !known || (name == "checkpoints" && !fs::is_empty(entry.path(), error));
+    if (name == kCheckpoints && entry.is_directory(error)) {
+      for_each_file(entry.path().string(), [&](const fs::directory_entry& inside) {
+        taken = taken || !is_temporary(inside.path().filename().string());
+      });
+      return;
+    }
+    const bool known = is_in(kBefore, name) || is_in(kBesides, name) || is_temporary(name);
+    taken = taken || !known || !entry.is_regular_file(error) ||
+            (name == kLog && entry.file_size(error) > 0);
   });
   return taken;
 }

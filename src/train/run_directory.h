@@ -55,6 +55,8 @@ class RunDirectory {
   std::string set_aside(std::int64_t step) const;
   // Removes a run without steps: the files that one begins with, and the directory if that is all.
   void discard() const;
+  // Removes the same files and keeps the directory and its lock, for the run that begins here now.
+  void begin_anew() const;
 
  private:
   RunPaths paths_;
@@ -66,8 +68,8 @@ void check_is_directory(const std::string& path);
 // Whether there is a run: its recipe is the last file that is written when one begins.
 bool is_run(const std::string& directory);
 // Whether there is anything at all at this path, apart from an empty directory and from what a
-// process leaves that was killed while it began a run: the lock, and files that the next one writes
-// anew.
+// process leaves that ended before it had anything to lose: the lock, files that the next one
+// writes anew, a log without a line.
 bool is_taken(const std::string& directory);
 
 }  // namespace heddle::train

@@ -373,6 +373,34 @@ TEST(RunDirectory, IsLockedAndSweptClean) {
   EXPECT_TRUE(std::filesystem::exists(path + "/mine.txt"));
 }
 
+// A process that ended before its first checkpoint, whatever ended it.
+TEST(RunDirectory, WhatARunWithoutStepsLeavesStandsInNobodysWay) {
+  const TempDir dir;
+  const std::string path = dir.file("run");
+  { const RunDirectory dead(path); }
+  for (const char* name : {"/recipe.toml", "/plan.json", "/codec.json", "/target_tokenizer.json",
+                           "/.heddle-1-2.tmp", "/checkpoints/.heddle-3-4.tmp"})
+    std::ofstream(path + name) << "x";
+  std::ofstream(path + "/log.jsonl") << "";
+  EXPECT_TRUE(is_run(path));
+  EXPECT_FALSE(is_taken(path));
+  {
+    const RunDirectory again(path);
+    again.begin_anew();
+    EXPECT_FALSE(is_run(path));
+    EXPECT_FALSE(std::filesystem::exists(path + "/target_tokenizer.json"));
+    expect_says([&] { RunDirectory{path}; }, {path, "another process"});
+  }
+  // What somebody could miss.
+  for (const char* name : {"/log.jsonl", "/model.safetensors", "/notes.txt",
+                           "/checkpoints/step-3.safetensors", "/checkpoints/notes.txt"}) {
+    std::ofstream(path + name) << "x";
+    EXPECT_TRUE(is_taken(path)) << name;
+    std::filesystem::remove(path + name);
+    EXPECT_FALSE(is_taken(path)) << name;
+  }
+}
+
 TEST(Trainer, StoppedBeforeTheFirstStepThereIsNothing) {
   const TempDir dir;
   Hooks hooks;
