@@ -60,12 +60,13 @@ json to_json(const Roofline& r) {
   for (const bench::Peak& p : r.peaks) peaks[p.name] = p.flops_per_s;
   json gemm = json::array();
   for (const GemmFigure& f : r.gemm) gemm.push_back(to_json(f));
-  return {{"machine", {{"cpu", r.cpu}, {"threads", r.threads}, {"isa", r.isa}}},
-          {"isa_in_use", instruction_set()},
-          {"peaks", peaks},
-          {"read_bandwidth", r.read_bandwidth},
-          {"copy_bandwidth", r.copy_bandwidth},
-          {"gemm", gemm}};
+  json j = {{"machine", {{"cpu", r.cpu}, {"threads", r.threads}, {"isa", r.isa}}},
+            {"isa_in_use", instruction_set()},
+            {"peaks", peaks},
+            {"gemm", gemm}};
+  if (r.read_bandwidth) j["read_bandwidth"] = *r.read_bandwidth;
+  if (r.copy_bandwidth) j["copy_bandwidth"] = *r.copy_bandwidth;
+  return j;
 }
 
 void print(const Roofline& r, bool with_torch) {
@@ -73,8 +74,15 @@ void print(const Roofline& r, bool with_torch) {
              instruction_set());
   for (const bench::Peak& p : r.peaks)
     fmt::print("  {:12} {:8.1f} GFLOP/s\n", p.name, p.flops_per_s / 1e9);
-  fmt::print("  {:12} {:8.1f} GB/s\n  {:12} {:8.1f} GB/s\n\n", "read", r.read_bandwidth / 1e9,
-             "copy", r.copy_bandwidth / 1e9);
+  const auto print_rate = [](const char* name, const std::optional<double>& rate) {
+    if (rate)
+      fmt::print("  {:12} {:8.1f} GB/s\n", name, *rate / 1e9);
+    else
+      fmt::print("  {:12} not measured: memory is short\n", name);
+  };
+  print_rate("read", r.read_bandwidth);
+  print_rate("copy", r.copy_bandwidth);
+  fmt::print("\n");
   fmt::print("{:>6} {:>6} {:>6}  {:5} {:12} {:>9} {:>7}{}\n", "m", "n", "k", "dtype", "pass",
              "GFLOP/s", "of peak", with_torch ? "   torch  times" : "");
   for (const GemmFigure& f : r.gemm) {

@@ -22,8 +22,8 @@ json to_json(const DecodeFigure& f) {
             {"parameters", f.parameters},
             {"prompt_tokens_per_s", f.prompt_tokens_per_s},
             {"decode_tokens_per_s", f.decode_tokens_per_s},
-            {"bytes_per_token", f.bytes_per_token},
-            {"share_of_bandwidth", f.share_of_bandwidth}};
+            {"bytes_per_token", f.bytes_per_token}};
+  if (f.share_of_bandwidth) j["share_of_bandwidth"] = *f.share_of_bandwidth;
   if (f.peak_bytes > 0) j["peak_bytes"] = f.peak_bytes;
   if (f.torch)
     j["torch"] = {{"mode", f.torch->mode},
@@ -35,12 +35,11 @@ json to_json(const DecodeFigure& f) {
 }
 
 void print(const DecodeFigure& f) {
-  fmt::print(
-      "{} ({:.1f}M parameters, {}): {:.0f} tokens/s of a prompt, {:.1f} written, {:.0f}% of the "
-      "bandwidth, {:.0f} MB\n",
-      f.name, static_cast<double>(f.parameters) / 1e6, f.precision, f.prompt_tokens_per_s,
-      f.decode_tokens_per_s, 100 * f.share_of_bandwidth,
-      static_cast<double>(f.peak_bytes) / 1048576);
+  fmt::print("{} ({:.1f}M parameters, {}): {:.0f} tokens/s of a prompt, {:.1f} written, ", f.name,
+             static_cast<double>(f.parameters) / 1e6, f.precision, f.prompt_tokens_per_s,
+             f.decode_tokens_per_s);
+  if (f.share_of_bandwidth) fmt::print("{:.0f}% of the bandwidth, ", 100 * *f.share_of_bandwidth);
+  fmt::print("{:.0f} MB\n", static_cast<double>(f.peak_bytes) / 1048576);
   if (f.torch)
     fmt::print(
         "  PyTorch, {}: {:.0f} of a prompt, {:.1f} written, {:.0f} MB; Heddle writes {:.2f} times "

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "backend/cpu/probe/probe.h"
+#include "base/process_memory.h"
 #include "command.h"
 #include "find_recipe.h"
 #include "heddle/runtime.h"
@@ -114,6 +115,7 @@ json to_json(const Job& job, const Outcome& o) {
             {"seconds", o.state.seconds},
             {"parameters", job.model().parameters().count()}};
   if (o.peak_bytes > 0) j["peak_bytes"] = o.peak_bytes;
+  if (const std::int64_t peak = resident_peak(); peak > 0) j["process_peak_bytes"] = peak;
   if (o.state.best_step > 0) {
     j["best_loss"] = o.state.best_loss;
     j["best_step"] = o.state.best_step;
@@ -134,6 +136,21 @@ void print(const Job& job, const Outcome& o) {
              job.paths().weights(), job.paths().report());
 }
 
+// It ran and failed: whatever went wrong now is no fault of the command line.
+[[noreturn]] void end_failed(const Job& job, const Error& e) {
+  const std::string directory = shell_word(job.paths().directory);
+  const bool hopeless = e.code() == ErrorCode::failed;
+  tell("heddle: {}\n", e.what());
+  if (hopeless) tell("the same recipe would come to the same step: change it");
+  if (!job.has_saved())
+    tell("{}nothing was saved; {} is free again\n", hopeless ? "; " : "", directory);
+  else if (hopeless)
+    tell(" and use another --out (--set train.from={} begins with the weights in it)\n", directory);
+  else
+    tell("what was saved is whole; to go on: {}\n", how_to_resume(job));
+  throw ExitStatus{1};
+}
+
 Outcome run_job(Job& job, Display& display) {
   train::Hooks hooks;
   hooks.on_step = [&display](const train::StepReport& r) { display.show(r); };
@@ -146,17 +163,8 @@ Outcome run_job(Job& job, Display& display) {
     return job.run(hooks);
   } catch (const Error& e) {
     if (!began) throw;
-    // It ran and failed: whatever went wrong now is no fault of the command line.
     display.line().finish();
-    tell("heddle: {}\n", e.what());
-    if (e.code() == ErrorCode::failed)
-      tell(
-          "the same recipe would come to the same step: change it and use another --out "
-          "(--set train.from={} begins with the weights in it)\n",
-          shell_word(job.paths().directory));
-    else
-      tell("what was saved is whole; to go on: {}\n", how_to_resume(job));
-    throw ExitStatus{1};
+    end_failed(job, e);
   }
 }
 
@@ -165,9 +173,9 @@ void write_plan(const Job& job, Display& display) {
   const Recipe& recipe = job.recipe();
   const auto say = [&display](const std::string& sentence) { display.line().say(sentence); };
   if (train::has_plan(job.paths().directory, say)) return;
-  train::write_plan(job.paths().directory,
-                    train::plan_run(recipe, train::batch_shapes(job.data(), recipe.train),
-                                    train::measure_machine(recipe.train.precision)));
+  const train::Plan plan = train::plan_run(recipe, train::batch_shapes(job.data(), recipe.train),
+                                           train::measure_machine);
+  train::write_plan(job.paths().directory, plan, train::expect_process(plan, &job.data()));
 }
 
 // The page is a help, not a condition: without it the run is no worse.
@@ -182,10 +190,22 @@ void write_report(const Job& job) {
 constexpr const char* kNothingYet =
     "heddle: interrupted before the first step; nothing to resume\n";
 
-// A second try with the same --out need not clean up after a first one that did nothing.
-[[noreturn]] void end_without_steps(Job& job) {
-  job.discard();
-  tell("{}", kNothingYet);
+void train_and_tell(Job& job, const Arguments& a) {
+  Display display(job, !a.as_json);
+  write_plan(job, display);
+  const Outcome outcome = run_job(job, display);
+  display.line().finish();
+  if (outcome.state.step == 0 && !a.resume) {
+    tell("{}", kNothingYet);
+    throw ExitStatus{128 + caught_signal()};
+  }
+  write_report(job);
+  if (a.as_json)
+    cli::print_json(to_json(job, outcome));
+  else if (outcome.ending != Ending::stopped)
+    print(job, outcome);
+  if (outcome.ending != Ending::stopped) return;
+  tell("stopped at step {}; to go on: {}\n", outcome.state.step, how_to_resume(job));
   throw ExitStatus{128 + caught_signal()};
 }
 
@@ -197,19 +217,13 @@ void run(const Arguments& a) {
   Job job = a.resume ? Job::resume(std::move(recipe), directory)
                      : Job::begin(std::move(recipe), directory, catch_signals);
   if (a.resume) catch_signals();
-  Display display(job, !a.as_json);
-  write_plan(job, display);
-  const Outcome outcome = run_job(job, display);
-  display.line().finish();
-  if (outcome.state.step == 0 && !a.resume) end_without_steps(job);
-  write_report(job);
-  if (a.as_json)
-    cli::print_json(to_json(job, outcome));
-  else if (outcome.ending != Ending::stopped)
-    print(job, outcome);
-  if (outcome.ending != Ending::stopped) return;
-  tell("stopped at step {}; to go on: {}\n", outcome.state.step, how_to_resume(job));
-  throw ExitStatus{128 + caught_signal()};
+  try {
+    train_and_tell(job, a);
+  } catch (...) {
+    // A second try with the same --out need not clean up after a first one that did nothing.
+    if (!a.resume && !job.has_saved()) job.discard();
+    throw;
+  }
 }
 
 }  // namespace

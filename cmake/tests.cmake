@@ -157,6 +157,12 @@ if(Python3_FOUND AND TARGET heddle_cli)
     ${PROJECT_BINARY_DIR}/e2e/use_models)
   set_tests_properties(e2e.same_numbers PROPERTIES FIXTURES_REQUIRED tiny_models)
 endif()
+# A sanitizer's memory is not ours.
+if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
+  heddle_test(e2e.process_memory slow 120 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/process_memory.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/process_memory)
+endif()
 # What `make run` does once everything is built.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.first_run slow 120 Python3::Interpreter

@@ -103,7 +103,7 @@ DecodeFigure figure_of(const Rounds& r, const FastestRival& rival) {
   DecodeFigure f;
   f.prompt_tokens_per_s = per_s(prompt, r.prompt);
   f.decode_tokens_per_s = per_s(1, r.token);
-  f.share_of_bandwidth = median(r.shares);
+  if (!r.shares.empty()) f.share_of_bandwidth = median(r.shares);
   if (!rival.process) return f;
   const auto bytes = static_cast<std::int64_t>(rival.process->seconds("peak"));
   f.torch = DecodeFigure::Torch{rival.mode, per_s(prompt, r.their_prompt),
@@ -124,10 +124,11 @@ DecodeFigure measure(const DecoderShape& shape, DType precision, const ModelBenc
   for (int round = 0; round < options.rounds; ++round) {
     options.progress(std::string(shape.name) + ", " + std::string(to_string(precision)) +
                      ": round " + std::to_string(round + 1));
-    const double bandwidth = cpu::read_bandwidth(0.1);
+    const std::optional<double> bandwidth = cpu::read_bandwidth(0.1);
     r.prompt.push_back(decoding.read_prompt());
     r.token.push_back(decoding.write());
-    r.shares.push_back(decoding.bytes_of_token() / r.token.back() / bandwidth);
+    if (bandwidth)
+      r.shares.push_back(decoding.bytes_of_token() / r.token.back() / *bandwidth);
     if (!rival.process) continue;
     r.their_prompt.push_back(rival.process->seconds(request(shape, rival.mode, "prompt")));
     r.their_token.push_back(rival.process->seconds(request(shape, rival.mode, "tokens")));

@@ -18,8 +18,9 @@ struct DecodeFigure {
   double decode_tokens_per_s = 0;
   // Of a token: every weight once, in the precision's type, and the keys and values so far.
   double bytes_per_token = 0;
-  double share_of_bandwidth = 0;  // bytes_per_token over its time and the reading speed beside it
-  std::int64_t peak_bytes = 0;    // resident memory of the process at its peak
+  // bytes_per_token over its time and the reading speed beside it; nothing without that speed
+  std::optional<double> share_of_bandwidth;
+  std::int64_t peak_bytes = 0;  // resident memory of the process at its peak
   struct Torch {
     std::string mode;  // fp32 | bf16 | compile | compile-bf16: its fastest of this type or a wider
     double prompt_tokens_per_s = 0;

@@ -36,9 +36,9 @@ struct Roofline {
   std::string cpu;
   int threads = 0;
   std::vector<std::string> isa;
-  std::vector<Peak> peaks;    // only what this machine has
-  double read_bandwidth = 0;  // bytes per second
-  double copy_bandwidth = 0;
+  std::vector<Peak> peaks;  // only what this machine has
+  // Bytes per second; nothing where there is no memory to measure them in.
+  std::optional<double> read_bandwidth, copy_bandwidth;
   std::vector<GemmFigure> gemm;
 };
 

@@ -1,13 +1,12 @@
 #include "train/plan_run.h"
 
 #include <fmt/core.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/probe/probe.h"
+#include "base/process_memory.h"
 #include "data/job.h"
 #include "heddle/error.h"
 #include "io/file.h"
@@ -25,6 +24,10 @@ constexpr std::int64_t kLookedAt = 1000, kAlike = 8;
 // what small models move is in the caches anyway: 4 to 8 GB/s a thread on eight recipes where a
 // thread's peak is 117 GFLOP/s.
 constexpr double kBytesPerVectorFlop = 0.047;
+
+// A run does not take more memory for a probe than for its steps. What is as small as the caches is
+// measured in them, where its optimiser works as well.
+constexpr std::int64_t kLeastProbed = std::int64_t{8} << 20, kMostProbed = std::int64_t{512} << 20;
 
 // What disturbs a probe only ever slows it down: the best of some that lie apart.
 constexpr int kProbes = 3;
@@ -66,10 +69,11 @@ BatchShapes batch_shapes(const Recipe& recipe) {
   return {shape, shape};
 }
 
-MachineSpeed measure_machine(DType precision) {
+MachineSpeed measure_machine(DType precision, std::int64_t bytes) {
   const auto probe = cpu::fastest_probe(precision);
   if (!probe) return {};
   const auto vectors = cpu::fastest_probe(DType::f32).value_or(*probe);
+  const cpu::ProbeMemory memory{std::clamp(bytes, kLeastProbed, kMostProbed), kLeastProbed};
   double products = 0, vector_peak = 0, traffic = 0;
   for (int i = 0; i < kProbes; ++i) {
     products = std::max(products, cpu::peak_flops(*probe, kProbeSeconds));
@@ -77,35 +81,32 @@ MachineSpeed measure_machine(DType precision) {
       vector_peak = std::max(vector_peak, cpu::peak_flops(vectors, kProbeSeconds));
     // AdamW reads weights, gradients and two moments and writes three of them. Where reading alone
     // is slower than reading and writing together, as on some virtual machines, only this tells.
-    traffic = std::max(traffic, cpu::stream_bandwidth(4, 3, kProbeSeconds));
+    traffic = std::max(traffic, cpu::stream_bandwidth(4, 3, kProbeSeconds, memory).value_or(0));
   }
   if (vectors == *probe) vector_peak = products;
   return {kProductShare * products, traffic, kBytesPerVectorFlop * vector_peak};
 }
 
-Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineSpeed& machine) {
+Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineProbe& probe) {
   Plan plan = plan_training(recipe.model, recipe.train, shapes.largest);
+  if (!probe) return plan;
+  const MachineSpeed machine = probe(recipe.train.precision, plan.memory.peak);
   plan.step_seconds = plan_training(recipe.model, recipe.train, shapes.mean, machine).step_seconds;
   return plan;
 }
 
-std::int64_t machine_memory() {
-  struct sysinfo info{};
-  if (sysinfo(&info) != 0) return std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>((info.totalram + info.totalswap) * info.mem_unit);
-}
-
 void check_fits(const Recipe& recipe, const data::Dataset& data) {
   const BatchShape largest = batch_shapes(data, recipe.train).largest;
-  const std::int64_t bytes = machine_memory();
-  const std::int64_t needed = plan_training(recipe.model, recipe.train, largest).memory.peak;
+  const std::int64_t bytes = memory_limits().total;
+  const std::int64_t needed =
+      plan_training(recipe.model, recipe.train, largest).memory.peak + data.bytes();
   if (needed <= bytes) return;
   const auto gigabytes = [](std::int64_t n) {
     return fmt::format("{:.4g} GB", 1e-9 * static_cast<double>(n));
   };
-  fail(ErrorCode::invalid_argument, "recipe", "memory of a step",
+  fail(ErrorCode::invalid_argument, "recipe", "memory of a step and the data",
        "at most the " + gigabytes(bytes) +
-           " of this machine: a smaller train.batch, more parts (train.accumulate), "
+           " that this process may have: a smaller train.batch, more parts (train.accumulate), "
            "train.recompute or a smaller model (heddle plan --memory finds the largest batch)",
        gigabytes(needed));
 }
@@ -126,8 +127,11 @@ nlohmann::json to_json(const Plan& p) {
   return j;
 }
 
-void write_plan(const std::string& run_directory, const Plan& plan) {
-  io::write_sealed_json(plan_path(run_directory), to_json(plan));
+void write_plan(const std::string& run_directory, const Plan& plan,
+                const std::optional<ProcessMemory>& process) {
+  nlohmann::json j = to_json(plan);
+  if (process) j["process_peak_bytes"] = to_json(*process);
+  io::write_sealed_json(plan_path(run_directory), j);
 }
 
 bool has_plan(const std::string& run_directory,
@@ -144,8 +148,9 @@ bool has_plan(const std::string& run_directory,
 std::optional<Plan> read_plan(const std::string& run_directory) {
   const std::string path = plan_path(run_directory);
   if (!io::file_exists(path)) return std::nullopt;
-  const io::Json j = io::read_sealed_json(
-      path, {"parameters", "flops_per_step", "peak_bytes", "step_seconds", "kv_bytes_per_token"});
+  const io::Json j =
+      io::read_sealed_json(path, {"parameters", "flops_per_step", "peak_bytes",
+                                  "process_peak_bytes", "step_seconds", "kv_bytes_per_token"});
   Plan p;
   p.parameters = j.at("parameters").integer(0);
   p.flops_per_step = j.at("flops_per_step").number();

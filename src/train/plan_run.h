@@ -2,6 +2,7 @@
 // run's directory (plan.json), so that the report can show it beside what happened.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "data/dataset.h"
 #include "train/plan.h"
+#include "train/process.h"
 #include "train/recipe.h"
 
 namespace heddle::train {
@@ -24,17 +26,17 @@ BatchShapes batch_shapes(const data::Dataset& data, const TrainConfig& config);
 // Without reading any data: what the recipe alone says.
 BatchShapes batch_shapes(const Recipe& recipe);
 
-// What this machine can do right now; takes a third of a second. Zeros where there is no probe.
-MachineSpeed measure_machine(DType precision);
+// What this machine can do right now, for a run of so many bytes; takes a third of a second. Zeros
+// where there is no probe or no memory for it.
+MachineSpeed measure_machine(DType precision, std::int64_t bytes);
+using MachineProbe = std::function<MachineSpeed(DType precision, std::int64_t bytes)>;
 
 // `recipe.model.sizes` must be known. Memory and arithmetic are of the largest batch, the time is
-// of the usual one.
-Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineSpeed& machine);
+// of the usual one; without a probe there is none.
+Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineProbe& probe = {});
 
-// What this machine has, swap included.
-std::int64_t machine_memory();
-// Throws Error where the largest step needs more than the machine has: the system would end it
-// without a word. `recipe.model.sizes` must be known.
+// Throws Error where the largest step and the data need more than this process may have: the system
+// would end it without a word. `recipe.model.sizes` must be known.
 void check_fits(const Recipe& recipe, const data::Dataset& data);
 
 // {"parameters","flops_per_step","peak_bytes":{..},"step_seconds","kv_bytes_per_token"}: figures
@@ -44,7 +46,9 @@ nlohmann::json to_json(const Plan& plan);
 // {"total", and one for each purpose}.
 nlohmann::json bytes_json(std::int64_t total, const BytesByPurpose& by_purpose);
 
-void write_plan(const std::string& run_directory, const Plan& plan);
+// With what is expected of the process, under "process_peak_bytes".
+void write_plan(const std::string& run_directory, const Plan& plan,
+                const std::optional<ProcessMemory>& process = {});
 // Nothing where none was written; Error where it is damaged.
 std::optional<Plan> read_plan(const std::string& run_directory);
 // Whether there is one that can be read. A damaged plan is told and counts as none: it is a help

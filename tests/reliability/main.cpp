@@ -3,6 +3,7 @@
 //
 //   reliability_tests PROGRAM        HEDDLE_KILLS=200 for more kills than the 50 of `make test`
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -354,6 +355,78 @@ TEST_F(Reliability, GrowsToTheRunThatAskedForMoreSteps) {
       0);
   expect_as_if_undisturbed(grown);
 }
+
+// Nothing of it is worth anything, so the same command begins anew, with what it says now.
+TEST_F(Reliability, ARunThatDiedBeforeItSavedAnythingBlocksNoSecondTry) {
+  const RunPaths paths = fresh();
+  const std::vector<std::string> words = {"train", recipe(), "--out", paths.directory, "--json"};
+  std::vector<std::string> silent = words;
+  for (const char* set :
+       {"train.steps=1000000", "train.log_every=1000000", "train.eval_every=1000000",
+        "train.save_every=1000000", "data.tokenizer=byte"}) {
+    silent.emplace_back("--set");
+    silent.emplace_back(set);
+  }
+  Program first(silent);
+  while (!fs::exists(paths.log())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Ending meanwhile = run(words);
+  EXPECT_EQ(meanwhile.status, 2);
+  EXPECT_NE(meanwhile.err.find("another process"), std::string::npos) << meanwhile.err;
+  first.send(SIGKILL);
+  first.wait();
+  ASSERT_TRUE(fs::exists(paths.recipe()));
+  const Ending second = run(words);
+  EXPECT_EQ(second.status, 0) << second.err;
+  expect_as_if_undisturbed(paths);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// ulimit -v, for the programs that are started while it lives.
+class AddressLimit {
+ public:
+  explicit AddressLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit narrow{bytes, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &narrow), 0);
+  }
+  ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
+  AddressLimit(const AddressLimit&) = delete;
+  AddressLimit& operator=(const AddressLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(Reliability, ASmallRunNeedsLittleMemory) {
+  const RunPaths paths = fresh();
+  {
+    const AddressLimit limit(rlim_t{400000} << 10);
+    const Ending ending = run(train(paths));
+    EXPECT_EQ(ending.status, 0) << ending.err;
+  }
+  expect_as_if_undisturbed(paths);
+}
+
+// Refused before it begins, or in the middle of its first step: neither leaves anything.
+TEST_F(Reliability, ARunThatMemoryIsRefusedLeavesNothingBehind) {
+  const RunPaths paths = fresh();
+  const std::vector<std::string> words = {"train", recipe(), "--out", paths.directory, "--json"};
+  for (const char* width : {"model.width=1024", "model.width=896"}) {
+    std::vector<std::string> large = words;
+    for (const char* set : {width, "train.batch=64"}) {
+      large.emplace_back("--set");
+      large.emplace_back(set);
+    }
+    const AddressLimit limit(rlim_t{400000} << 10);
+    const Ending ending = run(large);
+    EXPECT_NE(ending.status, 0);
+    EXPECT_NE(ending.err.find("memory"), std::string::npos) << ending.err;
+    EXPECT_FALSE(fs::exists(paths.directory)) << ending.err;
+  }
+  EXPECT_EQ(run(words).status, 0);
+  expect_as_if_undisturbed(paths);
+}
+#endif
 
 TEST_F(Reliability, OneProcessTrainsARun) {
   const RunPaths paths = fresh();

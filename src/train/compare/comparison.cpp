@@ -1,6 +1,7 @@
 #include "train/compare/comparison.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <filesystem>
 #include <limits>
@@ -85,7 +86,7 @@ struct Comparison::Progress {
   std::int64_t round = 0;
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   double stepping = 0;  // seconds of this sitting that were steps
-  std::map<DType, MachineSpeed> machines = {};
+  std::map<std::pair<DType, std::uint64_t>, MachineSpeed> machines = {};
   std::set<std::size_t> diverged = {};  // runs without further turns
 
   // Nothing is left to do of it.
@@ -98,10 +99,14 @@ struct Comparison::Progress {
     if (hooks.on_note) hooks.on_note(sentence);
   }
 
-  MachineSpeed machine(DType precision) {
-    const auto [entry, is_new] = machines.try_emplace(precision);
-    if (is_new && hooks.machine) entry->second = hooks.machine(precision);
-    return entry->second;
+  MachineProbe machine() {
+    if (!hooks.machine) return {};
+    return [this](DType precision, std::int64_t bytes) {
+      const std::uint64_t about = std::bit_ceil(static_cast<std::uint64_t>(bytes));
+      const auto [entry, is_new] = machines.try_emplace({precision, about});
+      if (is_new) entry->second = hooks.machine(precision, bytes);
+      return entry->second;
+    };
   }
 
   void count(std::size_t variant, double seconds) {
@@ -355,7 +360,7 @@ bool Comparison::train(const ComparedRun& run, std::int64_t target, Progress& pr
   Job job = Job::open(recipe_of(variants_[v], steps_[v], run.seed), run.directory, data_[v]);
   if (!has_plan(run.directory, [&](const std::string& sentence) { progress.note(sentence); }))
     write_plan(run.directory, plan_run(job.recipe(), batch_shapes(*data_[v], job.recipe().train),
-                                       progress.machine(job.recipe().train.precision)));
+                                       progress.machine()));
   bool stopped = false;
   Hooks hooks;
   TurnReport report{&variants_[v], run.seed, seeds_, progress.round, kRounds, {}, steps_[v]};

@@ -22,13 +22,22 @@ std::optional<ProbeKind> fastest_probe(DType dtype);
 // in all. Throws Error when this machine lacks the instructions.
 double peak_flops(ProbeKind kind, double seconds);
 
-// Bytes per second that all threads together read from memory, from an array far larger than the
-// caches.
-double read_bandwidth(double seconds);
+// How much memory a probe of bandwidth may take, all arrays together. It takes `most` where that is
+// at most half of what the system has left for this process, otherwise that half. Where it is less
+// than `least` there is no number: an array that fits into the caches would tell of them instead.
+struct ProbeMemory {
+  std::int64_t most = std::int64_t{512} << 20;
+  std::int64_t least = std::int64_t{128} << 20;
+};
+
+// Bytes per second that all threads together read from memory. Nothing where memory is short.
+std::optional<double> read_bandwidth(double seconds, const ProbeMemory& memory = {});
 
 // Bytes per second that a kernel moves which walks over `read_arrays` arrays and writes
 // `write_arrays` others, every byte counted once. Tries ordinary and non-temporal stores and
-// returns the better. 0 to 8 of each, at least one in all; throws Error otherwise.
-double stream_bandwidth(int read_arrays, int write_arrays, double seconds);
+// returns the better; nothing where memory is short. 0 to 8 of each, at least one in all; throws
+// Error otherwise. The arrays are the system's again when it returns.
+std::optional<double> stream_bandwidth(int read_arrays, int write_arrays, double seconds,
+                                       const ProbeMemory& memory = {});
 
 }  // namespace heddle::cpu

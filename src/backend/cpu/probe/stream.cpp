@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/probe/probe.h"
 #include "backend/cpu/threads.h"
+#include "base/process_memory.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
@@ -20,23 +22,35 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostArrays = 8;
-constexpr std::int64_t kTotalBytes = std::int64_t{512} << 20;
 constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;  // of every array, per chunk
 
-struct Free {
-  void operator()(float* p) const { std::free(p); }
-};
-using Array = std::unique_ptr<float, Free>;
+// Pages of their own: what goes through the heap may stay in it.
+class Arrays {
+ public:
+  explicit Arrays(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
+    void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return;
+    madvise(pages, bytes_, MADV_HUGEPAGE);  // a hint
+    start_ = static_cast<float*>(pages);
+    std::fill_n(start_, bytes_ / sizeof(float), 1.0f);
+  }
+  ~Arrays() {
+    if (start_ != nullptr) munmap(start_, bytes_);
+  }
+  Arrays(const Arrays&) = delete;
+  Arrays& operator=(const Arrays&) = delete;
 
-Array make_array(std::int64_t bytes) {
-  constexpr std::size_t kPage = std::size_t{2} << 20;
-  Array array(static_cast<float*>(std::aligned_alloc(kPage, static_cast<std::size_t>(bytes))));
-  if (array == nullptr)
-    fail(ErrorCode::out_of_memory, "stream_bandwidth", "no memory for the arrays",
-         std::to_string(bytes) + " bytes", "none");
-  madvise(array.get(), static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a hint
-  std::fill_n(array.get(), bytes / 4, 1.0f);
-  return array;
+  float* start() const { return start_; }  // null: the system refused
+
+ private:
+  std::size_t bytes_;
+  float* start_ = nullptr;
+};
+
+// Of each of so many arrays; 0 where memory is short.
+std::int64_t bytes_of_array(int arrays, const ProbeMemory& memory) {
+  const std::int64_t all = std::min(memory.most, memory_limits().available / 2);
+  return all < memory.least ? 0 : all / arrays / kPieceBytes * kPieceBytes;
 }
 
 struct Streams {
@@ -117,24 +131,22 @@ double measure(const Streams& streams, Piece piece, std::int64_t array_bytes, in
 
 }  // namespace
 
-double stream_bandwidth(int read_arrays, int write_arrays, double seconds) {
+std::optional<double> stream_bandwidth(int read_arrays, int write_arrays, double seconds,
+                                       const ProbeMemory& memory) {
   const auto in_range = [](int n) { return n >= 0 && n <= kMostArrays; };
   const int arrays = read_arrays + write_arrays;
   if (!in_range(read_arrays) || !in_range(write_arrays) || arrays == 0)
     fail(ErrorCode::invalid_argument, "stream_bandwidth", "number of arrays",
          "0 to 8 of each and at least one",
          std::to_string(read_arrays) + " and " + std::to_string(write_arrays));
-  constexpr std::int64_t kUnit = std::int64_t{2} << 20;
-  const std::int64_t array_bytes = kTotalBytes / arrays / kUnit * kUnit;
-  std::vector<Array> memory;
-  memory.reserve(static_cast<std::size_t>(arrays));
-  for (int i = 0; i < arrays; ++i) memory.push_back(make_array(array_bytes));
+  const std::int64_t array_bytes = bytes_of_array(arrays, memory);
+  if (array_bytes == 0) return std::nullopt;
+  const Arrays all(arrays * array_bytes);
+  if (all.start() == nullptr) return std::nullopt;
+  const auto array = [&](int i) { return all.start() + i * (array_bytes / 4); };
   Streams streams{};
-  for (int i = 0; i < read_arrays; ++i)
-    streams.reads[i] = memory[static_cast<std::size_t>(i)].get();
-  for (int i = 0; i < write_arrays; ++i)
-    streams.writes[i] =
-        memory[static_cast<std::size_t>(read_arrays) + static_cast<std::size_t>(i)].get();
+  for (int i = 0; i < read_arrays; ++i) streams.reads[i] = array(i);
+  for (int i = 0; i < write_arrays; ++i) streams.writes[i] = array(read_arrays + i);
 
   const Piece ordinary = kOrdinary.at[read_arrays][write_arrays];
   if (write_arrays == 0) return measure(streams, ordinary, array_bytes, arrays, seconds);
@@ -143,6 +155,8 @@ double stream_bandwidth(int read_arrays, int write_arrays, double seconds) {
                   measure(streams, non_temporal, array_bytes, arrays, seconds / 2));
 }
 
-double read_bandwidth(double seconds) { return stream_bandwidth(1, 0, seconds); }
+std::optional<double> read_bandwidth(double seconds, const ProbeMemory& memory) {
+  return stream_bandwidth(1, 0, seconds, memory);
+}
 
 }  // namespace heddle::cpu
