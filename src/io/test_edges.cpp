@@ -57,6 +57,20 @@ TEST(TomlEdges, MembersKeepTheirOrder) {
             "z = 1\ny = 2\na = 3\n\n[t.k]\nd = 1\nc = 2\n");
 }
 
+// Letters of both cases, digits, _ and - need no quotes; all else does.
+TEST(TomlEdges, KeysAreQuotedWhereTheyMustBe) {
+  const std::string text = "az = 1\nAZ = 2\n09 = 3\n_- = 4\n\"a b\" = 5\n\"a.b\" = 6\n\"é\" = 7\n";
+  EXPECT_EQ(TomlDocument::parse(text, "f").text(), text);
+}
+
+TEST(TomlEdges, ABadPathIsShownAsItWasGiven) {
+  TomlDocument document = TomlDocument::parse("a = 1", "f");
+  for (const std::string path : {"model..layers", ".a", "a.", "b c", "a:b"})
+    expect_refusal([&] { document.apply(path + "=3"); }, {"got \"" + path + "\""});
+  for (const std::string path : {"b.C-9_z.k", "Z", "a0"}) document.apply(path + "=3");
+  EXPECT_EQ(document.text(), "a = 1\nZ = 3\na0 = 3\n\n[b.C-9_z]\nk = 3\n");
+}
+
 // What a killed process left behind has the name that comes next, if its number comes again.
 TEST(AtomicFileEdges, LeftoversOfTheSameNameArePassedOver) {
   const TempDir dir;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "text/byte_bpe.h"
 #include "text/split.h"
 
 namespace heddle::text {
@@ -62,6 +63,20 @@ TEST(Split, CutsStandBeforeWhiteSpace) {
   EXPECT_EQ(safe_cut(" ab  cd", 4), 7u);  // nor inside of white space,
   EXPECT_EQ(safe_cut("a\u3000 b", 2), 6u);  // also where it is not ASCII
   EXPECT_EQ(safe_cut("", 0), 0u);
+}
+
+// Tokens without merges are bytes only if each is its own number.
+TEST(ByteBpe, IsCalledBytesOnlyIfItIs) {
+  BpeModel model;
+  std::vector<Piece> pieces;
+  for (std::int32_t byte = 0; byte < 256; ++byte) {
+    model.byte_ids[static_cast<std::size_t>(byte)] = byte;
+    pieces.push_back({std::string(1, static_cast<char>(byte)), "b" + std::to_string(byte)});
+  }
+  EXPECT_EQ(ByteBpe(pieces, {}, model).kind(), "byte");
+  std::swap(model.byte_ids['a'], model.byte_ids['b']);
+  std::swap(pieces['a'], pieces['b']);
+  EXPECT_EQ(ByteBpe(pieces, {}, model).kind(), "bpe");
 }
 
 }  // namespace
