@@ -3,7 +3,9 @@
 #include <array>
 #include <memory>
 
+#include "autograd/accumulate.h"
 #include "autograd/record.h"
+#include "heddle/cost.h"
 #include "heddle/ops.h"
 #include "heddle/tape.h"
 
@@ -194,7 +196,6 @@ TEST(Tape, WrongGradientShapeNamesTheOp) {
             std::string::npos);
 }
 
-// An op may add to the sum of an input's gradients in place, but only where it is the tape's alone.
 TEST(Tape, WrongGradientOfALaterInputNamesIt) {
   const Tensor a = leaf({1, 2}), b = leaf({3, 4});
   for (const DType dtype : {DType::f32, DType::f64}) {
@@ -210,6 +211,22 @@ TEST(Tape, WrongGradientOfALaterInputNamesIt) {
   }
 }
 
+TEST(Tape, WhatSumsAndCopiesCostIsCounted) {
+  const Tensor from = Tensor::full({6}, 2.0), half = Tensor::full({6}, 2.0, DType::bf16);
+  Tensor to = Tensor::full({6}, 3.0);
+  const auto cost = [&](const Tensor& src, bool accumulate) {
+    const CostMeter meter;
+    autograd::copy_values(to, src, accumulate);
+    return std::pair(meter.cost().flops, meter.cost().bytes);
+  };
+  EXPECT_EQ(cost(from, true), std::pair(6.0, 72.0));  // both are read, one is written
+  EXPECT_EQ(to.to_vector<float>(), Floats(6, 5.0f));
+  EXPECT_EQ(cost(from, false), std::pair(0.0, 48.0));
+  EXPECT_EQ(cost(half, false), std::pair(0.0, 36.0));
+  EXPECT_EQ(to.to_vector<float>(), Floats(6, 2.0f));
+}
+
+// An op may add to the sum of an input's gradients in place, but only where it is the tape's alone.
 TEST(Tape, SumsOfGradientsCanBeTaken) {
   Tensor x = leaf({1, 2});
   Tape tape;

@@ -178,6 +178,29 @@ TEST(DataFacts, TrainingFilesAreAskedForBeforeAnythingIsRead) {
   EXPECT_TRUE(sample.open({.codec = codec, .training = false})->has_test());
 }
 
+// A codec brings both along; without one they are asked for before a file is opened.
+TEST(DataFacts, TokenizersAndContextsAreAskedForWhereThereIsNoCodec) {
+  const SampleData files;
+  const std::shared_ptr<const Codec> codec = files.language().open()->shared_codec();
+  const auto refusal_of = [&](Sample sample) -> std::string {
+    sample.config.training.text = {"not-there.txt"};
+    try {
+      sample.open();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  Sample sample = files.language();
+  sample.config.context = 0;
+  EXPECT_NE(refusal_of(sample).find("tokens of a window"), std::string::npos) << refusal_of(sample);
+  EXPECT_NO_THROW(sample.open({.codec = codec}));
+  sample.config.context = 16;
+  sample.config.tokenizer = "";
+  EXPECT_NE(refusal_of(sample).find("bpe:N"), std::string::npos) << refusal_of(sample);
+  EXPECT_NO_THROW(sample.open({.codec = codec}));
+}
+
 // Evaluation goes from short to long, so that little is padding.
 TEST(DataFacts, EvaluationIsSortedByLength) {
   const SampleData files;

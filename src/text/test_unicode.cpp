@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "heddle/error.h"
 #include "text/bleu.h"
 #include "text/unicode.h"
 
@@ -78,6 +79,17 @@ TEST(Bleu, WhiteSpaceIsThatOfPython) {
   // Nor does a text that is part of a longer one look behind its end.
   EXPECT_EQ(split_13a(std::string_view("a\u2003b").substr(0, 3)),
             std::vector<std::string>{"a\xE2\x80"});
+}
+
+TEST(Bleu, TheSizesOfCorporaThatDoNotPairUpAreNamed) {
+  const std::vector<std::string> two = {"a", "b"}, three = {"a", "b", "c"};
+  try {
+    corpus_bleu(two, three);
+    FAIL() << "was taken";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("as many as hypotheses, 2; got 3"), std::string::npos)
+        << e.what();
+  }
 }
 
 // 13a sets every sign of ASCII apart but the apostrophe, the hyphen, and stops between digits.

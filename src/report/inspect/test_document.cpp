@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "heddle/ops.h"
+#include "report/inspect/base64.h"
 #include "report/inspect/page.h"
 
 namespace heddle::report {
@@ -38,6 +39,12 @@ json document_of(const generate::Inspection& i, const MapRequest& request = {},
   const std::string begin = "id=\"attention-data\">";
   const std::size_t at = html.find(begin) + begin.size();
   return json::parse(html.substr(at, html.find("</script>", at) - at));
+}
+
+TEST(Base64, ALastGroupMayBeShortBehindOthers) {
+  EXPECT_EQ(base64("foob"), "Zm9vYg==");
+  EXPECT_EQ(base64("fooba"), "Zm9vYmE=");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
 }
 
 TEST(InspectDocument, EveryMaskIsWrittenOnce) {
