@@ -345,10 +345,13 @@ TEST(SameScores, WithoutACacheTheTextIsTheSame) {
   for (const Variant& variant : grammar()) {
     if (variant.config.task != model::Task::language) continue;
     const auto model = model::build_f64(variant.config);
+    // So sure of its tokens that a small change of what is seen changes the text.
+    for (nn::Parameter& p : model->parameters().all())
+      if (p.name == "head.weight") ops::copy_into(p.tensor, ops::scale(p.tensor.detach(), 40));
     for (const bool slide : {false, true}) {
       if (slide && variant.config.recurrent()) continue;
       GenerateOptions o;
-      o.tokens = slide ? 30 : 8;
+      o.tokens = slide ? 60 : 8;
       o.slide = slide;
       o.samples = 2;
       o.sampler.seed = 6;
@@ -360,7 +363,7 @@ TEST(SameScores, WithoutACacheTheTextIsTheSame) {
       };
       const auto cached = tokens_of(true);
       EXPECT_EQ(cached, tokens_of(false)) << variant.name << (slide ? ", sliding" : "");
-      EXPECT_EQ(cached.first.size(), slide ? 30u : 8u);
+      EXPECT_EQ(cached.first.size(), slide ? 60u : 8u);
     }
   }
 }
