@@ -163,6 +163,14 @@ if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
     ${PROJECT_SOURCE_DIR}/tests/e2e/process_memory.py $<TARGET_FILE:heddle_cli>
     ${PROJECT_BINARY_DIR}/e2e/process_memory)
 endif()
+# Every option of every command.
+if(Python3_FOUND AND TARGET heddle_cli)
+  set(options Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/options.py
+    $<TARGET_FILE:heddle_cli>)
+  heddle_test(e2e.options slow 600 ${options} ${PROJECT_BINARY_DIR}/e2e/options)
+  # The table on trial: an option that the program ignores must be noticed.
+  heddle_test(e2e.options_dropped nightly 3600 ${options} ${PROJECT_BINARY_DIR}/e2e/dropped --drop)
+endif()
 # What `make run` does once everything is built.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.first_run slow 120 Python3::Interpreter
@@ -197,7 +205,7 @@ endforeach()
 # Side by side, one thread each is faster than two that wait for each other; results are the same.
 # (What a test says about threads it sets itself.)
 foreach(name reliability unit.exhaustive op.mutants e2e.use_models e2e.check e2e.compare e2e.campaign
-    e2e.faults)
+    e2e.faults e2e.options e2e.options_dropped)
   if(TEST ${name})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT HEDDLE_THREADS=1)
   endif()
