@@ -77,8 +77,8 @@ TEST(Bleu, WhiteSpaceIsThatOfPython) {
   EXPECT_EQ(split_13a("a\xE3\x80").size(), 1u);
   EXPECT_EQ(split_13a("a\xE1\x9A\x41z").size(), 1u);
   // Nor does a text that is part of a longer one look behind its end.
-  EXPECT_EQ(split_13a(std::string_view("a\u2003b").substr(0, 3)),
-            std::vector<std::string>{"a\xE2\x80"});
+  EXPECT_EQ(split_13a(std::string_view("abc\u2003d").substr(0, 5)),
+            std::vector<std::string>{"abc\xE2\x80"});
 }
 
 TEST(Bleu, TheSizesOfCorporaThatDoNotPairUpAreNamed) {
