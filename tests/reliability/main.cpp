@@ -96,6 +96,13 @@ class Reliability : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
+  // Of this step or a later one: where the machine is busy, it may be gone before it is seen.
+  static void wait_for_checkpoint(const RunPaths& run, std::int64_t step) {
+    for (std::vector<std::int64_t> steps; steps.empty() || steps.back() < step;
+         steps = heddle::train::checkpoint_steps(run))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
   static std::vector<json> timeless_log(const RunPaths& run) {
     std::vector<json> lines;
     std::istringstream text(slurp(run.log()));
@@ -266,7 +273,7 @@ TEST_F(Reliability, AFullDiskLeavesTheLastCheckpoint) {
   for (const std::uint64_t limit : {std::uint64_t{whole_checkpoint} - 100, std::uint64_t{300}}) {
     const RunPaths paths = fresh();
     Program first(train(paths));
-    while (!fs::exists(paths.checkpoint(6))) std::this_thread::yield();
+    wait_for_checkpoint(paths, 6);
     first.send(SIGKILL);
     first.wait();
     const Ending full = Program(train(paths), {.file_limit = limit}).wait();
@@ -285,7 +292,7 @@ TEST_F(Reliability, ADirectoryThatCannotBeWrittenIsNamedAndNothingIsLost) {
   const RunPaths paths = fresh();
   const fs::path checkpoints = paths.checkpoints(), aside = paths.directory + "-checkpoints";
   Program first(train(paths));
-  while (!fs::exists(paths.checkpoint(6))) std::this_thread::yield();
+  wait_for_checkpoint(paths, 6);
   first.send(SIGSTOP);
   ASSERT_FALSE(fs::exists(paths.checkpoint(120)));
   fs::rename(checkpoints, aside);
@@ -431,7 +438,7 @@ TEST_F(Reliability, ARunThatMemoryIsRefusedLeavesNothingBehind) {
 TEST_F(Reliability, OneProcessTrainsARun) {
   const RunPaths paths = fresh();
   Program first(train(paths));
-  while (!fs::exists(paths.checkpoint(3))) std::this_thread::yield();
+  wait_for_checkpoint(paths, 3);
   first.send(SIGSTOP);
   const Ending second = run(train(paths));
   first.send(SIGCONT);
