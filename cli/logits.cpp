@@ -23,7 +23,7 @@ using nlohmann::json;
 
 struct Arguments {
   ModelArguments model;
-  std::optional<std::string> tokens;  // absent: the prompt's
+  std::optional<std::string> tokens;   // absent: the prompt's
   std::optional<std::int64_t> prefix;  // absent: all tokens
   std::string prompt, target, npy;
 };

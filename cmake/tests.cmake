@@ -45,9 +45,9 @@ if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
   target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest heddle_fmt
     CLI11::CLI11)
-  target_compile_definitions(unit_tests PRIVATE
-    HEDDLE_DOCS_DIRECTORY="${PROJECT_SOURCE_DIR}/docs"
-    HEDDLE_GOLDEN_DIRECTORY="${PROJECT_SOURCE_DIR}/tests/golden")
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/unit/source_tree.cpp" PROPERTIES
+    COMPILE_DEFINITIONS "HEDDLE_SOURCE_TREE=\"${PROJECT_SOURCE_DIR}\""
+    SKIP_UNITY_BUILD_INCLUSION ON)
   heddle_unity(unit_tests src/autograd src/base src/bench src/check src/data src/generate src/io
     src/lab src/model src/nn src/ops src/report src/tensor src/text src/train tests/unit)
   # Every sentence of the attention grammar, how memory grows, products of every shape on emulated

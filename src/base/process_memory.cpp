@@ -80,8 +80,7 @@ void group_limits(const std::string& root, const GroupFiles& files, std::string 
     const std::string folder = root + files.folder + group;
     if (const auto limit = number_in(folder + files.limit)) {
       const std::int64_t used = number_in(folder + files.used).value_or(0);
-      const std::int64_t cached =
-          number_of(folder + "/memory.stat", files.reclaimable).value_or(0);
+      const std::int64_t cached = number_of(folder + "/memory.stat", files.reclaimable).value_or(0);
       tighten(limits, *limit, std::max<std::int64_t>(0, used - cached));
     }
     if (group.empty()) return;
@@ -109,8 +108,8 @@ void own_limits(const std::string& root, MemoryLimits& limits) {
   const auto limit_by = [&](auto resource, std::string_view used) {
     rlimit limit{};
     if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-    const auto bytes = static_cast<std::int64_t>(
-        std::min<rlim_t>(limit.rlim_cur, static_cast<rlim_t>(kNoLimit)));
+    const auto bytes =
+        static_cast<std::int64_t>(std::min<rlim_t>(limit.rlim_cur, static_cast<rlim_t>(kNoLimit)));
     tighten(limits, bytes, number_of(root + kStatus, used).value_or(0));
   };
   limit_by(RLIMIT_AS, "VmSize:");

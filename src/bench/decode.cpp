@@ -127,8 +127,7 @@ DecodeFigure measure(const DecoderShape& shape, DType precision, const ModelBenc
     const std::optional<double> bandwidth = cpu::read_bandwidth(0.1);
     r.prompt.push_back(decoding.read_prompt());
     r.token.push_back(decoding.write());
-    if (bandwidth)
-      r.shares.push_back(decoding.bytes_of_token() / r.token.back() / *bandwidth);
+    if (bandwidth) r.shares.push_back(decoding.bytes_of_token() / r.token.back() / *bandwidth);
     if (!rival.process) continue;
     r.their_prompt.push_back(rival.process->seconds(request(shape, rival.mode, "prompt")));
     r.their_token.push_back(rival.process->seconds(request(shape, rival.mode, "tokens")));

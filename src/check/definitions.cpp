@@ -217,11 +217,11 @@ Comparison norm_comparison(const Subject& subject) {
   };
   c.fast = [=](const Numbers& numbers) {
     return run_of(numbers, [](const nn::Norm& layer, const Tensor& branch, const Tensor& sum,
-                            const Tensor&, const Tensor&) { return layer.join(branch, sum); });
+                              const Tensor&, const Tensor&) { return layer.join(branch, sum); });
   };
   c.definition = [=](const Numbers& numbers) {
     return run_of(numbers, [n](const nn::Norm&, const Tensor& branch, const Tensor& sum,
-                             const Tensor& gain, const Tensor& bias) {
+                               const Tensor& gain, const Tensor& bias) {
       if (n.kind == nn::NormKind::rms)
         return ops::reference::add_rms_norm(branch, sum, gain, n.epsilon);
       return ops::reference::add_layer_norm(branch, sum, gain, bias, n.epsilon);

@@ -71,9 +71,8 @@ Difference generate(const model::Model& model, const Subject& subject, const Ten
 model::Batch read_at_once(const Subject& subject, const Rhythm& rhythm) {
   model::Batch batch = subject.batch;
   batch.documents = {};
-  batch.prefix_lengths =
-      model::prompt_lengths(subject.config, batch.tokens.size(0),
-                            std::min(rhythm.blocks.front(), batch.tokens.size(1)));
+  batch.prefix_lengths = model::prompt_lengths(
+      subject.config, batch.tokens.size(0), std::min(rhythm.blocks.front(), batch.tokens.size(1)));
   return batch;
 }
 
@@ -87,9 +86,8 @@ void check_generated(const Subject& subject, const std::vector<Setting>& setting
     const auto logits = [&](const Jitter& jitter) {
       return subject.model(jitter)->logits(batch, evaluation_pass(DType::f64));
     };
-    spreads.push_back(measure_spreads([&](const Jitter& jitter) {
-      return std::vector<Named>{{"", logits(jitter), "logits"}};
-    }));
+    spreads.push_back(measure_spreads(
+        [&](const Jitter& jitter) { return std::vector<Named>{{"", logits(jitter), "logits"}}; }));
     reference_setting().use();
     whole.push_back(logits({}));
   }

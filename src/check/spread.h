@@ -36,7 +36,6 @@ struct Spreads {
   double of(const std::string& group, DType dtype, Measure measure) const;
 };
 
-
 // `results`: the part or model in float64 as it is run, with its parameters and inputs moved by the
 // jitter. What it gives is compared with what it gives unmoved, so a fault in it does not count as
 // rounding.

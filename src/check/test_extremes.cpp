@@ -274,8 +274,9 @@ train::Recipe recipe_with(const Mask& mask, int context) {
   const std::string path = testing::TempDir() + "heddle_check_extremes.toml";
   std::ofstream(path) << "[model]\nkind = \"" << mask.kind
                       << "\nlayers = 1\nwidth = 4\n[model.attention]\n"
-                      << mask.keys << "\n[data]\ntext = \"a.txt\"\ntokenizer = \"char\"\ncontext = "
-                      << context << "\n"
+                      << mask.keys
+                      << "\n[data]\ntext = \"a.txt\"\ntokenizer = \"char\"\ncontext = " << context
+                      << "\n"
                       << mask.data << "\n[train]\nsteps = 1\nbatch = 1\n";
   train::Recipe recipe = train::load_recipe(path);
   std::filesystem::remove(path);

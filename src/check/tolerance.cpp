@@ -51,10 +51,11 @@ std::optional<double> allowed_spread(const Allowance& allowance, const std::stri
   const double mean = allowance.spreads->of(group, dtype, Measure::mean);
   // f64 is so fine that nothing legal comes near. Behind a jump of the derivative single elements
   // may be anything, but few are.
-  const bool certain = mean <= kMostSpreadOfMean &&
-                       (largest <= kMostSpreadOfLargest || allowance.way.kinks);
+  const bool certain =
+      mean <= kMostSpreadOfMean && (largest <= kMostSpreadOfLargest || allowance.way.kinks);
   if (!certain && dtype != DType::f64) return std::nullopt;
-  return (measure == Measure::largest ? largest : mean) * rounding_of_sum(allowance.way, dtype) / epsilon(dtype);
+  return (measure == Measure::largest ? largest : mean) * rounding_of_sum(allowance.way, dtype) /
+         epsilon(dtype);
 }
 
 std::optional<double> allowed(const Allowance& allowance, const std::string& group, DType dtype,

@@ -15,9 +15,8 @@ std::int64_t memory_of(const std::vector<T>& values) {
 
 // What a string keeps outside of itself.
 inline std::int64_t memory_of(const std::string& text) {
-  return text.capacity() > std::string().capacity()
-             ? static_cast<std::int64_t>(text.capacity()) + 1
-             : 0;
+  return text.capacity() > std::string().capacity() ? static_cast<std::int64_t>(text.capacity()) + 1
+                                                    : 0;
 }
 
 }  // namespace heddle::data

@@ -62,8 +62,8 @@ TEST(DataFacts, NothingLeftSaysWhatWasDropped) {
     }
     return {};
   };
-  for (const char* part : {"train.txt", "no pairs are left", "7 longer than max_length",
-                           "1,300 with an empty side"})
+  for (const char* part :
+       {"train.txt", "no pairs are left", "7 longer than max_length", "1,300 with an empty side"})
     EXPECT_NE(message(Split::validation).find(part), std::string::npos)
         << message(Split::validation);
   EXPECT_NE(message(Split::test).find("test.txt"), std::string::npos);
@@ -116,8 +116,7 @@ TEST(DataFacts, SentencesTextsAndImagesAreCounted) {
             "test:       1 sentences, 3 tokens, 33.3 % unknown\n");
   Sample texts = files.labelled();
   texts.config.tokenizer = "word:1";
-  texts.config.training.labelled =
-      files.file("l.tsv", "b\tone two three\na\tfour\nb\tfive\tsix\n");
+  texts.config.training.labelled = files.file("l.tsv", "b\tone two three\na\tfour\nb\tfive\tsix\n");
   texts.config.validation_share = 0;
   texts.config.max_length = 2;
   EXPECT_EQ(texts.open()->summary(),
@@ -138,9 +137,9 @@ TEST(DataFacts, OnlyTheSplitsThatAreAskedForAreOpened) {
     const auto splits = [&](const OpenOptions& options) {
       const auto data = sample.open(options);
       std::string found;
-      for (const auto& [split, name] : {std::pair(Split::training, "training:"),
-                                        std::pair(Split::validation, "validation:"),
-                                        std::pair(Split::test, "test:")}) {
+      for (const auto& [split, name] :
+           {std::pair(Split::training, "training:"), std::pair(Split::validation, "validation:"),
+            std::pair(Split::test, "test:")}) {
         const bool told = data->summary().find(name) != std::string::npos;
         EXPECT_EQ(data->has(split), told) << name;
         if (told) found += name;
@@ -223,8 +222,8 @@ TEST(DataFacts, ImagesAreDrawnFromTheirDarkestToTheirBrightest) {
   sample.config.flip = false;
   sample.config.shift = 0;
   sample.config.validation_share = 0;
-  sample.config.training.images = files.file(
-      "i.idx", idx({1, 3, 3}, std::string("\x32\x64\x0a\x01\x01\x01\x82\x32\x64", 9)));
+  sample.config.training.images =
+      files.file("i.idx", idx({1, 3, 3}, std::string("\x32\x64\x0a\x01\x01\x01\x82\x32\x64", 9)));
   sample.config.training.labels = files.file("l.idx", idx({1}, std::string(1, '\0')));
   // 1 to 130 in nine steps, every second row: 50 is 3.4 of them, 100 is 6.9, 10 is 0.6.
   EXPECT_EQ(preview(*sample.open(), 1, 1, 1).at(0).read, "-* \n@-*\n");

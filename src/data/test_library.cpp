@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "io/run_program.h"
 #include "io/test_support.h"
+#include "unit/source_tree.h"
 
 namespace heddle::data {
 namespace {
@@ -81,8 +82,7 @@ TEST(DataLibrary, MissingDataSaysHowToGetIt) {
 // Every path of every recipe that ships belongs to a data set that can be named.
 TEST(DataLibrary, KnowsTheDataOfShippedRecipes) {
   std::set<std::string_view> used;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(HEDDLE_DOCS_DIRECTORY "/../recipes")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_tree("recipes"))) {
     const std::string text = io::read_file(entry.path().string(), 1 << 20);
     for (std::size_t at = text.find("= \"data/"); at != std::string::npos;
          at = text.find("= \"data/", at + 1)) {

@@ -41,8 +41,8 @@ TEST(TokenStore, TakesOneTwoOrFourBytes) {
     const std::int64_t block = TokenStore::kBlock;
     std::int64_t at = 0;
     for (const std::int64_t end : {std::int64_t{1}, block - 1, block, 2 * block + 3, count}) {
-      store.append(std::span(ids).subspan(static_cast<std::size_t>(at),
-                                          static_cast<std::size_t>(end - at)));
+      store.append(
+          std::span(ids).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(end - at)));
       at = end;
     }
     ASSERT_EQ(store.size(), count);

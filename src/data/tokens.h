@@ -13,7 +13,9 @@ namespace heddle::data {
 class TokenStore {
  public:
   explicit TokenStore(std::int64_t vocabulary)
-      : width_(vocabulary <= 256 ? 1 : vocabulary <= 65536 ? 2 : 4) {}
+      : width_(vocabulary <= 256     ? 1
+               : vocabulary <= 65536 ? 2
+                                     : 4) {}
 
   std::int64_t size() const { return size_; }
   // Each must be in the vocabulary; the last bytes of others would be kept.

@@ -80,10 +80,9 @@ TEST(Inspect, APatchIsNamedByItsRowAndColumn) {
   const Inspection seen = inspect(*task.model, *task.codec, input);
   EXPECT_EQ(seen.grid->rows, 2);
   EXPECT_EQ(seen.grid->columns, 3);
-  EXPECT_EQ(seen.source,
-            (std::vector<std::string>{"[class]", "row 1, column 1", "row 1, column 2",
-                                      "row 1, column 3", "row 2, column 1", "row 2, column 2",
-                                      "row 2, column 3"}));
+  EXPECT_EQ(seen.source, (std::vector<std::string>{"[class]", "row 1, column 1", "row 1, column 2",
+                                                   "row 1, column 3", "row 2, column 1",
+                                                   "row 2, column 2", "row 2, column 3"}));
 }
 
 // What an Error says; empty where there is none.
@@ -169,14 +168,12 @@ TEST(NotFinite, IsSeenInOneNumberOfManyAndInTheScores) {
   const auto said = [&](const char* text) {
     return complaint_of([&] { inspect(*task.model, *task.codec, {.prompt = text}); });
   };
-  EXPECT_NE(said("a b h").find("parameter embed.weight;"), std::string::npos)
-      << said("a b h");
+  EXPECT_NE(said("a b h").find("parameter embed.weight;"), std::string::npos) << said("a b h");
   number = kept;
   EXPECT_EQ(said("a b h"), "");
   // Finite weights, and sums that are not.
   for (nn::Parameter& p : task.model->parameters().all())
-    if (p.name == "head.weight")
-      ops::copy_into(p.tensor, Tensor::full(p.tensor.shape(), 3e38));
+    if (p.name == "head.weight") ops::copy_into(p.tensor, Tensor::full(p.tensor.shape(), 3e38));
   EXPECT_NE(said("a b h").find("loss of this input"), std::string::npos) << said("a b h");
   const std::vector<std::int32_t> tokens = {4, 5};
   EXPECT_NE(complaint_of([&] { scores(*task.model, {.tokens = tokens}, "x"); }).find("scores of"),

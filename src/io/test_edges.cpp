@@ -39,10 +39,8 @@ TEST(TomlEdges, QuotesInsideOfStringsHideNothing) {
   const std::string dots(100, '.');
   for (const char quote : {'"', '\''}) {
     const std::string three(3, quote), five(5, quote);
-    const TomlDocument document =
-        TomlDocument::parse("a = " + five + dots + five + "\nb = " + three + quote + dots + three +
-                                "\nc = 1",
-                            "f");
+    const TomlDocument document = TomlDocument::parse(
+        "a = " + five + dots + five + "\nb = " + three + quote + dots + three + "\nc = 1", "f");
     const std::string two(2, quote);
     EXPECT_EQ(document.root().string("a"), two + dots + two);
     EXPECT_EQ(document.root().string("b"), quote + dots);
@@ -53,8 +51,7 @@ TEST(TomlEdges, QuotesInsideOfStringsHideNothing) {
 // Members come in the order of the file: by line, then by column.
 TEST(TomlEdges, MembersKeepTheirOrder) {
   const std::string text = "        z = 1\n    y = 2\na = 3\n[t]\nk = { d = 1, c = 2 }\n";
-  EXPECT_EQ(TomlDocument::parse(text, "f").text(),
-            "z = 1\ny = 2\na = 3\n\n[t.k]\nd = 1\nc = 2\n");
+  EXPECT_EQ(TomlDocument::parse(text, "f").text(), "z = 1\ny = 2\na = 3\n\n[t.k]\nd = 1\nc = 2\n");
 }
 
 // Letters of both cases, digits, _ and - need no quotes; all else does.
@@ -86,8 +83,8 @@ TEST(AtomicFileEdges, LeftoversOfTheSameNameArePassedOver) {
   write_file_atomic(dir.file("x"), "new");
   EXPECT_EQ(slurp(dir.file("x")), "new");
   EXPECT_EQ(dir.entries(), 4u);
-  EXPECT_EQ(slurp(dir.file(".heddle-" + std::to_string(::getpid()) + "-" +
-                           std::to_string(next) + ".tmp")),
+  EXPECT_EQ(slurp(dir.file(".heddle-" + std::to_string(::getpid()) + "-" + std::to_string(next) +
+                           ".tmp")),
             "old");
 }
 

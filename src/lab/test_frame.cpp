@@ -11,6 +11,7 @@
 #include "lab/experiments.h"
 #include "lab/present.h"
 #include "lab/run.h"
+#include "unit/source_tree.h"
 
 namespace heddle::lab {
 namespace {
@@ -208,7 +209,7 @@ TEST(Lab, TheDocumentationListsTheSameVerdicts) {
   for (const Experiment& e : experiments())
     wanted += "| [" + e.name + "](#" + e.name + ")" + (e.slow ? " (slow)" : "") + " | " +
               words(e.expected).en + " |\n";
-  const std::string page = io::read_file(HEDDLE_DOCS_DIRECTORY "/lab.md", std::size_t{1} << 20U);
+  const std::string page = io::read_file(source_tree("docs/lab.md"), std::size_t{1} << 20U);
   std::istringstream lines(page);
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("| [")) continue;

@@ -12,9 +12,9 @@ inline constexpr std::int32_t kIgnore = -100;  // a target that counts for nothi
 // Undefined where the task has no use for it. Sequences are padded at their end; what the padding
 // holds does not matter, but it must be a valid token.
 struct Batch {
-  Tensor tokens = {};          // [B, T] i32: what is read
-  Tensor lengths = {};         // [B] i64: tokens of each; undefined: all T
-  Tensor documents = {};       // [B, T] i64: tokens see those of the same number; undefined: all
+  Tensor tokens = {};     // [B, T] i32: what is read
+  Tensor lengths = {};    // [B] i64: tokens of each; undefined: all T
+  Tensor documents = {};  // [B, T] i64: tokens see those of the same number; undefined: all
   // [B] i64: of the prompts that attention.prefix sees both ways. It must be there with
   // attention.prefix and not without (see prompt.h).
   Tensor prefix_lengths = {};

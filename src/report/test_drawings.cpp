@@ -151,8 +151,7 @@ TEST(ReportDrawings, BarsOfNothingHaveTheirNumber) {
   b.groups = {"x"};
   b.series = {{"a", {0}}};  // from 0 to 1
   expect_parts(bars(b).text, {R"(x="481.0" y="320.0" width="88.0" height="1.0")",
-                               R"(x="525.0" y="315.0" text-anchor="middle">0</text>)",
-                               ">1</text>"});
+                              R"(x="525.0" y="315.0" text-anchor="middle">0</text>)", ">1</text>"});
 }
 
 // The smallest of 10 and 1000 has a length, the power of ten below it.

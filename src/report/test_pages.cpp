@@ -42,17 +42,16 @@ TrainingLog two_lines() {
 // Two lines are smoothed with a share of 1 / (1 + 2 / 50): the second becomes 56 / 27.
 TEST(ReportPages, ARunsCurvesAreThoseOfItsLog) {
   const std::string page = training_page("run", two_lines(), "recipe");
-  expect_on_page(
-      page, {series_json("training, smoothed", "[[10,4,70.0],[20,2.07407,980.0]]"),
-             series_json("validation", "[[10,2.25,70.0],[20,2.5,980.0]]"),
-             series_json("training", "[[10,4,70.0],[20,2,980.0]]"),
-             series_json("learning rate", "[[10,0.001,70.0],[20,0.002,980.0]]"),
-             series_json("global norm before clipping", "[[10,1,70.0],[20,100,980.0]]"),
-             series_json("tokens per second", "[[10,100,70.0],[20,300,980.0]]"),
-             "<text x=\"70\" y=\"16\">loss, nats</text>",
-             "<text x=\"70\" y=\"16\">learning rate</text>",
-             // The gradient's axis is logarithmic: 10 lies between 1 and 100.
-             "y=\"200.0\" text-anchor=\"end\" dominant-baseline=\"middle\">10<"});
+  expect_on_page(page, {series_json("training, smoothed", "[[10,4,70.0],[20,2.07407,980.0]]"),
+                        series_json("validation", "[[10,2.25,70.0],[20,2.5,980.0]]"),
+                        series_json("training", "[[10,4,70.0],[20,2,980.0]]"),
+                        series_json("learning rate", "[[10,0.001,70.0],[20,0.002,980.0]]"),
+                        series_json("global norm before clipping", "[[10,1,70.0],[20,100,980.0]]"),
+                        series_json("tokens per second", "[[10,100,70.0],[20,300,980.0]]"),
+                        "<text x=\"70\" y=\"16\">loss, nats</text>",
+                        "<text x=\"70\" y=\"16\">learning rate</text>",
+                        // The gradient's axis is logarithmic: 10 lies between 1 and 100.
+                        "y=\"200.0\" text-anchor=\"end\" dominant-baseline=\"middle\">10<"});
   TrainingLog without = two_lines();
   without.evals.clear();
   EXPECT_EQ(training_page("run", without, "recipe").find("validation"), std::string::npos);
@@ -64,13 +63,13 @@ TEST(ReportPages, ARunsFiguresAreThoseOfItsLog) {
   log.steps[2].step = 30;
   log.steps[2].tokens_per_s = 200;
   log.evals.push_back({30, 2.375});
-  expect_on_page(training_page("run", log, "recipe"),
-                 {"<dt>best validation loss</dt><dd>2.2500 (step 10)</dd>",
-                  "<dt>last validation loss</dt><dd>2.3750</dd>",
-                  "<dt>last training loss</dt><dd>2.0000</dd>", "<dt>steps</dt><dd>30</dd>",
-                  "<dt>tokens</dt><dd>2.50 k</dd>", "<dt>time</dt><dd>2 min 05 s</dd>",
-                  "<dt>tokens/s, median</dt><dd>200</dd>",
-                  "<dt>memory between steps</dt><dd>4.00 KB</dd>"});
+  expect_on_page(
+      training_page("run", log, "recipe"),
+      {"<dt>best validation loss</dt><dd>2.2500 (step 10)</dd>",
+       "<dt>last validation loss</dt><dd>2.3750</dd>", "<dt>last training loss</dt><dd>2.0000</dd>",
+       "<dt>steps</dt><dd>30</dd>", "<dt>tokens</dt><dd>2.50 k</dd>",
+       "<dt>time</dt><dd>2 min 05 s</dd>", "<dt>tokens/s, median</dt><dd>200</dd>",
+       "<dt>memory between steps</dt><dd>4.00 KB</dd>"});
 }
 
 TEST(ReportPages, APlansRowsAreOfOnePurposeEach) {
@@ -128,9 +127,9 @@ TEST(ReportPages, AComparisonsFiguresAreThoseOfItsVariants) {
   const std::string page = comparison_page(compared());
   const std::string n = "</td><td class=\"number\">";
   expect_on_page(
-      page, {"2 variants, 3 seeds, steps=20 each, in turns",
-             "<dt>lowest loss</dt><dd>2.0000</dd>", "<dt>by</dt><dd>b</dd>",
-             "<dt>loss</dt><dd>validation, nats</dd>", "<th>validation loss</th>",
+      page, {"2 variants, 3 seeds, steps=20 each, in turns", "<dt>lowest loss</dt><dd>2.0000</dd>",
+             "<dt>by</dt><dd>b</dd>", "<dt>loss</dt><dd>validation, nats</dd>",
+             "<th>validation loss</th>",
              "<tr><td>a" + n + "2.5000 ± 0.2500" + n + "20" + n + "250 ms" + n + "4.00 k" + n +
                  "3.00 MB" + n + "512 bytes" + n + "27.0 k" + n + "3.00 M</td></tr>",
              "<tr><td>b ★" + n + "2.0000" + n + "10" + n + "2 s" + n + "0</td><td>–</td><td>–" + n +
@@ -143,10 +142,10 @@ TEST(ReportPages, AComparisonsFiguresAreThoseOfItsVariants) {
   r.validation = false;
   r.noise = train::Noise::evaluation;
   r.same_batches = false;
-  expect_on_page(comparison_page(r),
-                 {"2 variants, 1 seed, steps=20 each", "last tenth of training, nats",
-                  "<th>training loss</th>", "over the batches of the evaluation",
-                  "Not the same batches"});
+  expect_on_page(
+      comparison_page(r),
+      {"2 variants, 1 seed, steps=20 each", "last tenth of training, nats",
+       "<th>training loss</th>", "over the batches of the evaluation", "Not the same batches"});
   EXPECT_EQ(page.find("Not the same batches"), std::string::npos);
   r.noise = train::Noise::none;
   expect_on_page(comparison_page(r), {"nothing to estimate the noise from"});

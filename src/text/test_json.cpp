@@ -8,6 +8,7 @@
 
 #include "io/json.h"
 #include "text/test_support.h"
+#include "unit/source_tree.h"
 
 namespace heddle::text {
 namespace {
@@ -39,7 +40,7 @@ TEST(tokenizer_json, comes_back_equal) {
 
 // Hugging Face's tokenizers trained this one and encoded the texts (tests/conformance).
 TEST(tokenizer_json, golden_ids_of_hugging_face) {
-  const std::string path = std::string(HEDDLE_GOLDEN_DIRECTORY) + "/tokenizer.json";
+  const std::string path = source_tree("tests/golden/tokenizer.json");
   const io::Json golden = io::Json::read(path);
   const auto tokenizer = Tokenizer::from_json(golden.at("tokenizer").raw().dump(), path);
   const io::Json cases = golden.at("cases");

@@ -59,8 +59,8 @@ TEST(Split, CutsStandBeforeWhiteSpace) {
   EXPECT_EQ(safe_cut("ab cd", 0), 2u);
   EXPECT_EQ(safe_cut("ab cd", 2), 2u);
   EXPECT_EQ(safe_cut("ab cd", 3), 5u);
-  EXPECT_EQ(safe_cut(" ab  cd", 0), 3u);  // not at the beginning,
-  EXPECT_EQ(safe_cut(" ab  cd", 4), 7u);  // nor inside of white space,
+  EXPECT_EQ(safe_cut(" ab  cd", 0), 3u);    // not at the beginning,
+  EXPECT_EQ(safe_cut(" ab  cd", 4), 7u);    // nor inside of white space,
   EXPECT_EQ(safe_cut("a\u3000 b", 2), 6u);  // also where it is not ASCII
   EXPECT_EQ(safe_cut("", 0), 0u);
 }

@@ -12,8 +12,7 @@ namespace {
 
 // The property White_Space of the Unicode character database (PropList.txt), in full.
 std::set<std::int32_t> white_space_property() {
-  std::set<std::int32_t> all = {0x20,   0x85,   0xA0,   0x1680, 0x2028,
-                                0x2029, 0x202F, 0x205F, 0x3000};
+  std::set<std::int32_t> all = {0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
   for (std::int32_t c = 0x09; c <= 0x0D; ++c) all.insert(c);
   for (std::int32_t c = 0x2000; c <= 0x200A; ++c) all.insert(c);
   return all;
@@ -30,14 +29,13 @@ TEST(Unicode, WhiteSpaceIsThePropertyOfThatName) {
 TEST(Unicode, ClassesEndWhereTheirRangesEnd) {
   using enum CharClass;
   const std::pair<std::int32_t, CharClass> expected[] = {
-      {'@', other},       {'A', letter},      {'Z', letter},      {'[', other},
-      {'/', other},       {'0', number},      {'9', number},      {':', other},
-      {0xB2, number},     {0xDF, letter},     {0xD7, other},      {0x4E2D, letter},
-      {0x1C88, letter},   {0x1C89, letter},   {0x1C8A, letter},   {0x1C8B, other},
-      {0x10D3F, other},   {0x10D40, number},  {0x10D49, number},  {0x10D4A, letter},
-      {0x10D65, letter},  {0x10D66, other},   {0x1138A, other},   {0x1138B, letter},
-      {0x1138C, other},   {0x2EBEF, other},   {0x2EBF0, letter},  {0x2EE5D, letter},
-      {0x2EE5E, other},   {kNotUtf8, other},  {0x1F600, other}};
+      {'@', other},      {'A', letter},     {'Z', letter},     {'[', other},      {'/', other},
+      {'0', number},     {'9', number},     {':', other},      {0xB2, number},    {0xDF, letter},
+      {0xD7, other},     {0x4E2D, letter},  {0x1C88, letter},  {0x1C89, letter},  {0x1C8A, letter},
+      {0x1C8B, other},   {0x10D3F, other},  {0x10D40, number}, {0x10D49, number}, {0x10D4A, letter},
+      {0x10D65, letter}, {0x10D66, other},  {0x1138A, other},  {0x1138B, letter}, {0x1138C, other},
+      {0x2EBEF, other},  {0x2EBF0, letter}, {0x2EE5D, letter}, {0x2EE5E, other},  {kNotUtf8, other},
+      {0x1F600, other}};
   for (const auto& [c, kind] : expected)
     EXPECT_EQ(static_cast<int>(char_class(c)), static_cast<int>(kind)) << std::hex << c;
 }

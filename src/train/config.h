@@ -34,16 +34,16 @@ struct TrainConfig {
   OptimizerKind optimizer = OptimizerKind::adamw;
   double learning_rate = 1e-3;  // the highest of the schedule
   ScheduleKind schedule = ScheduleKind::cosine;
-  std::int64_t warmup = 0;   // steps until the rate is reached, in equal steps up from 0
+  std::int64_t warmup = 0;  // steps until the rate is reached, in equal steps up from 0
   // cosine, linear: share of the rate that the last step has. 0: the step behind the last has none.
   double final_share = 0.1;
-  double beta1 = 0.9;        // adamw
-  double beta2 = 0.98;       // adamw
-  double epsilon = 1e-8;     // adamw
-  double momentum = 0;       // sgd
-  bool nesterov = false;     // sgd
-  double weight_decay = 0;   // of matrices and tables, not of gains and biases
-  double clip = 1;           // longest gradient of all parameters together; 0: any
+  double beta1 = 0.9;       // adamw
+  double beta2 = 0.98;      // adamw
+  double epsilon = 1e-8;    // adamw
+  double momentum = 0;      // sgd
+  bool nesterov = false;    // sgd
+  double weight_decay = 0;  // of matrices and tables, not of gains and biases
+  double clip = 1;          // longest gradient of all parameters together; 0: any
   double label_smoothing = 0;
 
   // Steps between evaluations on the validation split; there is one after the last step too. 0:

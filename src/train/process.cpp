@@ -25,9 +25,7 @@ std::int64_t scratch_in_use(const Plan& plan) {
 
 }  // namespace
 
-std::int64_t ProcessMemory::total() const {
-  return std::max(loading, besides_tensors() + tensors);
-}
+std::int64_t ProcessMemory::total() const { return std::max(loading, besides_tensors() + tensors); }
 
 ProcessMemory expect_process(const Plan& plan, const data::Dataset* data) {
   trim_heap();

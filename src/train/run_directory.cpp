@@ -26,8 +26,8 @@ constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kCheckpoints = "checkpoints", kLock = "lock", kLog = "log.jsonl";
 
 // What is in a directory before its run has a recipe, and with it is a run,
-constexpr std::array<std::string_view, 5> kBefore = {
-    "codec.json", "tokenizer.json", "target_tokenizer.json", kCheckpoints, kLock};
+constexpr std::array<std::string_view, 5> kBefore = {"codec.json", "tokenizer.json",
+                                                     "target_tokenizer.json", kCheckpoints, kLock};
 // and what is there before its first step besides.
 constexpr std::array<std::string_view, 3> kBesides = {"recipe.toml", "plan.json", kLog};
 

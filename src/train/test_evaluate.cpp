@@ -164,12 +164,16 @@ model::ModelConfig config_of(model::Kind kind, model::Task task) {
 TEST(Evaluate, TheBatchDoesNotChangeTheResult) {
   using model::Kind;
   using model::Task;
-  for (const auto& [kind, task] :
-       {std::pair{Kind::decoder, Task::language}, {Kind::encoder, Task::tag},
-        {Kind::encoder, Task::classify}, {Kind::encoder, Task::masked},
-        {Kind::encoder_decoder, Task::translate}, {Kind::vit, Task::classify},
-        {Kind::rnn, Task::language}, {Kind::birnn, Task::language}, {Kind::birnn, Task::tag},
-        {Kind::rnn_seq2seq, Task::translate}})
+  for (const auto& [kind, task] : {std::pair{Kind::decoder, Task::language},
+                                   {Kind::encoder, Task::tag},
+                                   {Kind::encoder, Task::classify},
+                                   {Kind::encoder, Task::masked},
+                                   {Kind::encoder_decoder, Task::translate},
+                                   {Kind::vit, Task::classify},
+                                   {Kind::rnn, Task::language},
+                                   {Kind::birnn, Task::language},
+                                   {Kind::birnn, Task::tag},
+                                   {Kind::rnn_seq2seq, Task::translate}})
     for (const DType precision : {DType::f32, DType::bf16}) {
       const auto model = model::build_model(config_of(kind, task), {.seed = 5});
       const CutData data(model->config());

@@ -6,6 +6,7 @@
 #include "io/test_support.h"
 #include "train/recipe.h"
 #include "train/test_support.h"
+#include "unit/source_tree.h"
 
 namespace heddle::train {
 namespace {
@@ -15,7 +16,7 @@ const std::string kSmallRecipe =
     "[data]\ntext = \"t.txt\"\ntokenizer = \"char\"\ncontext = 8\n[train]\nsteps = 1\nbatch = 1\n";
 
 TEST(Synonyms, LeadToKeysThatThereAre) {
-  const std::string docs = io::read_file(HEDDLE_DOCS_DIRECTORY "/recipes.md", 1 << 20);
+  const std::string docs = io::read_file(source_tree("docs/recipes.md"), 1 << 20);
   for (const auto& [theirs, habit] : key_habits()) {
     const std::string name = habit.key.substr(habit.key.rfind('.') + 1);
     EXPECT_NE(docs.find("`" + name + "`"), std::string::npos) << theirs << " -> " << habit.key;

@@ -377,7 +377,9 @@ TEST(RunDirectory, IsLockedAndSweptClean) {
 TEST(RunDirectory, WhatARunWithoutStepsLeavesStandsInNobodysWay) {
   const TempDir dir;
   const std::string path = dir.file("run");
-  { const RunDirectory dead(path); }
+  {
+    const RunDirectory dead(path);
+  }
   for (const char* name : {"/recipe.toml", "/plan.json", "/codec.json", "/target_tokenizer.json",
                            "/.heddle-1-2.tmp", "/checkpoints/.heddle-3-4.tmp"})
     std::ofstream(path + name) << "x";

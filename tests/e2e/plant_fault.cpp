@@ -187,8 +187,8 @@ void lost_token(cpu::EmbeddingKernels& k) {
     if (b.count > 0) {
       --b.count;
       b.ids = static_cast<const char*>(a.ids) + size_of(a.id_dtype);
-      b.dy = static_cast<const char*>(a.dy) +
-             static_cast<std::size_t>(a.width) * size_of(a.out_dtype);
+      b.dy =
+          static_cast<const char*>(a.dy) + static_cast<std::size_t>(a.width) * size_of(a.out_dtype);
     }
     sound<cpu::EmbeddingKernels>().backward(b);
   };
@@ -201,8 +201,8 @@ void lost_row(cpu::GatherKernels& k) {
     if (b.count > 0) {
       --b.count;
       b.index = static_cast<const char*>(a.index) + size_of(a.index_dtype);
-      b.source = static_cast<const char*>(a.source) +
-                 static_cast<std::size_t>(a.width) * size_of(a.dtype);
+      b.source =
+          static_cast<const char*>(a.source) + static_cast<std::size_t>(a.width) * size_of(a.dtype);
     }
     sound<cpu::GatherKernels>().index_add(b);
   };

@@ -155,11 +155,10 @@ void add_products(std::vector<TensorOp>& all) {
                  [weighted](Arguments& a) {
                    (void)ops::linear_cross_entropy(a[0], a[1], a[2], a[3], weighted(a[4]));
                  }});
-  all.push_back({"cross_entropy",
-                 {numbers("logits", {2, 3}), indices("targets", {2}), maybe("class_weights", {3})},
-                 [weighted](Arguments& a) {
-                   (void)ops::cross_entropy(a[0], a[1], weighted(a[2]));
-                 }});
+  all.push_back(
+      {"cross_entropy",
+       {numbers("logits", {2, 3}), indices("targets", {2}), maybe("class_weights", {3})},
+       [weighted](Arguments& a) { (void)ops::cross_entropy(a[0], a[1], weighted(a[2])); }});
   all.push_back(
       {"nll_loss",
        {numbers("log_probs", {2, 3}), indices("targets", {2}), maybe("class_weights", {3})},

@@ -137,8 +137,7 @@ std::vector<BadCall> matrices() {
          o.label_smoothing = 1.5;
          (void)ops::linear_cross_entropy(f32({2, 3}), f32({5, 3}), {}, i64({2}), o);
        }},
-      {"nll_loss", "argument targets",
-       [] { (void)ops::nll_loss(f32({2, 3}), i64({2}, 3), {}); }},
+      {"nll_loss", "argument targets", [] { (void)ops::nll_loss(f32({2, 3}), i64({2}, 3), {}); }},
       {"cross_entropy", "argument targets",
        [] { (void)ops::cross_entropy(f32({2, 3}), i64({2}, -1), {}); }},
   };

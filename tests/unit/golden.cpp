@@ -14,6 +14,7 @@
 #include "heddle/tape.h"
 #include "io/json.h"
 #include "model/model.h"
+#include "unit/source_tree.h"
 
 namespace heddle::model {
 namespace {
@@ -21,8 +22,7 @@ namespace {
 using Doubles = std::vector<double>;
 
 io::Json golden() {
-  static const io::Json document =
-      io::Json::read(std::string(HEDDLE_GOLDEN_DIRECTORY) + "/models.json");
+  static const io::Json document = io::Json::read(source_tree("tests/golden/models.json"));
   return document;
 }
 

@@ -26,10 +26,10 @@ struct Call {
   Tensor q, k, v, w;  // w: weight of the additive score
   Tensor bias, sinks;
   Tensor additive_mask, allowed;  // masks of pairs; their rows' elements lie side by side
-  Tensor intervals;           // visible keys of each query, [2, B, Tq]
-  Tensor ends;                // of the keys that any query sees, [B]
-  bool bias_gradient = true;  // false: nobody asks for it (ALiBi's is a constant)
-  bool mask_gradient = true;  // of the additive mask
+  Tensor intervals;               // visible keys of each query, [2, B, Tq]
+  Tensor ends;                    // of the keys that any query sees, [B]
+  bool bias_gradient = true;      // false: nobody asks for it (ALiBi's is a constant)
+  bool mask_gradient = true;      // of the additive mask
 };
 
 DType compute_dtype(const Tensor& x) { return parameter_dtype(x); }
@@ -350,8 +350,8 @@ AttentionWithSums attend(Call& c, const Tensor& q, const Tensor& k, const Tensor
              call.bias_gradient = context.needs(4);
              call.mask_gradient = context.needs(6);
              const Gradients g = backward(call, result, context.cotangent());
-             const Tensor* const grads[] = {&g.q,    &g.k,     &g.v,            &g.w,
-                                            &g.bias, &g.sinks, &g.additive_mask};
+             const Tensor* const grads[] = {
+                 &g.q, &g.k, &g.v, &g.w, &g.bias, &g.sinks, &g.additive_mask};
              for (int i = 0; i < 7; ++i)
                if (context.needs(i)) context.add(i, *grads[i]);
            });

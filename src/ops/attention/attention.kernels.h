@@ -92,9 +92,9 @@ struct AttentionArgs : AttentionFacts {
   const void* v = nullptr;
   RowStrides q_strides, k_strides, v_strides;
   std::int64_t first_row = 0;  // k and v are rings: key j lies in row (first_row + j) mod Tk
-  const void* score_weight = nullptr;       // [H, S], additive only; f32 or f64
-  const void* relative_bias = nullptr;      // [H, Tq + Tk - 1] or null
-  const void* sinks = nullptr;              // [H] or null
+  const void* score_weight = nullptr;   // [H, S], additive only; f32 or f64
+  const void* relative_bias = nullptr;  // [H, Tq + Tk - 1] or null
+  const void* sinks = nullptr;          // [H] or null
   // Masks of pairs, or null: the last dimension has stride 1, shared dimensions stride 0.
   const void* additive_mask = nullptr;    // [B, H, Tq, Tk], compute type; -inf hides
   const std::uint8_t* allowed = nullptr;  // [B, H, Tq, Tk]; 0 hides

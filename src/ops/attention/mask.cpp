@@ -96,8 +96,7 @@ struct Reader {
       const std::int64_t prefix = prefixes.empty() ? 0 : prefixes[row];
       last = std::min(last, std::max(position + 1, prefix));
     }
-    if (mask.look_back)
-      first = std::max(first, std::min(position - *mask.look_back, sizes.keys));
+    if (mask.look_back) first = std::max(first, std::min(position - *mask.look_back, sizes.keys));
     if (mask.look_ahead)
       last = std::min(last, position + std::min(*mask.look_ahead, sizes.keys) + 1);
     if (!lengths.empty()) last = std::min(last, lengths[row]);

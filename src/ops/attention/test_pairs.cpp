@@ -59,9 +59,8 @@ Outcome run(Zeros z, Tensor mask, const std::vector<double>& cotangent) {
 // Weights 1/3, 2/3 and 0: y = 7. With dy = 3, dS = w·(3·v - 21). The second row sees nothing.
 TEST(AdditiveMask, GivesWhatIsWorkedOutByHand) {
   for (const DType dtype : {DType::f64, DType::f32}) {
-    const Tensor mask =
-        cast(Tensor::from<double>({1, 1, 2, 3}, {0, std::log(2.0), -kInf, -kInf, -kInf, -kInf}),
-             dtype);
+    const Tensor mask = cast(
+        Tensor::from<double>({1, 1, 2, 3}, {0, std::log(2.0), -kInf, -kInf, -kInf, -kInf}), dtype);
     const Outcome got = run(Zeros(dtype, 2), clone(mask), {3, 5});
     const double tolerance = dtype == DType::f64 ? 1e-13 : 1e-5;
     expect_near(got.y, {7, 0}, tolerance);
@@ -92,15 +91,15 @@ TEST(AdditiveMask, ARowOfVeryLowNumbersHasWeights) {
   for (const double low : {-1e4, -1e9, -1e30, lowest})
     for (const std::int64_t queries : {1, 9}) {
       const auto rows = static_cast<std::size_t>(queries);
-      const Outcome got = run(Zeros(DType::f32, queries),
-                              Tensor::full({1, 1, queries, 3}, low), std::vector<double>(rows, 3));
+      const Outcome got = run(Zeros(DType::f32, queries), Tensor::full({1, 1, queries, 3}, low),
+                              std::vector<double>(rows, 3));
       expect_near(got.y, std::vector<double>(rows, 37), 1e-3);
       const double n = static_cast<double>(queries);
       expect_near(got.dv, {n, n, n}, 1e-4);
       for (std::size_t i = 0; i < rows; ++i)
-        expect_near(slice(got.dmask, 2, static_cast<std::int64_t>(i),
-                          static_cast<std::int64_t>(i) + 1),
-                    {-36, -27, 63}, 1e-3);
+        expect_near(
+            slice(got.dmask, 2, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1),
+            {-36, -27, 63}, 1e-3);
     }
 }
 
@@ -111,8 +110,7 @@ TEST(AllowedPairs, HideAnyPattern) {
   for (int i = 0; i < 9; ++i)  // query i sees the keys whose bits are set in i
     for (int j = 0; j < 3; ++j) allowed.push_back(i >> j & 1);
   AttentionOptions o;
-  o.mask.allowed =
-      Tensor::from<std::uint8_t>({1, 1, 9, 3}, std::span<const std::uint8_t>(allowed));
+  o.mask.allowed = Tensor::from<std::uint8_t>({1, 1, 9, 3}, std::span<const std::uint8_t>(allowed));
   const std::vector<double> each = {0, 1, 10, 5.5, 100, 50.5, 55, 37, 0};
   std::vector<double> wanted;
   for (const double v : each) wanted.insert(wanted.end(), {v, v});

@@ -33,7 +33,7 @@ struct RandomCall {
   AttentionOptions options;
   bool additive = false, bias = false, sinks = false;
   Shape added_over, allowed_over;  // sequences and heads of the masks of pairs; empty: none
-  int layout = 0;  // of q, k and v in memory; 0: dense
+  int layout = 0;                  // of q, k and v in memory; 0: dense
 
   bool relu() const { return options.normaliser == Normaliser::relu; }
 };

@@ -15,8 +15,8 @@ static_assert(kTurnedQueries == kPad && kTurnedQueries == kAmxRows);
 
 template <class S>
 bool turned(const Problem<S>& p) {
-  return p.on_tiles && p.a.tiles.turned_group != nullptr && p.a.dropout == 0 &&
-         p.a.softcap == 0 && !p.a.pairs;
+  return p.on_tiles && p.a.tiles.turned_group != nullptr && p.a.dropout == 0 && p.a.softcap == 0 &&
+         !p.a.pairs;
 }
 
 // A block of queries on its way, a group of kTurnedQueries behind the other.

@@ -56,10 +56,9 @@ Tensor loss_of_rows(const GivenRows& given, const Tensor& x, const Tensor& targe
     if (!each) write_loss(loss, losses, rows.scale);
   }
   if (tracked({&x}))
-    record(given.op, {&x}, {&loss},
-           [given, z = Saved(z), saved = SavedRows(rows)](VjpContext& c) {
-             c.add(0, gradient_of_rows(given, z.get(), saved.get(), c.cotangent()));
-           });
+    record(given.op, {&x}, {&loss}, [given, z = Saved(z), saved = SavedRows(rows)](VjpContext& c) {
+      c.add(0, gradient_of_rows(given, z.get(), saved.get(), c.cotangent()));
+    });
   return loss;
 }
 

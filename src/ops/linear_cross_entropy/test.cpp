@@ -27,9 +27,8 @@ struct GivenLoss {
   Loss op, definition;
 };
 
-const GivenLoss kGivenLosses[] = {
-    {"logits: ", ops::cross_entropy, ops::reference::cross_entropy},
-    {"log-probabilities: ", ops::nll_loss, ops::reference::nll_loss}};
+const GivenLoss kGivenLosses[] = {{"logits: ", ops::cross_entropy, ops::reference::cross_entropy},
+                                  {"log-probabilities: ", ops::nll_loss, ops::reference::nll_loss}};
 
 // Rows and targets, and class weights where `weighted`.
 void add_rows(const GivenLoss& loss, const std::string& name, const Shape& shape, const In& t,

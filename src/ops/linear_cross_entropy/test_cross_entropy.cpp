@@ -149,9 +149,9 @@ TEST(CrossEntropy, GivesEachRowItsOwnGradient) {
       rows.logits,
       [&](const Tensor& x) { return ops::linear_cross_entropy(x, identity, {}, rows.targets, o); },
       dz);
-  expect_gradient(
-      rows.log_probs, [&](const Tensor& l) { return ops::nll_loss(l, rows.targets, o); },
-      {-1.6, -0.4, -0.8, 0.3, 0.6, 9.6, 0, 0, 0});
+  expect_gradient(rows.log_probs,
+                  [&](const Tensor& l) { return ops::nll_loss(l, rows.targets, o); },
+                  {-1.6, -0.4, -0.8, 0.3, 0.6, 9.6, 0, 0, 0});
 }
 
 // Rows count by their targets' weights: where those are all 0, nothing does.

@@ -34,8 +34,7 @@ generate::Inspection seen(std::int64_t tokens, const std::vector<std::int64_t>& 
 json document_of(const generate::Inspection& i, const MapRequest& request = {},
                  std::int64_t most_bytes = 1 << 20) {
   const InspectPage page{.title = "t", .subtitle = "s", .most_exact_bytes = most_bytes};
-  const std::string html =
-      inspect_page(page, i, summarise_heads(i), choose(i.maps, request)).html;
+  const std::string html = inspect_page(page, i, summarise_heads(i), choose(i.maps, request)).html;
   const std::string begin = "id=\"attention-data\">";
   const std::size_t at = html.find(begin) + begin.size();
   return json::parse(html.substr(at, html.find("</script>", at) - at));
@@ -66,8 +65,7 @@ TEST(InspectDocument, EveryMaskIsWrittenOnce) {
 
 TEST(InspectDocument, OpensWhereThereIsMostToSee) {
   EXPECT_EQ(document_of(seen(4, {0, 0}))["open"], json({0, 0, 3}));  // the last of a text
-  EXPECT_EQ(document_of(seen(4, {0, 0}), {.layers = {"1"}, .heads = {1}})["open"],
-            json({1, 1, 3}));
+  EXPECT_EQ(document_of(seen(4, {0, 0}), {.layers = {"1"}, .heads = {1}})["open"], json({1, 1, 3}));
   EXPECT_EQ(document_of(seen(4, {0}), {.rows = "2"})["open"], json({0, 0, 2}));
   generate::Inspection image = seen(13, {0});  // patches of 3 × 4 behind a class token
   image.image = Tensor::zeros({1, 3, 4}, DType::u8);

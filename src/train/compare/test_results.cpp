@@ -28,8 +28,7 @@ std::string log_text(const HandWritten& run) {
             ",\"lr\":0.01,\"tokens\":" + std::to_string(24 * step) +
             ",\"seconds\":1,\"tokens_per_s\":" + std::to_string(24 / seconds) +
             ",\"grad_norm\":1,\"live_bytes\":1}\n";
-    if (step == 10)
-      text += "{\"step\":10,\"eval_loss\":" + std::to_string(run.evaluated) + "}\n";
+    if (step == 10) text += "{\"step\":10,\"eval_loss\":" + std::to_string(run.evaluated) + "}\n";
   }
   return text;
 }
