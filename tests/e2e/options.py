@@ -22,6 +22,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from option_models import LANGUAGE, write_data
+
 HEDDLE, WORK = (Path(p).resolve() for p in sys.argv[1:3])
 FAILURES = []
 DROPPED = None  # "command --option" that calls leave out
@@ -107,43 +109,8 @@ def listed():
             yield name
 
 
-# ---- Models.
-
-MODEL = 'layers = 1\nwidth = 16\nattention.heads = 2\n'
-TRAIN = "[train]\nsteps = 6\nbatch = 4\nlearning_rate = 0.05\nlog_every = 1\n"
-LANGUAGE = ('[model]\nkind = "decoder"\n' + MODEL + 'attention.position = "rope"\n'
-            '[data]\ntext = "text.txt"\nvalidation = "other.txt"\ntest = "third.txt"\n'
-            'tokenizer = "char"\ncontext = 16\n' + TRAIN)
-
-
 def make_models():
-    words = ["ant", "bee", "cat", "dog", "eel"]
-    lines = [" ".join(words[(i * k + j) % 5] for j in range(2 + (i + k) % 4))
-             for k, i in enumerate(range(60))]
-    for name, part in [("text", lines), ("other", lines[::3]), ("third", lines[1::2])]:
-        (WORK / f"{name}.txt").write_text(". ".join(part))
-    for name, part in [("pairs", lines), ("pairs.v", lines[:7]), ("pairs.t", lines[:12])]:
-        (WORK / f"{name}.tsv").write_text(
-            "".join(f"{x}\t{' '.join(reversed(x.split()))}\n" for x in part))
-    tags = "".join("".join(f"{w}\tT{i % 3}\n" for i, w in enumerate(x.split())) + "\n" for x in lines)
-    (WORK / "tags.tsv").write_text(tags)
-    (WORK / "mood.tsv").write_text("".join(f"{'good' if i % 2 else 'bad'}\t{x}\n"
-                                           for i, x in enumerate(lines)))
-    pixels = bytes((37 * i + i // 16 * 11) % 256 for i in range(20 * 16))
-    (WORK / "images.idx").write_bytes(struct.pack(">IIII", 0x803, 20, 4, 4) + pixels)
-    (WORK / "labels.idx").write_bytes(struct.pack(">II", 0x801, 20) + bytes(i % 2 for i in range(20)))
-    recipes = {
-        "language": LANGUAGE,
-        "reverse": '[model]\nkind = "encoder-decoder"\n' + MODEL + '[data]\npairs = "pairs.tsv"\n'
-                   'validation_pairs = "pairs.v.tsv"\ntest_pairs = "pairs.t.tsv"\n'
-                   'tokenizer = "word"\n' + TRAIN,
-        "tagger": '[model]\nkind = "encoder"\ntask = "tag"\n' + MODEL
-                  + '[data]\ntags = "tags.tsv"\ntokenizer = "word"\n' + TRAIN,
-        "mood": '[model]\nkind = "encoder"\ntask = "classify"\n' + MODEL
-                + '[data]\nlabelled = "mood.tsv"\ntokenizer = "word"\n' + TRAIN,
-        "halves": '[model]\nkind = "vit"\npatch = 2\n' + MODEL
-                  + '[data]\nimages = "images.idx"\nlabels = "labels.idx"\n' + TRAIN}
-    for name, recipe in recipes.items():
+    for name, recipe in write_data(WORK).items():
         (WORK / f"{name}.toml").write_text(recipe)
         heddle("train", f"{name}.toml", "--out", name)
 
@@ -261,7 +228,7 @@ def data_sets():
     check("kjv" in names and "multi30k" in names, "data list --json", names)
 
 
-@row("init --data", "init --path", "init --size", "init --force")
+@row("init --data", "init --path", "init --size", "init --force", "version --json")
 def first_recipes():
     heddle("init", "first.toml", "--data", "tags", "--path", "tags.tsv", "--size", "tiny")
     text = (WORK / "first.toml").read_text()
@@ -271,10 +238,6 @@ def first_recipes():
     check(done.returncode == 2 and b"--force" in done.stderr, "init over a file", done.stderr)
     heddle("init", "first.toml", "--force")
     check('kind = "decoder"' in (WORK / "first.toml").read_text(), "init --force")
-
-
-@row("version --json")
-def versions():
     check(re.fullmatch(r"\d+\.\d+\.\d+", ask("version")["version"]), "version --json")
 
 
@@ -466,7 +429,7 @@ def evaluating():
               f"eval {options}: brevity", length, words, told)
 
 
-@row("logits --tokens", "logits --prompt", "logits --target", "logits --npy")
+@row("logits --tokens", "logits --prompt", "logits --target", "logits --npy", "logits --prefix")
 def scores():
     ids = json.loads(heddle("tokenize", "language", text="cat\n"))
     by_text = ask("logits", "language", "--prompt", "cat")
@@ -481,6 +444,7 @@ def scores():
     rows = [ask("logits", "reverse", "--prompt", "ant bee", *target)["shape"][0]
             for target in ((), ("--target", "1,2,3"))]
     check(rows == [1, 3], "logits --target", rows)
+    differs(("logits", "prefix", "--prompt", "ant"), "--prefix", 1)
 
 
 @row("inspect --prompt", "inspect --target", "inspect --image", "inspect --index", "inspect --layer",
@@ -529,7 +493,7 @@ def tokenizing():
           "tokenize --hide-specials")
 
 
-@row("lab --slow", "lab --lang", "lab --out", "lab --markdown")
+@row("lab --slow", "lab --lang", "lab --out", "lab --markdown", "lab --plant")
 def lab():
     name = "average-of-two"
     english, chinese = heddle("lab", name), heddle("lab", name, "--lang", "zh")
@@ -541,6 +505,7 @@ def lab():
     # What it adds takes minutes; that it is for `all` alone can be seen at once.
     done = run("lab", name, "--slow")
     check(done.returncode == 2 and b"--slow" in done.stderr, "lab --slow", done.stderr)
+    check(run("lab", "head-split", "--plant", "rows-of-the-next-head").returncode == 1, "lab --plant")
 
 
 def time_of_children():
