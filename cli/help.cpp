@@ -139,9 +139,20 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
        app->get_options([](const CLI::Option* o) { return o->get_positional(); }))
     line +=
         option->get_required() ? " " + option->get_name(true) : " [" + option->get_name(true) + "]";
-  const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
+  // An option group is a command without a name.
+  const bool has_commands =
+      !app->get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); }).empty();
   if (has_commands) line += app->get_require_subcommand_min() > 0 ? " COMMAND" : " [COMMAND]";
   return line + " [OPTION]...\n";
+}
+
+// "Commands:" instead of the parser's own word.
+std::string HelpFormatter::make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const {
+  std::string text = CLI::Formatter::make_subcommands(app, mode);
+  constexpr std::string_view kTheirs = "Subcommands:", kOurs = "Commands:";
+  if (const std::size_t at = text.find(kTheirs); at != std::string::npos)
+    text.replace(at, kTheirs.size(), kOurs);
+  return text;
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

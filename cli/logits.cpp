@@ -23,9 +23,9 @@ using nlohmann::json;
 
 struct Arguments {
   ModelArguments model;
-  std::optional<std::string> tokens;   // absent: the prompt's
-  std::optional<std::int64_t> prefix;  // absent: all tokens
-  std::string prompt, target, npy;
+  std::optional<std::string> tokens, prompt;  // one of them
+  std::optional<std::int64_t> prefix;         // absent: all tokens
+  std::string target, npy;
 };
 
 void check_tokens(const std::vector<std::int32_t>& tokens, std::int64_t vocabulary,
@@ -43,7 +43,10 @@ void check_tokens(const std::vector<std::int32_t>& tokens, std::int64_t vocabula
 std::vector<std::int32_t> tokens_of(const Arguments& a, const train::LoadedRun& run) {
   const model::ModelConfig& config = run.model->config();
   const std::string_view option = a.tokens ? "--tokens" : "--prompt";
-  auto tokens = a.tokens ? parse_tokens(*a.tokens, option) : run.codec->encode_source(a.prompt);
+  if (!a.tokens && !a.prompt)
+    fail(ErrorCode::invalid_argument, "logits", "what does the model read?",
+         "--prompt TEXT or --tokens IDS", "neither");
+  auto tokens = a.tokens ? parse_tokens(*a.tokens, option) : run.codec->encode_source(*a.prompt);
   if (tokens.empty()) fail(ErrorCode::invalid_argument, option, "tokens", "one or more", "none");
   check_tokens(tokens, config.sizes.vocabulary, generate::position_limit(config), option);
   return tokens;
@@ -138,10 +141,9 @@ void add(CLI::App& app) {
   command->footer("Example: heddle logits runs/llama-style --tokens 1,2,3 --json");
   auto a = std::make_shared<Arguments>();
   declare_model(*command, a->model);
-  auto* what = command->add_option_group("input", "what the model reads");
-  what->add_option("--tokens", a->tokens, "ids, separated by commas");
-  what->add_option("--prompt", a->prompt, "a text");
-  what->require_option(1);
+  CLI::Option* tokens =
+      command->add_option("--tokens", a->tokens, "what the model reads: ids, separated by commas");
+  command->add_option("--prompt", a->prompt, "what the model reads: a text")->excludes(tokens);
   command->add_option("--target", a->target,
                       "of a model that translates: ids that its decoder reads, begin token "
                       "included; absent: the begin token");

@@ -34,7 +34,6 @@ int run_command(int argc, char** argv) {
   app.set_help_flag("-h,--help", "this help");
   const auto formatter = std::make_shared<heddle::cli::HelpFormatter>();
   formatter->label("Positionals", "Arguments");
-  formatter->label("Subcommands", "Commands");
   app.formatter(formatter);
   app.footer("heddle help COMMAND says more, with an example; heddle help lists topics.");
   app.failure_message([](const CLI::App* parsed, const CLI::Error& e) {

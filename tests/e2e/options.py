@@ -6,7 +6,6 @@
 HEDDLE is the program, WORK a directory for what it makes. Tiny models are trained for a few steps, so
 that their scores are nearly random and every option has something to change. The options are those
 that the program's own --help lists: one without a row here, or a row without its option, is a failure.
-Exits with 1 when something is not as it should be.
 
 With --drop the table itself is on trial: each option (of those that begin with START) is left out of
 every call, as if the program ignored it, and its row must notice.
@@ -85,8 +84,6 @@ def differs(command, option, value, text=""):
     return plain, given
 
 
-# ---- What the program lists.
-
 def subcommands(*command):
     text = heddle(*command, "--help")
     _, _, rest = text.partition("Commands:\n")
@@ -102,7 +99,7 @@ def commands():
 def listed():
     for command in commands():
         text = heddle(*command, "--help")
-        for option, kind in re.findall(r"^  (--[a-z-]+)( \S+)?", text, re.M):
+        for option, kind in re.findall(r"^ {2,4}(--[a-z-]+)( \S+)?", text, re.M):
             name = f"{' '.join(command)} {option}"
             if not kind:
                 FLAGS.add(name)
@@ -199,23 +196,22 @@ def recipe_options():
                           for b in (batch, batch + 1))
         # What the program takes besides is measured, and moves by some pages from run to run.
         check(fits <= 1.5 * more and too_much > more / 2, "plan --memory", more, batch, fits, too_much)
-    d = ask("check", "language.toml", "--set", "model.attention.score=multiplicative")
-    check(d["pass"] and d["model"] != ask("check", "language.toml")["model"], "check --set", d["model"])
+    d = ask("check", "language.toml", "--set", "model.attention.kv_heads=1")
+    check(d["pass"] and d["model"]["kv_heads"] == 1, "check --set", d["model"])
 
 
 @row("train --recipe", "data --recipe", "plan --recipe", "check --recipe")
 def shipped_recipes():
-    few = ("--set", "data.text=text.txt", "--set", "train.steps=2", "--set", "train.warmup=0",
-           "--set", "model.layers=1", "--set", "train.batch=2", "--set", "data.context=16")
+    few = [f"--set={x}" for x in ("data.text=text.txt", "train.steps=2", "train.warmup=0",
+                                  "model.layers=1", "train.batch=2", "data.context=16")]
     heddle("train", "--recipe", "char-gpt", *few)
     check("tied = true" in (WORK / "runs/char-gpt/recipe.toml").read_text(), "train --recipe")
     check(ask("data", "--recipe", "char-gpt", *few)["sizes"]["context"] == 16, "data --recipe")
     named, given = (ask("plan", *which, "--vocabulary", 50) for which in (("--recipe", "char-gpt"), ("char-gpt",)))
     check(named["parameters"] == given["parameters"] > 500_000, "plan --recipe", named)
-    check(ask("check", "--recipe", "char-gpt", "--set", "model.layers=1")["model"]["heads"] == 4,
-          "check --recipe")
-    both = run("plan", "char-gpt", "--recipe", "char-gpt")
-    check(both.returncode == 2 and b"both" in both.stderr, "a recipe twice", both.stderr)
+    named, given = (ask("check", *which) for which in (("--recipe", "rnn-lm"), ("rnn-lm",)))
+    check(named["model"] == given["model"] and named["model"]["kind"] == "rnn", "check --recipe", named["model"])
+    check(b"both" in run("plan", "char-gpt", "--recipe", "char-gpt").stderr, "a recipe twice")
 
 
 @row("data get --from", "data get --to", "data list --json")
@@ -301,10 +297,15 @@ def drawing():
           "generate --prompt")
     d = ask("generate", "language", "--prompt", "ant", "--tokens", 9)
     check(len(d["tokens"]) == 9 and d["prompt_tokens"] == 3, "generate --tokens", d)
-    # Divided where it is positive, multiplied where it is negative: by 1e6 all that was there loses.
-    greedy = ask("generate", "language", "--prompt", "ant", "--tokens", 8, "--temperature", 0,
-                 "--repetition-penalty", 1e6)["tokens"]
-    check(len(set(greedy)) == 8, "generate --repetition-penalty", greedy)
+    # A score that is positive is divided by it, one that is negative is multiplied.
+    seen = json.loads(heddle("tokenize", "language", text="ant\n"))
+    greedy = ask("generate", "language", "--prompt", "ant", "--tokens", 6, "--temperature", 0,
+                 "--repetition-penalty", 3)["tokens"]
+    for token in greedy:
+        scores = ask("logits", "language", "--tokens", ",".join(map(str, seen)))["logits"][-1]
+        scores = [s if i not in seen else s / 3 if s > 0 else s * 3 for i, s in enumerate(scores)]
+        check(token == scores.index(max(scores)), "generate --repetition-penalty", greedy, token)
+        seen.append(token)
 
 
 @row("generate --stop", "generate --slide", "generate --no-cache", "generate --beam",
@@ -341,7 +342,7 @@ def texts():
 
 
 def greedy_log_probability(prompt, tokens):
-    """Of the most probable token each time, by the scores that another command tells."""
+    """By the scores that another command tells."""
     ids, total = json.loads(heddle("tokenize", "language", text=prompt + "\n")), 0
     for _ in range(tokens):
         scores = ask("logits", "language", "--tokens", ",".join(map(str, ids)))["logits"][-1]
@@ -375,7 +376,7 @@ def translating():
     longest = max(len(x.split()) for x in heddle("translate", "reverse", "--beam", 1,
                                                  "--longest-ratio", 3, "--longest-extra", 1,
                                                  text=lines).splitlines())
-    check(longest > 3, "translate --longest-ratio", longest)
+    check(longest > 1, "translate --longest-ratio", longest)
 
 
 @row("tag --input", "tag --batch", "classify --batch")
