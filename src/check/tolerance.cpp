@@ -22,6 +22,13 @@ double gain_of(const model::ModelConfig& c) {
   return (divides ? kGainOfReluSums : 1) / std::sqrt(1 - dropped);
 }
 
+// A layer norm of two columns gives their sign: its gradient is what is left of terms that cancel
+// up to norm_epsilon, and has the rounding of each of them, of which moved numbers show one or two.
+constexpr double kTermsOfTwoColumns = 64;
+bool takes_sign(const model::ModelConfig& c) {
+  return c.norm == nn::NormKind::layer && c.width == 2 && !(c.recurrent() && !c.residual);
+}
+
 // Of one result: ε + e · √terms / 4.
 double rounding_of_sum(const Way& way, DType dtype) {
   const double summed = epsilon(dtype == DType::f64 ? DType::f64 : DType::f32);
@@ -54,8 +61,8 @@ std::optional<double> allowed_spread(const Allowance& allowance, const std::stri
   const bool certain =
       mean <= kMostSpreadOfMean && (largest <= kMostSpreadOfLargest || allowance.way.kinks);
   if (!certain && dtype != DType::f64) return std::nullopt;
-  return (measure == Measure::largest ? largest : mean) * rounding_of_sum(allowance.way, dtype) /
-         epsilon(dtype);
+  return (measure == Measure::largest ? largest : mean) * allowance.way.cancels *
+         rounding_of_sum(allowance.way, dtype) / epsilon(dtype);
 }
 
 std::optional<double> allowed(const Allowance& allowance, const std::string& group, DType dtype,
@@ -92,6 +99,7 @@ Way there_and_back(const model::ModelConfig& c) {
   Way way = way_through(c);
   way.roundings *= 2;
   way.kinks = has_kinks(c);
+  if (takes_sign(c)) way.cancels = kTermsOfTwoColumns;
   return way;
 }
 

@@ -18,6 +18,7 @@ struct Way {
   double terms = 1;
   bool kinks = false;  // the derivative jumps somewhere: relu
   double gain = 1;     // by which errors grow on the way
+  double cancels = 1;  // how much more than the spread is left where nearly all cancels
 };
 
 struct Spreads;

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t kSeed = 20177;
 constexpr std::int64_t kSequences = 3;
 constexpr double kLeastShareOfGroup = 0.3;
+constexpr double kLeastShareOfAll = 1e-3;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 std::uint32_t stream_of(const std::string& name) {
@@ -210,15 +211,21 @@ std::int64_t other_bits(const Tensor& a, const Tensor& b) {
 std::vector<Difference> differences_of(const std::vector<Named>& got,
                                        const std::vector<Named>& want) {
   std::map<std::string, std::vector<double>> groups;
-  for (const Named& t : want)
-    if (t.value.defined())
-      std::ranges::copy(doubles(t.value), std::back_inserter(groups[group_of(t)]));
+  std::vector<double> together;
+  for (const Named& t : want) {
+    if (!t.value.defined()) continue;
+    const std::vector<double> values = doubles(t.value);
+    std::ranges::copy(values, std::back_inserter(groups[group_of(t)]));
+    std::ranges::copy(values, std::back_inserter(together));
+  }
+  const double least_of_all = kLeastShareOfAll * root_mean_square(together);
   std::vector<Difference> all;
   if (got.size() != want.size()) all.push_back({"the number of tensors", {}, kInfinite, kInfinite});
   for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
     if (!got[i].value.defined() && !want[i].value.defined()) continue;
     const std::string group = group_of(want[i]);
-    const double least = kLeastShareOfGroup * root_mean_square(groups[group]);
+    const double least =
+        std::max(kLeastShareOfGroup * root_mean_square(groups[group]), least_of_all);
     all.push_back({want[i].name, group,
                    error_of(got[i].value, want[i].value, Measure::largest, least),
                    error_of(got[i].value, want[i].value, Measure::mean, least)});

@@ -69,7 +69,8 @@ struct Difference {
 
 // Of tensors in the same order. One that is there on one side only: infinite. What a tensor's error
 // is relative to is at least 0.3 of the size that those of its group have: some gradients are 0 by
-// mathematics and nothing but rounding by arithmetic, as that of a key's bias.
+// mathematics and nothing but rounding by arithmetic, as that of a key's bias. And at least 1e-3 of
+// the size that all have: so is that of a router whose experts have equally many tokens.
 std::vector<Difference> differences_of(const std::vector<Named>& got,
                                        const std::vector<Named>& want);
 

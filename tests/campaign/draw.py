@@ -224,6 +224,8 @@ def data_of(c, recipe):
     else:
         table = {"labelled": "labelled.tsv", "validation_labelled": "valid.tsv",
                  "tokenizer": tokenizer, "max_length": c.choice([3, 20, 64])}
+        if table["max_length"] == 3:
+            recipe.prompt = "the"
     recipe.tables["data"] = table
 
 

@@ -234,6 +234,7 @@ def arguments():
     parser.add_argument("--heddle", required=True, type=os.path.abspath)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--also", type=int, nargs="*", default=[], help="numbers besides")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120)
@@ -261,7 +262,7 @@ def main():
         return 1
     refused = failed = 0
     nearest = (0, "", -1)
-    numbers = range(options.first, options.first + options.count)
+    numbers = [*range(options.first, options.first + options.count), *options.also]
     with ThreadPoolExecutor(options.jobs) as pool:
         for number, (drawn, way, text) in zip(
                 numbers, pool.map(lambda n: take(options, n), numbers)):
@@ -273,7 +274,7 @@ def main():
                 print(text, flush=True)
             if (number + 1) % 50 == 0:
                 print(f"{number + 1 - options.first} recipes, {failed} with findings", flush=True)
-    print(f"{options.count} recipes, {refused} refused with a reason, {failed} with findings")
+    print(f"{len(numbers)} recipes, {refused} refused with a reason, {failed} with findings")
     if nearest[2] >= 0:
         print(f"of its tolerance the worst error took {nearest[0]:.2f}: {nearest[1]}, "
               f"recipe {nearest[2]}")
