@@ -59,6 +59,7 @@ std::string plain_name(const std::string& type) {
 // By name: the set is in the order of addresses.
 std::string names_of(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
+  names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(option->get_name());
   std::ranges::sort(names);
   return joined(names, ", ");

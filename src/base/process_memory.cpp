@@ -77,7 +77,8 @@ void group_limits(const std::string& root, const GroupFiles& files, std::string 
                   MemoryLimits& limits) {
   while (true) {
     while (group.ends_with('/')) group.pop_back();
-    const std::string folder = root + files.folder + group;
+    std::string folder = root;
+    folder.append(files.folder).append(group);
     if (const auto limit = number_in(folder + files.limit)) {
       const std::int64_t used = number_in(folder + files.used).value_or(0);
       const std::int64_t cached = number_of(folder + "/memory.stat", files.reclaimable).value_or(0);

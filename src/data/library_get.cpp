@@ -105,7 +105,8 @@ std::string tags_of_conllu(std::string_view conllu, std::string_view file) {
     if (form.empty() || tag.empty())
       io::fail_io(std::string(file) + ":" + std::to_string(number), "is no line of CoNLL-U",
                   "id, word, lemma and tag with tabs between them", io::shown(line));
-    if (id.find_first_of("-.") == std::string::npos) out += form + "\t" + tag + "\n";
+    if (id.find_first_of("-.") == std::string::npos)
+      out.append(form).append("\t").append(tag).append("\n");
   }
   return out;
 }
@@ -124,6 +125,7 @@ std::vector<std::string> get_data(const KnownData& data, const GetOptions& optio
     fail(ErrorCode::invalid_argument, "data get", "no folder for data is known",
          "one after --to, or in HEDDLE_DATA");
   std::vector<std::string> paths;
+  paths.reserve(data.files.size());
   for (std::size_t i = 0; i < data.files.size(); ++i) {
     const fs::path path = fs::path(folder) / data.files[i];
     paths.push_back(path.string());

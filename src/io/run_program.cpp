@@ -13,14 +13,13 @@
 #include "io/descriptor.h"
 #include "io/errors.h"
 
-extern char** environ;
-
 namespace heddle::io {
 
 namespace {
 
 pid_t start(const std::vector<std::string>& command, int output) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command)
     arguments.push_back(const_cast<char*>(argument.c_str()));  // posix_spawn() does not write to it
   arguments.push_back(nullptr);

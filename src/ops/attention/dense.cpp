@@ -85,7 +85,7 @@ Tensor allowed_by(const Tensor& allowed, DType dtype, const MaskValues& values) 
 Tensor without_hidden(const Tensor& scores, const AttentionMask& mask) {
   const AttentionSizes sizes{scores.size(0), scores.size(2), scores.size(3)};
   const MaskValues values{0, -std::numeric_limits<double>::infinity()};
-  const Tensor seen = ops::add(scores, masked_by(mask, sizes, scores.dtype(), values));
+  Tensor seen = ops::add(scores, masked_by(mask, sizes, scores.dtype(), values));
   if (!mask.allowed.defined()) return seen;
   return ops::add(seen, allowed_by(mask.allowed, scores.dtype(), values));
 }
@@ -93,7 +93,7 @@ Tensor without_hidden(const Tensor& scores, const AttentionMask& mask) {
 // Hidden and negative scores become 0.
 Tensor positive_part(const Tensor& scores, const AttentionMask& mask) {
   const AttentionSizes sizes{scores.size(0), scores.size(2), scores.size(3)};
-  const Tensor seen = ops::mul(ops::relu(scores), masked_by(mask, sizes, scores.dtype(), {}));
+  Tensor seen = ops::mul(ops::relu(scores), masked_by(mask, sizes, scores.dtype(), {}));
   if (!mask.allowed.defined()) return seen;
   return ops::mul(seen, allowed_by(mask.allowed, scores.dtype(), {}));
 }
