@@ -63,9 +63,10 @@ void reduce_rope(nn::RopePosition& rope, Size before, Size now) {
     rope.rotated = std::min(rope.rotated, now);
     return;
   }
-  // A part of a head: still a part, if there is room for one; more than a pair for NTK.
-  const Size part = rope.rotated * now / before / 2 * 2;
-  rope.rotated = std::clamp<Size>(part, std::min<Size>(4, now), now);
+  // A part of a head: still a part, if there is room for one; more than a pair for NTK. Elements
+  // turn in pairs, so of an odd width the last one stays.
+  const Size part = rope.rotated * now / before / 2 * 2, pairs = now / 2 * 2;
+  rope.rotated = std::clamp<Size>(part, std::min<Size>(4, pairs), pairs);
 }
 
 void reduce_attention(model::ModelConfig& m) {

@@ -10,6 +10,7 @@
 #include "backend/cpu/settings.h"
 #include "check/check.h"
 #include "check/reduce.h"
+#include "check/test_support.h"
 #include "check/values.h"
 #include "ops/attention/attention.kernels.h"
 #include "ops/layer_norm/layer_norm.kernels.h"
@@ -42,15 +43,6 @@ model::ModelConfig small_decoder() {
   m.sizes.vocabulary = 19;
   m.sizes.context = 17;
   return m;
-}
-
-std::string failures(const Report& report) {
-  std::string all;
-  for (const Case& c : report.cases)
-    if (!c.pass())
-      all += c.path + " " + std::string(to_string(c.dtype)) + " " + c.isa + " " +
-             std::to_string(c.error) + " of " + std::to_string(c.tolerance) + " " + c.worst + "\n";
-  return all;
 }
 
 TEST(CheckReduce, KeepsEveryChoiceAndShrinksTheNumbers) {
@@ -92,6 +84,20 @@ sinks = true)",
   EXPECT_TRUE(m.attention.sinks);
   EXPECT_FALSE(m.bias);
   EXPECT_EQ(m.dropout, 0.1);
+}
+
+// Elements turn in pairs: of three at most two, whatever the width is cut to.
+TEST(CheckReduce, APartOfAnOddHeadTurnsInPairs) {
+  for (const std::string width : {"3", "5", "19", "35"}) {
+    const model::ModelConfig m =
+        reduced(recipe_of("kind = \"decoder\"\nlayers = 1\nwidth = " + width +
+                              "\n[model.attention]\nposition = \"rope\"\nrope_width = 2",
+                          kText));
+    const auto& rope = std::get<nn::RopePosition>(m.attention.position);
+    EXPECT_EQ(rope.rotated % 2, 0) << width;
+    EXPECT_GE(rope.rotated, 2) << width;
+    EXPECT_LT(rope.rotated, m.width) << width;
+  }
 }
 
 TEST(CheckReduce, KeepsWhichStackIsDeeperAndHowManyVocabulariesThereAre) {

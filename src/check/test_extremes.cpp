@@ -18,6 +18,7 @@
 #include "check/reduce.h"
 #include "check/rounding.h"
 #include "check/spread.h"
+#include "check/test_support.h"
 #include "check/tolerance.h"
 #include "nn/attention/definition.h"
 #include "ops/attention/attention.kernels.h"
@@ -150,15 +151,6 @@ model::ModelConfig extreme_decoder() {
   return m;
 }
 
-std::string wrong_of(const Report& report) {
-  std::string all;
-  for (const Case& c : report.cases)
-    if (!c.pass())
-      all += c.path + " " + std::string(to_string(c.dtype)) + " " + c.isa + " " +
-             std::to_string(c.error) + " of " + std::to_string(c.tolerance) + " " + c.worst + "\n";
-  return all;
-}
-
 bool wrong_in(const Report& report, DType dtype) {
   for (const Case& c : report.cases)
     if (!c.pass() && c.dtype == dtype) return true;
@@ -172,7 +164,7 @@ TEST(CheckExtremes, SoundKernelsPassWhateverTheSizeOfTheScores) {
     m.attention.scale = scale;
     m.attention.softcap = cap;
     const Report r = check_model(m, {.threads = {1}});
-    EXPECT_TRUE(r.pass()) << scale << " " << cap << "\n" << wrong_of(r);
+    EXPECT_TRUE(r.pass()) << scale << " " << cap << "\n" << failures(r);
     // f64 and f32 are compared always.
     for (const DType dtype : {DType::f64, DType::f32}) {
       std::set<std::string> paths;
@@ -197,7 +189,7 @@ TEST(CheckExtremes, SoundKernelsPassInTheNarrowestLayers) {
       m.norm = norm;
       m.norm_place = model::NormPlace::post;
       const Report r = check_model(m, {.threads = {1}});
-      EXPECT_TRUE(r.pass()) << width << "\n" << wrong_of(r);
+      EXPECT_TRUE(r.pass()) << width << "\n" << failures(r);
     }
 }
 
@@ -208,7 +200,7 @@ TEST(CheckExtremes, SoundKernelsPassWithAClassToken) {
   m.task = model::Task::classify;
   m.sizes.classes = 3;
   const Report r = check_model(m, {.threads = {1}});
-  EXPECT_TRUE(r.pass()) << wrong_of(r);
+  EXPECT_TRUE(r.pass()) << failures(r);
 }
 
 // One part in a hundred, in both directions and on every instruction set alike.
@@ -299,7 +291,7 @@ TEST(CheckExtremes, EveryMaskAtEveryShortContext) {
       Report report;
       check_generation(subject, report);
       check_passes(subject, report);
-      EXPECT_TRUE(report.pass()) << wrong_of(report);
+      EXPECT_TRUE(report.pass()) << failures(report);
     }
 }
 
