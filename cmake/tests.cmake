@@ -49,7 +49,7 @@ if(unit_sources)
     COMPILE_DEFINITIONS "HEDDLE_SOURCE_TREE=\"${PROJECT_SOURCE_DIR}\""
     SKIP_UNITY_BUILD_INCLUSION ON)
   heddle_unity(unit_tests src/autograd src/base src/bench src/check src/data src/generate src/io
-    src/lab src/model src/nn src/ops src/report src/tensor src/text src/train tests/unit)
+    src/lab src/language src/model src/nn src/ops src/report src/tensor src/text src/train tests/unit)
   # Every sentence of the attention grammar, how memory grows, products of every shape on emulated
   # tiles, whole comparisons, every kind of model trained and resumed: twice the time of the rest.
   set(exhaustive "Scores/*:AmxGemm.*:CompareTest.*:JobTest.EveryKind*")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 # Lowest first. A file may include its own layer and the ones before it.
 LAYERS = [
-    "base", "tensor", "backend", "autograd", "ops", "io", "text", "nn", "model", "data",
+    "base", "language", "tensor", "backend", "autograd", "ops", "io", "text", "nn", "model", "data",
     "train", "generate", "check", "report", "lab", "bench", "cli",
 ]
 
@@ -28,7 +28,8 @@ PUBLIC = {
 
 # Written by CMake, so not in the tree.
 GENERATED = re.compile(
-    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|heddle/ops\.h|heddle/ops/\w+\.h|op_names\.inc)$")
+    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|language/catalogue\.h|"
+    r"heddle/ops\.h|heddle/ops/\w+\.h|op_names\.inc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SOURCES = {".h", ".cpp", ".inc", ".cu", ".cuh"}
