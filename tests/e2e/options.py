@@ -450,7 +450,7 @@ def scores():
 
 @row("inspect --prompt", "inspect --target", "inspect --image", "inspect --index", "inspect --layer",
      "inspect --head", "inspect --rows", "inspect --out", "inspect --beam", "inspect --length-penalty",
-     "inspect --norm")
+     "inspect --norm", "inspect --against")
 def inspecting():
     heddle("train", "language.toml", "--set", "model.layers=2", "--out", "deep")
     d = ask("inspect", "deep", "--prompt", "ant bee", "--layer", "1", "--head", "1", "--rows", "2:4")
@@ -460,6 +460,7 @@ def inspecting():
     check(len(d["tokens"]["source"]) == 7, "inspect --prompt", d["tokens"])
     heddle("inspect", "deep", "--prompt", "ant", "--out", "look.html")
     check("<html" in (WORK / "look.html").read_text(), "inspect --out")
+    check("sides" in ask("inspect", "deep", "--against", "language", "--prompt", "a"), "inspect --against")
     images = [ask("inspect", "halves", "--image", "images.idx", "--index", i) for i in (0, 3)]
     check(images[0]["layers"] != images[1]["layers"], "inspect --image, --index")
     given = ask("inspect", "reverse", "--prompt", "ant bee", "--target", "dog")

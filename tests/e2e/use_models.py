@@ -298,6 +298,8 @@ def image_model():
     png(WORK / "left.png", image(True))
     png(WORK / "right.png", image(False))
     png(WORK / "small.png", [[0, 0], [0, 0]])
+    for name, shade in (("black", 0), ("white", 255)):  # on which heat must be seen
+        png(WORK / f"{name}.png", [[shade] * 8] * 8)
     train("halves", """
         [model]
         kind = "vit"

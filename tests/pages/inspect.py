@@ -93,23 +93,60 @@ def numbers():
         check(len(d["layers"]) == 1 and d["layers"][0]["part"] == "self", model, d["layers"])
 
 
-def refusals():
-    recipe = WORK / "recurrent.toml"
+def trained(name, model):
+    """One step with the text of the tiny models."""
+    recipe = WORK / f"{name}.toml"
     recipe.write_text(f"""
         [model]
-        kind = "rnn"
-        layers = 1
-        width = 8
+        {model}
         [data]
         text = {json.dumps(str(MODELS / "text.txt"))}
         tokenizer = "char"
-        context = 16
+        context = 32
         [train]
         steps = 1
         batch = 2
         """)
-    done = run("train", recipe, "--out", WORK / "recurrent")
-    check(done.returncode == 0, "train a recurrent model", done.stderr.decode())
+    done = run("train", recipe, "--out", WORK / name)
+    check(done.returncode == 0, f"train {name}", done.stderr.decode())
+    return WORK / name
+
+
+def deep_model():
+    return trained("deep", """
+        kind = "decoder"
+        layers = 2
+        width = 16
+        [model.attention]
+        heads = 2
+        position = "learned"
+        """)
+
+
+def two_sides():
+    one, two = (json.loads(inspect("language", "--prompt", text, "--json", "--head", "1"))
+                for text in ("the quick", "the brown"))
+    d = json.loads(inspect("language", "--prompt", "the quick", "--prompt", "the brown", "--json",
+                           "--head", "1"))
+    check(d == {"sides": [one, two]}, "two prompts are two documents", d.keys())
+    d = json.loads(inspect("language", "--against", "language", "--prompt", "the quick", "--json",
+                           "--head", "1"))
+    check(d == {"sides": [one, one]}, "a model against itself", d.keys())
+    d = json.loads(inspect("reverse", "--prompt", "ant bee", "--target", "ant", "--target", "dog bee",
+                           "--json"))
+    check([s["tokens"]["target"][1:] for s in d["sides"]] == [["ant"], ["dog", "bee"]],
+          "one prompt, two targets", d["sides"])
+    d = json.loads(inspect("halves", "--image", "images.idx", "--index", "0", "--index", "3", "--json"))
+    check([s["answer"].split()[0] for s in d["sides"]] == ["left", "right"], "two images of a file",
+          [s["answer"] for s in d["sides"]])
+
+
+def refusals():
+    trained("recurrent", """
+        kind = "rnn"
+        layers = 1
+        width = 8
+        """)
     refused(WORK / "recurrent", "--prompt", "the", "--json",
             saying=["no attention", "encoder-decoder", "rnn-seq2seq"])
     ask = ("language", "--prompt", "the quick")
@@ -128,14 +165,17 @@ def refusals():
             saying=["--beam", "--target"])
     refused(*ask, "--layer", "7", "--json", saying=["--layer", "one of 0"])
     refused(*ask, "--head", "2", "--json", saying=["--head", "0 to 1"])
+    refused(*ask, "--prompt", "a", "--prompt", "b", "--json", saying=["--prompt", "twice", "3 times"])
+    refused(*ask, "--against", "halves", "--json", saying=["--image"])
+    refused(*ask, "--against", "nothing", "--json", saying=["nothing"])
     for rows in ("5:3", "0:99", "x", "-1:2"):
         refused(*ask, f"--rows={rows}", "--json", saying=["--rows", "FIRST:END"])
 
 
-def opened(browser, name, *arguments, dark=False):
+def opened(browser, name, *arguments, dark=False, width=1100, height=1400):
     path = WORK / f"{name}.html"
     inspect(*arguments, "--out", path)
-    page = browser.open(path, dark=dark)
+    page = browser.open(path, dark=dark, width=width, height=height)
     page.wait_for("document.body.dataset.ready === 'yes'")
     return page
 
@@ -199,6 +239,11 @@ def page_of_text(browser):
 
 
 def page_of_translation(browser):
+    page = opened(browser, "cross", "reverse", "--prompt", "ant bee cat dog")
+    check("Cross-attention" in page.evaluate("document.getElementById('head-title').textContent"),
+          "a translation opens its cross-attention")
+    check("Cross-attention" in page.evaluate("document.querySelector('.parts h3').textContent"),
+          "which comes first")
     page = opened(browser, "translation", "reverse", "--prompt", "ant bee cat dog", "--layer",
                   "cross.0", "--head", "2")
     check(page.evaluate("document.querySelectorAll('.thumb').length") == 12, "heads of three parts")
@@ -229,17 +274,103 @@ def page_of_image(browser):
     finish(page, "image")
 
 
+# Planted weights: all of the class token's goes to the first patch. Colours in the middle of that
+# patch and of the last.
+HEAT = """(() => { heddleInspect.current().exact.set([0, 1, 0, 0, 0]);
+  heddleInspect.choose(heddleInspect.sides[0], 0);
+  const c = document.getElementById('image-heat'), g = c.getContext('2d');
+  return [0.25, 0.75].map(at => [...g.getImageData(at * c.width, at * c.height, 1, 1).data].slice(0, 3)); })()"""
+
+
+def heat_on_any_picture(browser):
+    for shade in ("black", "white"):
+        page = opened(browser, shade, "halves", "--image", f"{shade}.png")
+        page.wait_for(COLOURS % "#image-heat" + " > 2")
+        hot, cold = page.evaluate(HEAT)
+        check(sum(abs(h - c) for h, c in zip(hot, cold)) > 250, "heat is seen on any picture", shade, hot, cold)
+        check(hot[0] - hot[2] > 60 and sum(hot) > 450, "and has its colour", shade, hot)
+        finish(page, shade)
+
+
+SIZE = "(() => { const b = document.querySelector('%s').getBoundingClientRect(); return [b.width, b.height]; })()"
+
+
+def page_uses_its_width(browser):
+    page = opened(browser, "wide", "language", "--prompt", "the quick brown fox", width=1600, height=900)
+    w, h = page.evaluate(SIZE % "#map")
+    check(h > 700 and w > 700, "19 tokens fill a large window", w, h)
+    phone = browser.open(WORK / "wide.html", width=390, height=800)
+    phone.wait_for("document.body.dataset.ready === 'yes'")
+    check(phone.evaluate("document.documentElement.scrollWidth") <= 390, "nothing is cut off on a phone",
+          phone.evaluate("document.documentElement.scrollWidth"))
+    # Names of tokens, by what the canvas was told to write.
+    long = " ".join(["ant", "bee"] * 30)
+    for width, wanted in ((1600, 60), (1100, 60)):
+        page = opened(browser, f"long-{width}", "mood", "--prompt", long, width=width, height=900)
+        page.evaluate("""(() => { window.written = []; const own = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+            const { e, f } = this.getTransform(); written.push([text, this.font, rest[1] + f, e]);
+            return own.call(this, text, ...rest); };
+          dispatchEvent(new Event('resize')); })()""")
+        names = [w for w in page.evaluate("written") if w[0] in ("ant", "bee")]
+        check(len(names) >= 2 * wanted, f"names of 60 tokens on both axes at {width}", len(names))
+        check(all(float(n[1].split("px")[0]) >= 10 for n in names), "which can be read", names[:1])
+        rows = sorted({round(n[2], 2) for n in names})
+        finish(page, f"long-{width}")
+        check(len(rows) >= wanted, "each row has its own line", len(rows))
+
+
+def pages_of_two(browser):
+    text = "the quick brown fox"
+    page = opened(browser, "two-prompts", "language", "--prompt", text, "--prompt", "the lazy dog",
+                  width=1600, height=900)
+    check(page.evaluate("[...document.querySelectorAll('.grid-side .side-name')].map(e => e.textContent)")
+          == [f"A · {text}", "B · the lazy dog"], "two prompts have names")
+    check(page.evaluate("document.getElementById('map-difference').closest('figure').hidden"),
+          "other tokens have no difference")
+    check(page.evaluate("document.getElementById('scale').value") == "one", "one scale of colours")
+    finish(page, "two-prompts")
+    deep = deep_model()
+    page = opened(browser, "two-models", "language", "--against", deep, "--prompt", text,
+                  width=1600, height=900)
+    a, b = (json.loads(inspect(m, "--prompt", text, "--json", "--layer", "0", "--head", "1", "--rows", "12"))
+            ["weights"][0]["rows"][0][3] for m in ("language", deep))
+    page.click(".thumb[data-side='1'][data-layer='0'][data-head='1']")
+    check(page.evaluate("heddleInspect.sides.map(s => [s.state.layer, s.state.head])")
+          == [[0, 1], [0, 1]], "a click opens the head on both sides")
+    d = page.evaluate("new heddleInspect.Difference().value(12, 3)")
+    check(abs(d - (b - a)) < 1e-6, "the difference of two models", d, b - a)
+    check(page.evaluate(COLOURS % "#map-difference") > 20, "which is drawn")
+    page.click("#map-1", 0.6, 0.6)
+    queries = page.evaluate("heddleInspect.sides.map(s => s.state.query)")
+    check(queries[0] == queries[1] > 0, "one query on both sides", queries)
+    columns = "['map', 'map-1', 'map-difference'].map(id => +document.getElementById(id).dataset.columns)"
+    page.click("[data-zoom='1.6']")
+    seen = page.evaluate(columns)
+    check(seen[0] == seen[1] == seen[2] < 19, "all maps are zoomed together", seen)
+    page.click("[data-zoom='fit']")
+    page.evaluate("(() => { const s = document.getElementById('layer-1'); s.value = 1;"
+                  " s.dispatchEvent(new Event('change')); })()")
+    check(page.evaluate("heddleInspect.sides.map(s => s.state.layer)") == [0, 1],
+          "a side's own head can be chosen")
+    finish(page, "two-models")
+
+
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     if WHAT == "numbers":
         numbers()
+        two_sides()
         refusals()
     else:
         with Browser(chromium_or_skip()) as browser:
             page_of_text(browser)
             page_of_translation(browser)
             page_of_image(browser)
+            heat_on_any_picture(browser)
+            page_uses_its_width(browser)
+            pages_of_two(browser)
     for failure in FAILURES:
         print(failure, file=sys.stderr)
     return 1 if FAILURES else 0

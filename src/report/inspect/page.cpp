@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <utility>
 
+#include "heddle/error.h"
 #include "io/image.h"
+#include "language/language.h"
 #include "report/html.h"
 #include "report/inspect/base64.h"
 #include "report/inspect/page_files.h"
+#include "report/inspect/words.h"
 
 namespace heddle::report {
 
@@ -20,38 +23,6 @@ using nlohmann::json;
 
 // Heads up to which pooled maps have more cells: the page stays below some megabytes.
 constexpr std::int64_t kFewHeads = 48;
-
-constexpr std::string_view kBody = R"html(
-<section><h2>Heads</h2>
-<p class="hint">Rows look, columns are looked at. The stronger a cell is coloured, the larger its weight
-in its row; grey is hidden by the mask. Click a head to open it.</p>
-<div id="grid"></div></section>
-<section id="head"><h2 id="head-title"></h2>
-<div class="controls"><label>layer <select id="layer"></select></label>
-<label>head <select id="head-number"></select></label>
-<label>colours <select id="scale"><option value="row">by row</option>
-<option value="one">from 0 to 1</option></select></label>
-<span class="group"><button data-zoom="1.6" aria-label="zoom in">+</button><button data-zoom="0.625"
-aria-label="zoom out">−</button><button data-zoom="fit">whole map</button></span></div>
-<div id="image-view" hidden><p class="hint">Left the image, right where the query looks. Click a
-patch to make it the query. <button id="class-query">class token as query</button></p>
-<div class="images"><canvas id="image-plain"></canvas><canvas id="image-heat"></canvas></div></div>
-<div id="reading" role="status">Point at a cell for its weight.</div>
-<div><canvas id="map" tabindex="0" aria-label="attention map"></canvas></div>
-<p class="hint">Click a row to choose a query; drag to move; with the map clicked, the wheel and the
-keys + − 0 ↑ ↓ zoom and choose. <span id="exactness"></span></p>
-<p id="strongest"></p>
-<div id="text-view" hidden><h3 class="part">As text</h3>
-<div id="queries-box"><p class="side">queries: click one</p><div class="text" id="queries-text"></div>
-<p class="side">keys, coloured by its weights</p></div>
-<div class="text" id="keys-text"></div></div></section>
-<section><h2>Statistics</h2><p class="hint">Means over the queries that see at least two keys. Click
-a column to sort, a row to open the head. <b>Entropy</b>: how spread a row is; <b>of uniform</b>:
-compared with equal weights for all visible keys. <b>Distance</b>: mean |query − key| in tokens, of
-images in patches. <b>First</b>, <b>last</b>: weight of the first and the last key.
-<b>Monotonic</b>: correlation of a query's place with the mean place it looks at.</p>
-<div class="scroll"><table id="stats"></table></div></section>
-)html";
 
 std::string encoded(const std::vector<float>& values) {
   return base64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
@@ -88,20 +59,18 @@ const char* list_of(MapPart part, bool queries) {
   return part == MapPart::decoder ? "target" : "source";
 }
 
-// The document that the script reads.
+// What the script reads of one side.
 class Document {
  public:
-  Document(const Inspection& inspection, const HeadTable& heads)
-      : inspection_(inspection), layers_(inspection.maps.layers()) {
+  explicit Document(const InspectSide& side)
+      : inspection_(side.inspection), layers_(side.inspection.maps.layers()) {
+    const Inspection& inspection = side.inspection;
+    root_["name"] = side.name;
     root_["tokens"] = {{"source", inspection.source},
                        {"target", inspection.target},
                        {"written", inspection.written}};
-    root_["parts"] = {{"self", "Self-attention"},
-                      {"encoder", "Encoder: source looks at source"},
-                      {"decoder", "Decoder: target looks at target"},
-                      {"cross", "Cross-attention: target looks at source"}};
     root_["masks"] = json::array();
-    for (std::size_t i = 0; i < layers_.size(); ++i) add_layer(layers_[i], heads[i]);
+    for (std::size_t i = 0; i < layers_.size(); ++i) add_layer(layers_[i], side.heads[i]);
     if (inspection.grid) add_image();
   }
 
@@ -128,16 +97,7 @@ class Document {
     root_["open"] = {place.layer, place.head, query};
   }
 
-  // In a script element nothing may look like its end.
-  std::string text() const {
-    std::string out;
-    for (const char c : root_.dump(-1, ' ', false, json::error_handler_t::replace))
-      if (c == '<')
-        out += "\\u003c";
-      else
-        out += c;
-    return out;
-  }
+  json take() { return std::move(root_); }
 
  private:
   json& map_at(const HeadPlace& place) {
@@ -198,6 +158,46 @@ std::int64_t first_query(const Inspection& inspection, const AttentionLayer& lay
   return g.class_token ? 0 : g.rows / 2 * g.columns + g.columns / 2;
 }
 
+// Translating is looking at the source: without a request the page opens the head of the
+// cross-attention that looks most decidedly, which has the least entropy.
+HeadPlace first_head(const InspectSide& side) {
+  const HeadPlace first = side.choice.heads.front();
+  if (side.asked) return first;
+  const auto& layers = side.inspection.maps.layers();
+  std::optional<HeadPlace> best;
+  double least = 0;
+  for (const HeadPlace& place : side.choice.heads) {
+    if (!layers[place.layer].cross()) continue;
+    const auto head = static_cast<std::size_t>(place.head);
+    const double own = side.heads[place.layer][head].stats.entropy_share.value_or(1);
+    if (!best || own < least) {
+      best = place;
+      least = own;
+    }
+  }
+  return best.value_or(first);
+}
+
+// In a script element nothing may look like its end.
+std::string script_text(const json& document) {
+  std::string out;
+  for (const char c : document.dump(-1, ' ', false, json::error_handler_t::replace))
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  return out;
+}
+
+void check_sides(std::span<const InspectSide> sides) {
+  if (sides.empty() || sides.size() > 2)
+    fail(ErrorCode::invalid_argument, "inspect", "inputs of a page", "one or two",
+         std::to_string(sides.size()));
+  if (sides.front().inspection.grid.has_value() != sides.back().inspection.grid.has_value())
+    fail(ErrorCode::invalid_argument, "inspect", "two sides of a page",
+         "two models of texts, or two of images", "one of each");
+}
+
 }  // namespace
 
 json stats_json(const model::HeadStats& s) {
@@ -234,27 +234,36 @@ HeadTable summarise_heads(const Inspection& inspection,
   return all;
 }
 
-MadePage inspect_page(const InspectPage& page, const Inspection& inspection, const HeadTable& heads,
-                      const MapChoice& choice) {
-  Document document(inspection, heads);
+MadePage inspect_page(const InspectPage& page, std::span<const InspectSide> sides) {
+  check_sides(sides);
   MadePage made;
-  made.wanted_heads = static_cast<std::int64_t>(choice.heads.size());
-  std::int64_t budget = page.most_exact_bytes;
-  for (const HeadPlace& place : choice.heads) {
-    const RowRange rows = choice.rows_of(inspection.maps.layers()[place.layer]);
-    if (document.add_exact(place, rows, budget)) ++made.exact_heads;
+  json document = {{"words", inspect_words()}, {"parts", inspect_parts()}};
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    const InspectSide& side = sides[i];
+    Document own(side);
+    made.wanted_heads += static_cast<std::int64_t>(side.choice.heads.size());
+    // Both sides have the same room, so that the same heads are exact on both.
+    std::int64_t budget = page.most_exact_bytes / static_cast<std::int64_t>(sides.size());
+    for (const HeadPlace& place : side.choice.heads) {
+      const RowRange rows = side.choice.rows_of(side.inspection.maps.layers()[place.layer]);
+      if (own.add_exact(place, rows, budget)) ++made.exact_heads;
+    }
+    const HeadPlace first = first_head(side);
+    const AttentionLayer& layer = side.inspection.maps.layers()[first.layer];
+    own.open(first, first_query(side.inspection, layer, side.choice));
+    document["sides"].push_back(own.take());
   }
-  const HeadPlace first = choice.heads.front();
-  document.open(first, first_query(inspection, inspection.maps.layers()[first.layer], choice));
 
   Page out(page.title, page.subtitle);
+  out.set_language(std::string(tag_of(language())));
   out.add_style(kInspectStyle);
   out.add(facts(page.facts));
-  out.add({std::string(kBody)});
-  out.add({"<script type=\"application/json\" id=\"attention-data\">" + document.text() +
+  out.add(inspect_body(sides.size()));
+  out.add({"<script type=\"application/json\" id=\"attention-data\">" + script_text(document) +
            "</script>\n"});
-  out.add_script(kInspectMapScript);
-  out.add_script(kInspectViewScript);
+  for (const char* script :
+       {kInspectNumbersScript, kInspectMapScript, kInspectPageScript, kInspectViewScript})
+    out.add_script(script);
   made.html = out.html();
   return made;
 }

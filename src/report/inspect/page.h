@@ -1,9 +1,10 @@
-// The page of `heddle inspect`: every head of a model on one input.
+// The page of `heddle inspect`: every head of a model on one input, or of two beside each other.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,13 +31,23 @@ struct InspectPage {
   std::int64_t most_exact_bytes = std::int64_t{30} << 20;
 };
 
+// A model on an input. What it refers to must live as long as it.
+struct InspectSide {
+  std::string name;  // of two: what tells them apart
+  const generate::Inspection& inspection;
+  const HeadTable& heads;
+  const MapChoice& choice;
+  bool asked = false;  // whether somebody chose layers or heads: the page opens the first of them
+};
+
 struct MadePage {
   std::string html;
   std::int64_t exact_heads = 0;   // all chosen rows of which are in the page
   std::int64_t wanted_heads = 0;  // that were chosen
 };
 
-MadePage inspect_page(const InspectPage& page, const generate::Inspection& inspection,
-                      const HeadTable& heads, const MapChoice& choice);
+// One side or two; Error for others, and for a model of images beside one of texts. Two sides have
+// the same scale of colours, and the difference of their maps where the tokens are the same.
+MadePage inspect_page(const InspectPage& page, std::span<const InspectSide> sides);
 
 }  // namespace heddle::report

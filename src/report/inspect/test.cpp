@@ -44,11 +44,18 @@ std::size_t occurrences(const std::string& text, std::string_view what) {
   return count;
 }
 
+MadePage page_of(const InspectPage& page, const generate::Inspection& i,
+                 const MapRequest& request) {
+  const HeadTable heads = summarise_heads(i);
+  const MapChoice choice = choose(i.maps, request);
+  const std::vector<InspectSide> sides = {{"", i, heads, choice}};
+  return inspect_page(page, sides);
+}
+
 TEST(InspectPage, HoldsExactWeightsWhereTheyFit) {
   const generate::Inspection i = inspection(5);
-  const HeadTable heads = summarise_heads(i);
   InspectPage page{.title = "t", .subtitle = "s"};
-  const MadePage all = inspect_page(page, i, heads, choose(i.maps, {}));
+  const MadePage all = page_of(page, i, {});
   EXPECT_EQ(all.exact_heads, 2);
   EXPECT_EQ(occurrences(all.html, "\"exact\":"), 2u);
   EXPECT_EQ(occurrences(all.html, "\"pooled\":"), 0u);
@@ -64,14 +71,44 @@ TEST(InspectPage, HoldsExactWeightsWhereTheyFit) {
   EXPECT_NE(all.html.find(data), std::string::npos);
 
   page.most_exact_bytes = 100;  // one of them
-  const MadePage one = inspect_page(page, i, heads, choose(i.maps, {}));
+  const MadePage one = page_of(page, i, {});
   EXPECT_EQ(one.exact_heads, 1);
   EXPECT_EQ(one.wanted_heads, 2);
   EXPECT_EQ(occurrences(one.html, "\"pooled\":"), 1u);
-  const MadePage rows = inspect_page(page, i, heads, choose(i.maps, {.rows = "1:3"}));
+  const MadePage rows = page_of(page, i, {.rows = "1:3"});
   EXPECT_EQ(rows.exact_heads, 2);
   EXPECT_EQ(occurrences(rows.html, "\"pooled\":"), 2u) << "the other rows";
   EXPECT_NE(rows.html.find("\"open\":[0,0,1]"), std::string::npos);
+}
+
+// Two sides share the room that exact weights have. A head takes 80 bytes: of 200 each side has
+// room for one.
+TEST(InspectPage, TwoSidesHaveTheSameHeadsExactly) {
+  const generate::Inspection first = inspection(5), second = inspection(5);
+  const HeadTable heads = summarise_heads(first);
+  const MapChoice choice = choose(first.maps, {});
+  const std::vector<InspectSide> sides = {{"A", first, heads, choice},
+                                          {"B", second, heads, choice}};
+  const MadePage made =
+      inspect_page({.title = "t", .subtitle = "", .most_exact_bytes = 200}, sides);
+  EXPECT_EQ(made.exact_heads, 2);
+  EXPECT_EQ(made.wanted_heads, 4);
+  EXPECT_EQ(occurrences(made.html, "\"name\":\"A\""), 1u);
+  EXPECT_EQ(occurrences(made.html, "\"name\":\"B\""), 1u);
+}
+
+TEST(InspectPage, SidesThatCannotBeComparedAreRefused) {
+  const generate::Inspection text = inspection(5);
+  generate::Inspection image = inspection(5);
+  image.grid = model::PatchGrid{2, 2, true};
+  image.image = Tensor::zeros({1, 4, 4}, DType::u8);
+  const HeadTable heads = summarise_heads(text);
+  const MapChoice choice = choose(text.maps, {});
+  const InspectSide a{"A", text, heads, choice}, b{"B", image, heads, choice};
+  for (const std::vector<InspectSide>& bad :
+       {std::vector<InspectSide>{}, std::vector<InspectSide>{a, a, a},
+        std::vector<InspectSide>{a, b}})
+    EXPECT_THROW(inspect_page({.title = "t", .subtitle = ""}, bad), Error) << bad.size();
 }
 
 TEST(MapRequest, IsCheckedAgainstTheMaps) {

@@ -34,10 +34,14 @@ generate::Inspection seen(std::int64_t tokens, const std::vector<std::int64_t>& 
 json document_of(const generate::Inspection& i, const MapRequest& request = {},
                  std::int64_t most_bytes = 1 << 20) {
   const InspectPage page{.title = "t", .subtitle = "s", .most_exact_bytes = most_bytes};
-  const std::string html = inspect_page(page, i, summarise_heads(i), choose(i.maps, request)).html;
+  const HeadTable heads = summarise_heads(i);
+  const MapChoice choice = choose(i.maps, request);
+  const bool asked = !request.layers.empty() || !request.heads.empty();
+  const std::vector<InspectSide> sides = {{"", i, heads, choice, asked}};
+  const std::string html = inspect_page(page, sides).html;
   const std::string begin = "id=\"attention-data\">";
   const std::size_t at = html.find(begin) + begin.size();
-  return json::parse(html.substr(at, html.find("</script>", at) - at));
+  return json::parse(html.substr(at, html.find("</script>", at) - at))["sides"][0];
 }
 
 TEST(Base64, ALastGroupMayBeShortBehindOthers) {
@@ -77,6 +81,25 @@ TEST(InspectDocument, OpensWhereThereIsMostToSee) {
   image.image = Tensor::zeros({1, 3, 4}, DType::u8);
   image.grid = model::PatchGrid{3, 4, false};
   EXPECT_EQ(document_of(image)["open"], json({0, 0, 6}));  // row 1, column 2
+}
+
+// Cross-attention of two heads over four keys: the second looks at one of them, the first at all.
+TEST(InspectDocument, TranslationOpensTheMostDecidedCrossAttention) {
+  model::ModelConfig config;
+  config.kind = model::Kind::encoder_decoder;
+  generate::Inspection i{.source = {"a", "b", "c", "d"},
+                         .target = {"<s>", "x"},
+                         .written = {"x", "</s>"},
+                         .maps = model::AttentionMaps(config)};
+  nn::AttentionTrace t;
+  t.q = Tensor::from<float>({1, 2, 2, 2}, std::vector<float>{0, 0, 9, 0, 0, 0, 9, 0});
+  t.k = Tensor::from<float>({1, 4, 2, 2}, std::vector<float>{0, 0, 9, 0, 0, 0, 0, 0,  //
+                                                             0, 0, 0, 0, 0, 0, 0, 0});
+  t.row_sums = ops::attention_with_sums(t.q, t.k, t.k, t.options).row_sums;
+  i.maps.see(0, true, t);
+  EXPECT_EQ(document_of(i)["layers"][0]["part"], "cross");
+  EXPECT_EQ(document_of(i)["open"], json({0, 1, 1}));
+  EXPECT_EQ(document_of(i, {.heads = {0}})["open"], json({0, 0, 1})) << "what was asked for";
 }
 
 TEST(InspectDocument, RowsThatWereAskedForAreExact) {
