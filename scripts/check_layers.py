@@ -28,7 +28,7 @@ PUBLIC = {
 
 # Written by CMake, so not in the tree.
 GENERATED = re.compile(
-    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|language/catalogue\.h|"
+    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|(report/explorer|lab/page)_files\.h|language/catalogue\.h|"
     r"heddle/ops\.h|heddle/ops/\w+\.h|op_names\.inc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "report/axis.h"
 #include "report/chart.h"
 
 namespace heddle::report {
@@ -57,13 +58,8 @@ std::vector<double> levels(const Scale& s) {
 std::string short_value(double v) {
   const double size = std::abs(v);
   if (v == 0) return "0";
-  return size >= 1e5 || size < 1e-3 ? fmt::format("{:.2e}", v) : fmt::format("{:.4g}", v);
-}
-
-// Levels are round numbers.
-std::string level_text(double v) {
-  const double size = std::abs(v);
-  return v != 0 && (size >= 1e5 || size < 1e-3) ? fmt::format("{:.0e}", v) : fmt::format("{:g}", v);
+  if (size >= 1e5 || size < 1e-3) return scientific(v, 2);
+  return size >= 1e3 ? fmt::format("{:.0f}", v) : fmt::format("{:.4g}", v);
 }
 
 std::string bar_svg(const Scale& s, double x, double width, double value, std::size_t colour) {
@@ -79,11 +75,15 @@ std::string bar_svg(const Scale& s, double x, double width, double value, std::s
 std::string frame_svg(const Bars& bars, const Scale& s, double group_width) {
   std::string out =
       fmt::format("<text x=\"{}\" y=\"16\">{}</text>\n", kLeft, escaped(bars.y_label));
-  for (const double t : levels(s))
+  const std::vector<double> heights = levels(s);
+  const std::vector<std::string> texts = tick_texts(heights);
+  for (std::size_t i = 0; i < heights.size(); ++i) {
+    const double t = heights[i];
     out += fmt::format(
         "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" "
         "y=\"{:.1f}\" text-anchor=\"end\" dominant-baseline=\"middle\">{}</text>\n",
-        kLeft, kWidth - kRight, s.y(t), s.y(t), kLeft - 8, s.y(t), level_text(t));
+        kLeft, kWidth - kRight, s.y(t), s.y(t), kLeft - 8, s.y(t), texts[i]);
+  }
   for (std::size_t g = 0; g < bars.groups.size(); ++g)
     out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        kLeft + (static_cast<double>(g) + 0.5) * group_width, kHeight - kBottom + 20,

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "report/axis.h"
+
 namespace heddle::report {
 
 namespace {
@@ -56,21 +58,6 @@ std::vector<double> ticks_of(const Axis& axis, int wanted) {
   return out;
 }
 
-// "8e-4", "2.5e-5": as short as it can be, for the room beside an axis.
-std::string small_number(double v) {
-  const auto exponent = static_cast<int>(std::floor(std::log10(std::abs(v)) + 1e-9));
-  return fmt::format("{:.3g}e{}", v / std::pow(10, exponent), exponent);
-}
-
-std::string short_number(double v) {
-  const double size = std::abs(v);
-  if (v == 0) return "0";
-  if (size >= 1e9) return fmt::format("{:.4g}G", v / 1e9);
-  if (size >= 1e6) return fmt::format("{:.4g}M", v / 1e6);
-  if (size >= 1e4) return fmt::format("{:.4g}k", v / 1e3);
-  return size < 1e-3 ? small_number(v) : fmt::format("{:.6g}", v);
-}
-
 // Means of equally many neighbours.
 std::vector<Point> thinned(const std::vector<Point>& points, const Axis& x, const Axis& y) {
   std::vector<Point> kept;
@@ -96,16 +83,20 @@ struct Drawing {
   std::string data;  // what the page's script reads
 
   void grid() {
-    for (const double t : ticks_of(y, 6)) {
+    const std::vector<double> levels = ticks_of(y, 6), places = ticks_of(x, 9);
+    const std::vector<std::string> level_texts = tick_texts(levels),
+                                   place_texts = tick_texts(places);
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      const double t = levels[i];
       svg += fmt::format(
           "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
           "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\" "
           "dominant-baseline=\"middle\">{}</text>\n",
-          kLeft, kWidth - kRight, y.at(t), y.at(t), kLeft - 8, y.at(t), short_number(t));
+          kLeft, kWidth - kRight, y.at(t), y.at(t), kLeft - 8, y.at(t), level_texts[i]);
     }
-    for (const double t : ticks_of(x, 9))
-      svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x.at(t),
-                         kHeight - kBottom + 18, short_number(t));
+    for (std::size_t i = 0; i < places.size(); ++i)
+      svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                         x.at(places[i]), kHeight - kBottom + 18, place_texts[i]);
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        (kLeft + kWidth - kRight) / 2, kHeight - 8, escaped(chart.x_label));
     svg += fmt::format("<text x=\"{}\" y=\"16\">{}</text>\n", kLeft, escaped(chart.y_label));

@@ -135,8 +135,8 @@ TEST(Report, SmallNumbersBesideAnAxisAreShort) {
   LineChart c{.x_label = "x", .y_label = "y", .series = {}};
   c.series = {{.name = "a", .points = {{0, 0.0001}, {1, 0.0008}}}};
   const std::string svg = chart(c).text;
-  EXPECT_NE(svg.find(">8e-4<"), std::string::npos);
-  EXPECT_EQ(svg.find("e-04<"), std::string::npos);
+  EXPECT_NE(svg.find(">8×10⁻⁴<"), std::string::npos);
+  EXPECT_EQ(svg.find("e-"), std::string::npos);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "report/axis.h"
 #include "report/bars.h"
 #include "report/chart.h"
 #include "report/heatmap.h"
@@ -94,6 +95,23 @@ TEST(ReportDrawings, LargeNumbersBesideAnAxisAreShort) {
   expect_parts(chart(one_line({{0, -9000}, {1, 0}})).text, {">-8000<", ">0<"});
 }
 
+// One axis, one way to write: the same digits behind the point, the same unit.
+TEST(ReportDrawings, NumbersOfAnAxisAreWrittenAlike) {
+  using Texts = std::vector<std::string>;
+  const auto texts = [](const std::vector<double>& ticks) { return tick_texts(ticks); };
+  EXPECT_EQ(texts({0, 0.5, 1, 1.5}), (Texts{"0", "0.5", "1.0", "1.5"}));
+  EXPECT_EQ(texts({9000, 9500, 10000, 10500}), (Texts{"9.0k", "9.5k", "10.0k", "10.5k"}));
+  EXPECT_EQ(texts({5e5, 1e6}), (Texts{"0.5M", "1.0M"}));
+  EXPECT_EQ(texts({0.1, 1, 10, 100, 1000}), (Texts{"0.1", "1", "10", "100", "1000"}));
+  EXPECT_EQ(texts({100, 1000, 10000, 100000}), (Texts{"10²", "10³", "10⁴", "10⁵"}));
+  EXPECT_EQ(texts({1e-4, 1e-3, 1e-2}), (Texts{"10⁻⁴", "10⁻³", "10⁻²"}));
+  EXPECT_EQ(texts({2e-5, 4e-5}), (Texts{"2×10⁻⁵", "4×10⁻⁵"}));
+  EXPECT_EQ(texts({-0.2, 1e-17, 0.2}), (Texts{"-0.2", "0", "0.2"}));
+  EXPECT_EQ(texts({}), Texts{});
+  EXPECT_EQ(scientific(9.996e-4, 2), "1.00×10⁻³");
+  EXPECT_EQ(scientific(-2.5e10, 1), "-2.5×10¹⁰");
+}
+
 TEST(ReportDrawings, TicksAreOneTwoOrFiveTimesAPowerOfTen) {
   EXPECT_EQ(ticks(0, 4, 4), (std::vector<double>{0, 1, 2, 3, 4}));
   EXPECT_EQ(ticks(-1, 1, 4), (std::vector<double>{-1, -0.5, 0, 0.5, 1}));
@@ -151,7 +169,7 @@ TEST(ReportDrawings, BarsOfNothingHaveTheirNumber) {
   b.groups = {"x"};
   b.series = {{"a", {0}}};  // from 0 to 1
   expect_parts(bars(b).text, {R"(x="481.0" y="320.0" width="88.0" height="1.0")",
-                              R"(x="525.0" y="315.0" text-anchor="middle">0</text>)", ">1</text>"});
+                              R"(x="525.0" y="315.0" text-anchor="middle">0</text>)", ">1.0</text>"});
 }
 
 // The smallest of 10 and 1000 has a length, the power of ten below it.
@@ -167,7 +185,7 @@ TEST(ReportDrawings, LogarithmicBarsBeginAPowerOfTenBelow) {
   EXPECT_EQ(count_of(svg, "<line class=\"grid\""), 5u);
   b.series = {{"a", {1e-7}}, {"b", {2e9}}};  // 18 powers of ten in steps of three
   const std::string wide = bars(b).text;
-  expect_parts(wide, {">1.00e-07<", ">2.00e+09<", ">1e-08<", ">1e-05<"});
+  expect_parts(wide, {">1.00×10⁻⁷<", ">2.00×10⁹<", ">10⁻⁸<", ">10⁻⁵<"});
   EXPECT_EQ(count_of(wide, "<line class=\"grid\""), 7u);
 }
 
