@@ -58,18 +58,30 @@ std::vector<double> levels(const Scale& s) {
 std::string short_value(double v) {
   const double size = std::abs(v);
   if (v == 0) return "0";
-  if (size >= 1e5 || size < 1e-3) return scientific(v, 2);
+  if (size >= 1e5 || size < 1e-3) return scientific(v, 1);
   return size >= 1e3 ? fmt::format("{:.0f}", v) : fmt::format("{:.4g}", v);
+}
+
+// Numbers that are wider than their bars stand on two levels, so that neighbours do not meet. A
+// character takes 7 units.
+double level_of(const std::string& text, double width, std::size_t series) {
+  const auto wide =
+      std::count_if(text.begin(), text.end(),
+                    [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }) *
+      7.0;
+  return wide > width && series % 2 == 1 ? 13 : 0;
 }
 
 std::string bar_svg(const Scale& s, double x, double width, double value, std::size_t colour) {
   const double top = std::min(s.y(value), s.ground()), bottom = std::max(s.y(value), s.ground());
+  const std::string text = short_value(value);
+  const double level = level_of(text, width, colour);
   return fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
       "style=\"fill:var(--s{})\"/><text class=\"value\" x=\"{:.1f}\" y=\"{:.1f}\" "
       "text-anchor=\"middle\">{}</text>\n",
       x, top, width, std::max(1.0, bottom - top), colour % kColours, x + width / 2,
-      value < 0 ? bottom + 14 : top - 5, short_value(value));
+      value < 0 ? bottom + 14 + level : top - 5 - level, text);
 }
 
 std::string frame_svg(const Bars& bars, const Scale& s, double group_width) {

@@ -17,6 +17,8 @@ constexpr double kLeft = 70, kRight = 20, kTop = 28, kBottom = 48;
 constexpr std::size_t kMostPoints = 500;
 constexpr std::size_t kMostDots = 40;  // series with so few points show them
 constexpr std::size_t kColours = 8;
+constexpr double kMostPowers = 8;                    // of ten that have a line
+constexpr double kTickWidth = 55, kTickHeight = 22;  // units that a number beside an axis needs
 
 // One axis: values to units of the drawing.
 struct Axis {
@@ -50,11 +52,15 @@ Axis axis_over(const std::vector<double>& values, bool logarithmic, double from,
 std::vector<double> ticks_of(const Axis& axis, int wanted) {
   if (!axis.logarithmic) return ticks(axis.low, axis.high, wanted);
   std::vector<double> out;
-  for (double e = std::ceil(axis.low); e <= axis.high; ++e) out.push_back(std::pow(10, e));
+  const double step = std::max(1.0, std::ceil((axis.high - axis.low) / kMostPowers));
+  for (double e = std::ceil(axis.low); e <= axis.high; e += step) out.push_back(std::pow(10, e));
   if (out.size() >= 2) return out;
   out.clear();
+  // Round numbers lie closer to each other the larger they are: some have no room for their text.
+  const double room = axis.from < axis.to ? kTickWidth : kTickHeight;
   for (const double t : ticks(std::pow(10, axis.low), std::pow(10, axis.high), wanted))
-    if (t > 0) out.push_back(t);
+    if (t > 0 && (out.empty() || std::abs(axis.at(t) - axis.at(out.back())) >= room))
+      out.push_back(t);
   return out;
 }
 

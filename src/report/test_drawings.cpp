@@ -95,6 +95,28 @@ TEST(ReportDrawings, LargeNumbersBesideAnAxisAreShort) {
   expect_parts(chart(one_line({{0, -9000}, {1, 0}})).text, {">-8000<", ">0<"});
 }
 
+// Eight bars of 45 units: two numbers of nine characters beside each other would meet.
+TEST(ReportDrawings, NumbersOfNarrowBarsDoNotMeet) {
+  Bars b;
+  b.log_y = true;
+  b.groups = {"1", "2", "3", "4", "5", "6", "7", "8"};
+  b.series = {{"a", std::vector<double>(8, 1e-7)}, {"b", std::vector<double>(8, 1e-7)}};
+  const std::string narrow = bars(b).text;
+  expect_parts(narrow, {"y=\"175.0\" text-anchor=\"middle\">1.0×10⁻⁷",
+                        "y=\"162.0\" text-anchor=\"middle\">1.0×10⁻⁷"});
+  b.groups = {"1"};
+  EXPECT_EQ(count_of(bars(b).text, "y=\"162.0\""), 0u) << "wide bars have room";
+}
+
+TEST(ReportDrawings, LogarithmicAxesHaveNoMoreNumbersThanRoom) {
+  LineChart c = one_line({{1100, 1e-14}, {99000, 1}});  // one power of ten; fourteen of them
+  c.log_x = c.log_y = true;
+  const std::string svg = chart(c).text;
+  EXPECT_LE(count_of(svg, "<line class=\"grid\""), 8u) << svg;
+  expect_parts(svg, {">10k<", ">20k<", ">30k<", ">40k<", ">60k<", ">80k<"});
+  EXPECT_EQ(svg.find(">50k<"), std::string::npos) << "too near to 40k";
+}
+
 // One axis, one way to write: the same digits behind the point, the same unit.
 TEST(ReportDrawings, NumbersOfAnAxisAreWrittenAlike) {
   using Texts = std::vector<std::string>;
@@ -168,8 +190,9 @@ TEST(ReportDrawings, BarsOfNothingHaveTheirNumber) {
   Bars b;
   b.groups = {"x"};
   b.series = {{"a", {0}}};  // from 0 to 1
-  expect_parts(bars(b).text, {R"(x="481.0" y="320.0" width="88.0" height="1.0")",
-                              R"(x="525.0" y="315.0" text-anchor="middle">0</text>)", ">1.0</text>"});
+  expect_parts(bars(b).text,
+               {R"(x="481.0" y="320.0" width="88.0" height="1.0")",
+                R"(x="525.0" y="315.0" text-anchor="middle">0</text>)", ">1.0</text>"});
 }
 
 // The smallest of 10 and 1000 has a length, the power of ten below it.
@@ -185,7 +208,7 @@ TEST(ReportDrawings, LogarithmicBarsBeginAPowerOfTenBelow) {
   EXPECT_EQ(count_of(svg, "<line class=\"grid\""), 5u);
   b.series = {{"a", {1e-7}}, {"b", {2e9}}};  // 18 powers of ten in steps of three
   const std::string wide = bars(b).text;
-  expect_parts(wide, {">1.00×10⁻⁷<", ">2.00×10⁹<", ">10⁻⁸<", ">10⁻⁵<"});
+  expect_parts(wide, {">1.0×10⁻⁷<", ">2.0×10⁹<", ">10⁻⁸<", ">10⁻⁵<"});
   EXPECT_EQ(count_of(wide, "<line class=\"grid\""), 7u);
 }
 
