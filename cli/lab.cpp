@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "lab/experiments.h"
 #include "lab/present.h"
+#include "language/language.h"
 #include "progress.h"
 
 namespace heddle::cli::lab_command {
@@ -24,10 +25,6 @@ struct Arguments {
   std::string language = "en", page, markdown, fault;
 };
 
-lab::Language language_of(const Arguments& a) {
-  return a.language == "zh" ? lab::Language::chinese : lab::Language::english;
-}
-
 void list(const Arguments& a) {
   const bool only_for_runs = a.slow || !a.page.empty() || !a.markdown.empty() || !a.fault.empty();
   if (a.names.empty() && only_for_runs)
@@ -39,8 +36,7 @@ void list(const Arguments& a) {
          "neither names nor --slow, --out, --markdown, --plant; to run them: heddle lab all");
   const std::vector<std::string> all = {"all"};
   const auto chosen = lab::choose(lab::experiments(), all, true);
-  std::cout << (a.as_json ? lab::list_json(chosen, language_of(a)) + "\n"
-                          : lab::list_text(chosen, language_of(a)));
+  std::cout << (a.as_json ? lab::list_json(chosen) + "\n" : lab::list_text(chosen));
 }
 
 // A file that cannot be written must not cost a run of minutes: this is known before it.
@@ -50,7 +46,6 @@ void check_outputs(const Arguments& a) {
 }
 
 void run(const Arguments& a) {
-  const lab::Language language = language_of(a);
   const auto chosen = lab::choose(lab::experiments(), a.names, a.slow);
   if (!a.fault.empty() && !a.markdown.empty())
     fail(ErrorCode::invalid_argument, "lab", "--plant beside --markdown",
@@ -64,15 +59,12 @@ void run(const Arguments& a) {
   };
   watch.ended = [&](const lab::Outcome& o) {
     if (!a.as_json)
-      std::cout << lab::outcome_text(o, language, colour) << "\n"
-                << std::flush;  // as soon as it is there
+      std::cout << lab::outcome_text(o, colour) << "\n" << std::flush;  // as soon as it is there
   };
-  const std::vector<lab::Outcome> outcomes = lab::run(chosen, language, watch, a.fault);
-  if (!a.page.empty()) io::write_file_atomic(a.page, lab::outcomes_page(outcomes, language));
-  if (!a.markdown.empty())
-    io::write_file_atomic(a.markdown, lab::outcomes_markdown(outcomes, language));
-  std::cout << (a.as_json ? lab::outcomes_json(outcomes, language) + "\n"
-                          : lab::summary_text(outcomes, language));
+  const std::vector<lab::Outcome> outcomes = lab::run(chosen, watch, a.fault);
+  if (!a.page.empty()) io::write_file_atomic(a.page, lab::outcomes_page(outcomes));
+  if (!a.markdown.empty()) io::write_file_atomic(a.markdown, lab::outcomes_markdown(outcomes));
+  std::cout << (a.as_json ? lab::outcomes_json(outcomes) + "\n" : lab::summary_text(outcomes));
   throw ExitStatus{lab::exit_status(outcomes)};
 }
 
@@ -97,6 +89,7 @@ void add(CLI::App& app) {
       ->type_name("FAULT");
   command->add_flag("--json", a->as_json, "one JSON document on standard output");
   command->callback([a] {
+    set_language(*language_named(a->language));
     if (a->names.empty() || a->names.front() == "list")
       list(*a);
     else

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import check_layers
 import check_style
+import texts
 
 SCRIPTS = Path(__file__).resolve().parent
 
@@ -131,6 +132,72 @@ class IsaSymbols(unittest.TestCase):
         result = self.run_check("int g(); int early = g();")
         self.assertEqual(1, result.returncode)
         self.assertIn("before main", result.stdout)
+
+
+class Texts(unittest.TestCase):
+    """Sources and a catalogue; what is planted is found, and where."""
+
+    SOURCE = """// tr("in a comment")
+std::string a() { return tr("one " // joined
+                            "two"); }
+const char* b = mark("a \\"table\\"");
+std::string c(bool x) { return tr(x ? "yes" : "no") + tr("{} of {:.3g}", 1, 2) + tr(variable); }
+void d() { app.add_subcommand("name", "what it does")->footer("Example: x"); other("none of this"); }
+"""
+    TEXTS = {"one two": "一二", 'a "table"': "表", "yes": "是", "no": "否", "{} of {:.3g}": "{1:.3g} 之 {0}",
+             "what it does": "做什么", "Example: x": "例：x"}
+
+    def complaints(self, source=SOURCE, catalogue=None, **other_texts):
+        with tempfile.TemporaryDirectory() as root:
+            entries = {**self.TEXTS, **other_texts}
+            if catalogue is None:
+                catalogue = "".join("\n" + texts.quoted("msgid", k) + texts.quoted("msgstr", v)
+                                    for k, v in entries.items())
+            for path, content in {"src/a.cpp": source, "src/test_a.cpp": 'tr("of a test")', "cli/b.js": "",
+                                  texts.CATALOGUE: catalogue}.items():
+                (Path(root) / path).parent.mkdir(parents=True, exist_ok=True)
+                (Path(root) / path).write_text(content)
+            return list(texts.check(Path(root)))
+
+    def test_all_is_well(self):
+        self.assertEqual([], self.complaints())
+
+    def test_a_text_without_a_translation(self):
+        found = self.complaints(self.SOURCE + 'tr("new");')
+        self.assertEqual(["src/a.cpp:7: without a translation: new"], found)
+        self.assertEqual(["src/a.cpp:5: without a translation: yes"], self.complaints(yes=""))
+
+    def test_an_entry_that_is_not_needed(self):
+        self.assertIn("no source has this text: gone", self.complaints(gone="无")[0])
+        twice = "".join(texts.quoted("msgid", k) + texts.quoted("msgstr", v)
+                        for k, v in [*self.TEXTS.items(), ("no", "不")])
+        self.assertIn("a second entry for: no", self.complaints(catalogue=twice)[0])
+
+    def test_translations_that_cannot_be_right(self):
+        for text, translation, reason in [
+            ("{} of {:.3g}", "{} 之 {}", "other values"),
+            ("{} of {:.3g}", "{:.3g}", "other values"),
+            ("one two", "one two", "nothing Chinese"),
+            ("yes", "是， 是", "a space"),
+            ("yes", "是,", "Western punctuation"),
+            ("yes", "是\n", "line break"),
+        ]:
+            with self.subTest(text=text, translation=translation):
+                found = self.complaints(**{text: translation})
+                self.assertEqual(1, len(found), found)
+                self.assertIn(reason, found[0])
+
+    def test_an_update_keeps_translations_and_drops_what_is_gone(self):
+        with tempfile.TemporaryDirectory() as root:
+            source, catalogue = Path(root) / "src/a.cpp", Path(root) / texts.CATALOGUE
+            for path in (source, catalogue):
+                path.parent.mkdir()
+            source.write_text('tr("b\\n" "c"); tr("a"); tr("b\\nc");')
+            catalogue.write_text('# head\nmsgid ""\nmsgstr ""\n"L: zh\\n"\n\nmsgid "a"\nmsgstr "甲"\n'
+                                 '\nmsgid "gone"\nmsgstr "无"\n')
+            texts.update(Path(root))
+            self.assertEqual('# head\nmsgid ""\nmsgstr ""\n"L: zh\\n"\n\n#: src/a.cpp\nmsgid ""\n"b\\n"\n"c"\n'
+                             'msgstr ""\n\n#: src/a.cpp\nmsgid "a"\nmsgstr "甲"\n', catalogue.read_text())
 
 
 if __name__ == "__main__":

@@ -67,11 +67,11 @@ double oddness_of(const Findings& f, const Score& score) {
 
 void run(Findings& f) {
   report::LineChart chart;
-  chart.x_label = f.say({"hidden width d_s", "隐藏宽度 d_s"});
-  chart.y_label = f.say({"R² on fresh pairs", "新样本上的 R²"});
+  chart.x_label = tr("hidden width d_s");
+  chart.y_label = tr("R² on fresh pairs");
   chart.log_x = true;
-  report::Series plain{f.say({"wᵀ tanh(W[k; q])", "wᵀ tanh(W[k; q])"}), {}};
-  report::Series biased{f.say({"wᵀ tanh(W[k; q] + b)", "wᵀ tanh(W[k; q] + b)"}), {}};
+  report::Series plain{"wᵀ tanh(W[k; q])", {}};
+  report::Series biased{"wᵀ tanh(W[k; q] + b)", {}};
   double oddness = 0, biased_oddness = INFINITY, best_as_written = -INFINITY;
   for (const std::int64_t hidden : {4, 16, 64}) {
     Score without(hidden, f.fault("bias-in-both")), with(hidden, true);
@@ -79,34 +79,25 @@ void run(Findings& f) {
     best_as_written = std::max(best_as_written, r2);
     plain.points.push_back({static_cast<double>(hidden), r2});
     biased.points.push_back({static_cast<double>(hidden), r2_bias});
-    f.number(fmt::format("r2_bias_{}", hidden), r2_bias,
-             {fmt::format("R² with a bias, d_s = {}", hidden),
-              fmt::format("有偏置、d_s = {} 的 R²", hidden)});
-    f.number(fmt::format("r2_{}", hidden), r2,
-             {fmt::format("R² as written, d_s = {}", hidden),
-              fmt::format("按原式、d_s = {} 的 R²", hidden)});
+    f.number(fmt::format("r2_bias_{}", hidden), r2_bias, tr("R² with a bias, d_s = {}", hidden));
+    f.number(fmt::format("r2_{}", hidden), r2, tr("R² as written, d_s = {}", hidden));
     // Of the trained score itself: s(−k, −q) = −s(k, q), while the cosine is the same for both.
     oddness = std::max(oddness, oddness_of(f, without));
     biased_oddness = std::min(biased_oddness, oddness_of(f, with));
   }
   chart.series = {biased, plain};
-  f.figure(chart, {"With a bias the fit grows with the width; as written it never leaves 0.",
-                   "有偏置时拟合随宽度提高；按原式则始终停在 0。"});
-  f.number("oddness", oddness,
-           {"|s(k, q) + s(−k, −q)| as written, at most", "按原式：|s(k, q) + s(−k, −q)| 的最大值"});
+  f.figure(chart, tr("With a bias the fit grows with the width; as written it never leaves 0."));
+  f.number("oddness", oddness, tr("|s(k, q) + s(−k, −q)| as written, at most"));
 
-  const bool fits = f.check({"R² with a bias, d_s = 64", "有偏置、d_s = 64 的 R²"},
-                            biased.points.back().y, Relation::greater, 0.9);
-  const bool as_written = f.check({"R² as written, d_s = 64", "按原式、d_s = 64 的 R²"},
-                                  plain.points.back().y, Relation::greater, 0.05);
-  f.control({"as written the score is odd: |s(k, q) + s(−k, −q)|",
-             "按原式得分为奇函数：|s(k, q) + s(−k, −q)|"},
-            oddness, Relation::less, 1e-12);
-  f.control({"with a bias it is not", "有偏置时则不是奇函数"}, biased_oddness, Relation::greater,
-            0.1);
-  f.control({"R² as written, the best of all widths", "按原式：各宽度中最好的 R²"}, best_as_written,
-            Relation::less, 0.05);
-  f.control({"R² with a bias grows from d_s = 4 to 16 by", "有偏置：d_s 从 4 到 16 时 R² 的增长"},
+  const bool fits =
+      f.check(tr("R² with a bias, d_s = 64"), biased.points.back().y, Relation::greater, 0.9);
+  const bool as_written =
+      f.check(tr("R² as written, d_s = 64"), plain.points.back().y, Relation::greater, 0.05);
+  f.control(tr("as written the score is odd: |s(k, q) + s(−k, −q)|"), oddness, Relation::less,
+            1e-12);
+  f.control(tr("with a bias it is not"), biased_oddness, Relation::greater, 0.1);
+  f.control(tr("R² as written, the best of all widths"), best_as_written, Relation::less, 0.05);
+  f.control(tr("R² with a bias grows from d_s = 4 to 16 by"),
             biased.points[1].y - biased.points[0].y, Relation::greater, 0.2);
   f.verdict(!fits ? Verdict::refuted : as_written ? Verdict::holds : Verdict::conditional);
 }
@@ -117,39 +108,26 @@ Experiment experiment() {
   return {
       .name = "additive-cosine",
       .topic = topics::scores,
-      .title = {"Additive attention and the angle", "加性注意力与夹角"},
-      .claim = {"With suitable parameters the additive score wᵀ tanh(W[k; q]) approximates the "
-                "cosine of the angle between key and query.",
-                "参数合适时，加性得分 wᵀ tanh(W[k; q]) 可以近似键与查询夹角的余弦。"},
-      .source = {"Document 000, 2.1(c): both answers, because a hidden layer approximates any "
-                 "continuous function.",
-                 "文档 000 的 2.1(c)：两个解答都这样说，理由是隐藏层是通用函数逼近器。"},
-      .method =
-          {"The score is trained on random pairs of width 3, fresh ones in each of 300 steps, "
-           "for hidden widths 4 to 64: as written, and with a bias before the tanh. R² on "
-           "4000 other pairs.",
-           "在 3 维随机向量对上训练得分（300 步，每步用新样本），隐藏宽度 4 到 64："
-           "一种按原式，一种在 tanh 之前加偏置。在另外 4000 对上计算 R²。"},
-      .threshold = {"R² above 0.9 at width 64 is a fit; below 0.05 is none. Chance gives 0.",
-                    "宽度 64 时 R² 大于 0.9 视为能拟合，小于 0.05 视为不能；纯属偶然时为 0。"},
+      .title = mark("Additive attention and the angle"),
+      .claim = mark("With suitable parameters the additive score wᵀ tanh(W[k; q]) approximates the "
+                    "cosine of the angle between key and query."),
+      .source = mark("Document 000, 2.1(c): both answers, because a hidden layer approximates any "
+                     "continuous function."),
+      .method = mark("The score is trained on random pairs of width 3, fresh ones in each of 300 "
+                     "steps, for hidden widths 4 to 64: as written, and with a bias before the "
+                     "tanh. R² on 4000 other pairs."),
+      .threshold = mark("R² above 0.9 at width 64 is a fit; below 0.05 is none. Chance gives 0."),
       .expected = Verdict::conditional,
-      .because = {"It holds if there is a bias before the tanh, or a component of k or q that is "
-                  "constant. As written the score is odd, s(−k, −q) = −s(k, q), but the cosine is "
-                  "even: over vectors of all directions no width gives any fit. The theorem the "
-                  "documents lean on assumes the bias. Heddle's additive layer has it with "
-                  "bias = true, through the projections to q and k.",
-                  "只有在 tanh 之前有偏置（或 k、q 含常数分量）时才成立。按原式得分是奇函数，"
-                  "s(−k, −q) = −s(k, q)，而余弦是偶函数：对各方向的向量，再宽也毫无拟合能力。"
-                  "文档所依据的逼近定理是以偏置为前提的。Heddle 的加性注意力层在 bias = true 时"
-                  "通过 q、k 的投影获得这一偏置。"},
-      .faults = {{"untrained", {"the scores are trained for one step only", "只训练了一步"}},
-                 {"shuffled-answers",
-                  {"training gets the cosines of other pairs", "训练时用了别的向量对的余弦"}},
-                 {"bias-in-both",
-                  {"the score as written has a bias too", "「按原式」的得分也带了偏置"}},
+      .because = mark("It holds if there is a bias before the tanh, or a component of k or q that "
+                      "is constant. As written the score is odd, s(−k, −q) = −s(k, q), but the "
+                      "cosine is even: over vectors of all directions no width gives any fit. The "
+                      "theorem the documents lean on assumes the bias. Heddle's additive layer has "
+                      "it with bias = true, through the projections to q and k."),
+      .faults = {{"untrained", mark("the scores are trained for one step only")},
+                 {"shuffled-answers", mark("training gets the cosines of other pairs")},
+                 {"bias-in-both", mark("the score as written has a bias too")},
                  {"difference-of-itself",
-                  {"s(k, q) − s(k, q) is taken for s(k, q) + s(−k, −q)",
-                   "把 s(k, q) − s(k, q) 当作 s(k, q) + s(−k, −q)"}}},
+                  mark("s(k, q) − s(k, q) is taken for s(k, q) + s(−k, −q)")}},
       .run = run,
   };
 }

@@ -67,47 +67,40 @@ void run(Findings& f) {
   const std::vector<std::vector<double>> weights = weights_of_bias();
   const double step = step_error(f, weights);
   f.number("powers_of_two", powers,
-           {"heads 1 to 32, powers of two: slope against formula, relative",
-            "头数为 1 到 32 的 2 的幂：斜率与公式的相对差"});
-  f.number(
-      "other_numbers", others,
-      {"3, 6, 12, 20 heads: the smallest such difference", "3、6、12、20 个头：此差异的最小值"});
-  f.number("step", step,
-           {"log ratio of neighbouring weights − slope", "相邻权重之比的对数 − 斜率"});
-  f.number(
-      "steepest_reach", 1 / nn::alibi_slopes(kHeads).front(),
-      {"8 heads: distance at which the steepest bias is −1", "8 头：最陡的头偏置降到 −1 的距离"});
+           tr("heads 1 to 32, powers of two: slope against formula, relative"));
+  f.number("other_numbers", others, tr("3, 6, 12, 20 heads: the smallest such difference"));
+  f.number("step", step, tr("log ratio of neighbouring weights − slope"));
+  f.number("steepest_reach", 1 / nn::alibi_slopes(kHeads).front(),
+           tr("8 heads: distance at which the steepest bias is −1"));
   f.number("flattest_reach", 1 / nn::alibi_slopes(kHeads).back(),
-           {"8 heads: the same for the flattest", "8 头：最平缓的头对应的距离"});
+           tr("8 heads: the same for the flattest"));
 
   report::LineChart chart;
-  chart.x_label = f.say({"distance to the key", "到键的距离"});
-  chart.y_label = f.say({"weight", "权重"});
+  chart.x_label = tr("distance to the key");
+  chart.y_label = tr("weight");
   chart.log_y = true;
   for (const std::size_t h : {0U, 2U, 4U, 7U}) {
-    report::Series series{f.say({"head ", "头 "}) + std::to_string(h + 1), {}};
+    report::Series series{tr("head {}", h + 1), {}};
     for (std::size_t d = 0; d < weights[h].size(); ++d)
       series.points.push_back({static_cast<double>(d), weights[h][weights[h].size() - 1 - d]});
     chart.series.push_back(series);
   }
-  f.figure(chart, {"What the bias alone makes of the weights of the last of 64 tokens: straight "
-                   "lines on a logarithmic scale, steep heads for near, flat ones for far tokens.",
-                   "仅由偏置决定的、64 个词元中最后一个词元的注意力权重：对数坐标下是直线，"
-                   "陡的头看近处，平的头看远处。"});
+  f.figure(chart,
+           tr("What the bias alone makes of the weights of the last of 64 tokens: straight lines "
+              "on a logarithmic scale, steep heads for near, flat ones for far tokens."));
   // By hand, 8 heads: 2⁻¹ and 2⁻⁸. Of 3 heads the third has 2⁻², and 2⁻⁸ by the formula: 64 times.
-  f.control({"8 heads: reach of the steepest", "8 头：最陡的头的距离"},
-            1 / nn::alibi_slopes(kHeads).front(), Relation::equal, 2);
-  f.control({"8 heads: reach of the flattest", "8 头：最平缓的头的距离"},
-            1 / nn::alibi_slopes(kHeads).back(), Relation::equal, 256);
-  f.control({"3 heads: relative difference − 63", "3 头：相对差 − 63"},
-            std::abs(formula_error(f, 3) - 63), Relation::less, 1e-9);
+  f.control(tr("8 heads: reach of the steepest"), 1 / nn::alibi_slopes(kHeads).front(),
+            Relation::equal, 2);
+  f.control(tr("8 heads: reach of the flattest"), 1 / nn::alibi_slopes(kHeads).back(),
+            Relation::equal, 256);
+  f.control(tr("3 heads: relative difference − 63"), std::abs(formula_error(f, 3) - 63),
+            Relation::less, 1e-9);
   const bool right =
-      f.check({"powers of two differ from the formula by", "头数为 2 的幂时与公式之差"}, powers,
-              Relation::less, 1e-12);
-  const bool linear = f.check({"the bias differs from −m·(i − j) by", "偏置与 −m·(i − j) 之差"},
-                              step, Relation::less, 1e-9);
-  const bool everywhere = f.check({"other numbers of heads differ by", "其他头数时与公式之差"},
-                                  others, Relation::less, 1e-12);
+      f.check(tr("powers of two differ from the formula by"), powers, Relation::less, 1e-12);
+  const bool linear =
+      f.check(tr("the bias differs from −m·(i − j) by"), step, Relation::less, 1e-9);
+  const bool everywhere =
+      f.check(tr("other numbers of heads differ by"), others, Relation::less, 1e-12);
   f.verdict(!right || !linear ? Verdict::refuted
             : everywhere      ? Verdict::holds
                               : Verdict::conditional);
@@ -119,32 +112,24 @@ Experiment experiment() {
   return {
       .name = "alibi-slopes",
       .topic = topics::positions,
-      .title = {"The slopes of ALiBi", "ALiBi 的斜率"},
-      .claim = {"ALiBi adds −m·(i − j) to the scores, with the slope m = 2^(−8h/n) for head h of "
-                "n, and nothing is trained.",
-                "ALiBi 给分数加上 −m·(i − j)，n 个头中第 h 个头的斜率 m = 2^(−8h/n)，无需训练。"},
-      .source = {"Document 004, ALiBi.", "文档 004「ALiBi」。"},
-      .method = {"Heddle's slopes, which are those of the published models, against the formula "
-                 "for powers of two and for other numbers of heads. With queries and keys of zero, "
-                 "the attention weights show the bias alone: the ratio of neighbours must be e^m.",
-                 "将 Heddle 的斜率（与已发布模型一致）与公式比较，头数取 2 的幂和其他数。令 q 和 k "
-                 "为零，注意力权重就只反映偏置：相邻权重之比必须等于 e^m。"},
-      .threshold = {"1e-12 relative for the slopes, 1e-9 for logarithms of weights that go down to "
-                    "1e-14.",
-                    "斜率的相对误差 1e-12；权重最小到 1e-14，其对数取 1e-9。"},
+      .title = mark("The slopes of ALiBi"),
+      .claim = mark("ALiBi adds −m·(i − j) to the scores, with the slope m = 2^(−8h/n) for head h "
+                    "of n, and nothing is trained."),
+      .source = mark("Document 004, ALiBi."),
+      .method =
+          mark("Heddle's slopes, which are those of the published models, against the formula for "
+               "powers of two and for other numbers of heads. With queries and keys of zero, the "
+               "attention weights show the bias alone: the ratio of neighbours must be e^m."),
+      .threshold = mark(
+          "1e-12 relative for the slopes, 1e-9 for logarithms of weights that go down to 1e-14."),
       .expected = Verdict::conditional,
-      .because = {"The formula is right when the number of heads is a power of two. For other "
-                  "numbers the authors' models take the slopes of the next smaller power p and add "
-                  "every second slope of 2p, which the formula does not give.",
-                  "当头数是 2 的幂时公式正确。否则原作者的模型先取不超过头数的最大 2 的幂 p "
-                  "的斜率，再从 2p "
-                  "的斜率中隔一个取一个补足，这不是公式给出的值。"},
-      .faults =
-          {{"heads-from-zero", {"heads are counted from 0 in the formula", "公式中的头从 0 数起"}},
-           {"not-relative", {"differences are not relative to the slope", "差异没有除以斜率"}},
-           {"slopes-reversed",
-            {"the slopes are those of the heads in reversed order", "斜率按头的逆序取用"}},
-           {"powers-only", {"8 heads stand for every other number", "其他头数都用 8 头代替"}}},
+      .because = mark("The formula is right when the number of heads is a power of two. For other "
+                      "numbers the authors' models take the slopes of the next smaller power p and "
+                      "add every second slope of 2p, which the formula does not give."),
+      .faults = {{"heads-from-zero", mark("heads are counted from 0 in the formula")},
+                 {"not-relative", mark("differences are not relative to the slope")},
+                 {"slopes-reversed", mark("the slopes are those of the heads in reversed order")},
+                 {"powers-only", mark("8 heads stand for every other number")}},
       .run = run,
   };
 }

@@ -113,24 +113,19 @@ Counts count_products(const Findings& f) {
 
 void draw(Findings& f, const Counts& counts) {
   report::LineChart chart;
-  chart.x_label = f.say({"tokens N", "词元数 N"});
-  chart.y_label = f.say({"floating-point operations", "浮点运算次数"});
+  chart.x_label = tr("tokens N");
+  chart.y_label = tr("floating-point operations");
   chart.log_x = chart.log_y = true;
-  const Text names[] = {{"projections to Q, K, V", "投影出 Q、K、V"},
-                        {"Q·Kᵀ", "Q·Kᵀ"},
-                        {"weights · V", "权重 · V"},
-                        {"projection out", "输出投影"}};
+  const std::string names[] = {tr("projections to Q, K, V"), "Q·Kᵀ", tr("weights · V"),
+                               tr("projection out")};
   for (std::size_t i = 0; i < kProducts; ++i) {
-    report::Series series{f.say(names[i]), {}};
+    report::Series series{names[i], {}};
     for (std::size_t j = 0; j < counts.tokens.size(); ++j)
       series.points.push_back({counts.tokens[j], counts.work[j][i]});
     chart.series.push_back(series);
   }
-  f.figure(chart,
-           {"Width 128. Projections grow with N, the two products between tokens with N² (their "
-            "lines coincide); they catch up at N = 2C.",
-            "宽度 128。投影随 N 增长，词元之间的两个乘积随 N² 增长（两条线重合），在 N = 2C "
-            "处追上投影。"});
+  f.figure(chart, tr("Width 128. Projections grow with N, the two products between tokens with N² "
+                     "(their lines coincide); they catch up at N = 2C."));
 }
 
 void run(Findings& f) {
@@ -143,34 +138,27 @@ void run(Findings& f) {
   const Counts counts = count_products(f);
   const double long_exponent = counts.exponent(2048, 16384);
   const double short_exponent = f.fault("long-for-short") ? long_exponent : counts.exponent(16, 64);
-  f.number("difference", difference,
-           {"Heddle's layer − four products, N = 96", "Heddle 的层 − 四次乘积（N = 96）"});
-  f.number("formula_error", counts.formula_error,
-           {"counted − (8·N·C² + 4·N²·C), relative", "计数 − (8·N·C² + 4·N²·C)，相对误差"});
-  f.number("short_exponent", short_exponent,
-           {"N = 16 to 64: work ~ N to the power of", "N = 16 到 64：运算量 ~ N 的幂次"});
-  f.number("long_exponent", long_exponent,
-           {"N = 2048 to 16384: work ~ N to the power of", "N = 2048 到 16384：运算量 ~ N 的幂次"});
+  f.number("difference", difference, tr("Heddle's layer − four products, N = 96"));
+  f.number("formula_error", counts.formula_error, tr("counted − (8·N·C² + 4·N²·C), relative"));
+  f.number("short_exponent", short_exponent, tr("N = 16 to 64: work ~ N to the power of"));
+  f.number("long_exponent", long_exponent, tr("N = 2048 to 16384: work ~ N to the power of"));
   f.number("crossover", counts.crossover,
-           {"N at which the N² products reach the others (C = 128)",
-            "N² 的两个乘积赶上其余乘积的 N（C = 128）"});
+           tr("N at which the N² products reach the others (C = 128)"));
   const double seconds_256 = seconds_of_layer(f, 256), seconds_2048 = seconds_of_layer(f, 2048);
-  f.number("seconds_256", seconds_256,
-           {"the layer in float32, N = 256", "该层（float32），N = 256"}, "s");
-  f.number("seconds_2048", seconds_2048,
-           {"the layer in float32, N = 2048", "该层（float32），N = 2048"}, "s");
+  f.number("seconds_256", seconds_256, tr("the layer in float32, N = 256"), "s");
+  f.number("seconds_2048", seconds_2048, tr("the layer in float32, N = 2048"), "s");
   draw(f, counts);
-  f.control({"N at which the N² products reach the others: 2C", "N² 的乘积赶上其余乘积的 N：2C"},
-            counts.crossover, Relation::equal, 2 * kWidth);
-  f.control({"exponent for short sequences", "短序列的幂次"}, short_exponent, Relation::less, 1.3);
-  f.control({"seconds at N = 2048 over those at 256", "N = 2048 与 256 的时间之比"},
-            seconds_2048 / seconds_256, Relation::greater, 4);
-  const bool same = f.check({"layer and four products differ by", "层与四次乘积之差"}, difference,
-                            Relation::less, 1e-12);
-  const bool counted = f.check({"the count differs from the formula by", "计数与公式之差"},
-                               counts.formula_error, Relation::less, 1e-12);
-  const bool square = f.check({"exponent for long sequences", "长序列的幂次"}, long_exponent,
-                              Relation::greater, 1.8);
+  f.control(tr("N at which the N² products reach the others: 2C"), counts.crossover,
+            Relation::equal, 2 * kWidth);
+  f.control(tr("exponent for short sequences"), short_exponent, Relation::less, 1.3);
+  f.control(tr("seconds at N = 2048 over those at 256"), seconds_2048 / seconds_256,
+            Relation::greater, 4);
+  const bool same =
+      f.check(tr("layer and four products differ by"), difference, Relation::less, 1e-12);
+  const bool counted = f.check(tr("the count differs from the formula by"), counts.formula_error,
+                               Relation::less, 1e-12);
+  const bool square =
+      f.check(tr("exponent for long sequences"), long_exponent, Relation::greater, 1.8);
   f.verdict(same && counted && square ? Verdict::holds : Verdict::refuted);
 }
 
@@ -180,39 +168,26 @@ Experiment experiment() {
   return {
       .name = "attention-flops",
       .topic = topics::cost,
-      .title = {"Four matrix products", "四次矩阵乘法"},
-      .claim = {"Self-attention is four matrix products, and its compute grows as O(N²) with the "
-                "number of vectors.",
-                "自注意力就是四次矩阵乘法，计算量随向量个数 N 以 O(N²) 增长。"},
-      .source = {"Document 002, \"Self-Attention is Four Matrix Multiplies!\"",
-                 "文档 002「Self-Attention is Four Matrix Multiplies!」。"},
+      .title = mark("Four matrix products"),
+      .claim = mark("Self-attention is four matrix products, and its compute grows as O(N²) with "
+                    "the number of vectors."),
+      .source = mark("Document 002, \"Self-Attention is Four Matrix Multiplies!\""),
       .method =
-          {"The layer written as four products (Q, K and V in one), a softmax and nothing "
-           "else, against Heddle's layer; the arithmetic of each product by Heddle's meter "
-           "for N from 16 to 16384 at width 128; the layer's time at N = 256 and 2048.",
-           "把该层写成四次乘积（Q、K、V 合为一次）加一个 softmax，与 Heddle 的层比较；用 Heddle "
-           "的计数器统计"
-           "宽 128、N 从 16 到 16384 时每次乘积的运算量；再测该层在 N = 256 和 2048 时的用时。"},
-      .threshold =
-          {"Outputs equal to 1e-12, counts equal to 8·N·C² + 4·N²·C, exponent of long sequences "
-           "above 1.8. Time is shown and decides nothing: it depends on the machine.",
-           "输出相差小于 1e-12；计数等于 8·N·C² + 4·N²·C；长序列的幂次大于 1.8。"
-           "时间只作展示、不参与判定，因为取决于机器。"},
+          mark("The layer written as four products (Q, K and V in one), a softmax and nothing "
+               "else, against Heddle's layer; the arithmetic of each product by Heddle's meter for "
+               "N from 16 to 16384 at width 128; the layer's time at N = 256 and 2048."),
+      .threshold = mark(
+          "Outputs equal to 1e-12, counts equal to 8·N·C² + 4·N²·C, exponent of long sequences "
+          "above 1.8. Time is shown and decides nothing: it depends on the machine."),
       .expected = Verdict::holds,
-      .because =
-          {"It is true for long sequences. Below N = 2C, which is where many models work, the "
-           "projections cost more than the products between tokens, and the compute grows "
-           "almost linearly.",
-           "对长序列成立。但在 N < 2C "
-           "时（许多模型正是如此），投影比词元之间的乘积更费，计算量几乎是线性增长的。"},
-      .faults = {{"scale-of-all-heads",
-                  {"scores are divided by the root of the whole width",
-                   "得分除以整个宽度（而不是头宽）的平方根"}},
-                 {"scores-not-counted", {"the product Q·Kᵀ is not counted", "没有计入 Q·Kᵀ"}},
+      .because = mark("It is true for long sequences. Below N = 2C, which is where many models "
+                      "work, the projections cost more than the products between tokens, and the "
+                      "compute grows almost linearly."),
+      .faults = {{"scale-of-all-heads", mark("scores are divided by the root of the whole width")},
+                 {"scores-not-counted", mark("the product Q·Kᵀ is not counted")},
                  {"long-for-short",
-                  {"the exponent of long sequences stands for the short ones",
-                   "短序列的幂次取了长序列的"}},
-                 {"one-size-timed", {"N = 256 is timed twice", "两次计时都是 N = 256"}}},
+                  mark("the exponent of long sequences stands for the short ones")},
+                 {"one-size-timed", mark("N = 256 is timed twice")}},
       .run = run,
   };
 }

@@ -79,10 +79,10 @@ Tensor tokens_on_circles() {
   return Tensor::from<double>({1, kTokens, kWidth}, std::span<const double>(x));
 }
 
-report::HeatMap map_of(const Findings& f, const Tensor& a) {
+report::HeatMap map_of(const Tensor& a) {
   report::HeatMap map;
-  map.x_label = f.say({"key", "键"});
-  map.y_label = f.say({"query", "查询"});
+  map.x_label = tr("key");
+  map.y_label = tr("query");
   map.values = rows_of(a);
   map.digits = 3;
   return map;
@@ -94,39 +94,30 @@ void run(Findings& f) {
   // A matrix with orthonormal columns keeps the products of the tokens.
   const Measured circles = measure(f, tokens_on_circles(), orthonormal_columns(kWidth, kWidth, 33));
 
-  f.number("scores_asymmetry", shared.scores,
-           {"W_q = W_k, random tokens: |S − Sᵀ|", "W_q = W_k、随机输入：|S − Sᵀ|"});
-  f.number("map_asymmetry", shared.map,
-           {"W_q = W_k, random tokens: |A − Aᵀ|", "W_q = W_k、随机输入：|A − Aᵀ|"});
-  f.number("normaliser_ratio", shared.normalisers,
-           {"largest / smallest normaliser of a row", "各行归一化因子的最大值 / 最小值"});
-  f.number("circle_map_asymmetry", circles.map,
-           {"tokens on circles, W orthogonal: |A − Aᵀ|", "输入位于圆上、W 正交：|A − Aᵀ|"});
+  f.number("scores_asymmetry", shared.scores, tr("W_q = W_k, random tokens: |S − Sᵀ|"));
+  f.number("map_asymmetry", shared.map, tr("W_q = W_k, random tokens: |A − Aᵀ|"));
+  f.number("normaliser_ratio", shared.normalisers, tr("largest / smallest normaliser of a row"));
+  f.number("circle_map_asymmetry", circles.map, tr("tokens on circles, W orthogonal: |A − Aᵀ|"));
   f.number("circle_normaliser_ratio", circles.normalisers,
-           {"the same: largest / smallest normaliser", "同上：归一化因子最大值 / 最小值"});
+           tr("the same: largest / smallest normaliser"));
   const double first = 1 / (1 + std::exp(1)), second = 1 / (std::exp(0) + std::exp(0));
-  f.note({fmt::format("By hand: the scalar tokens 1 and 0 with W_q = W_k = 1 have the scores "
-                      "[[1, 0], [0, 0]], and the weights off the diagonal are {:.3g} and {:.3g}.",
-                      first, second),
-          fmt::format("手算即可：标量输入 1 与 0，W_q = W_k = 1，得分为 [[1, 0], [0, 0]]，"
-                      "非对角权重分别为 {:.3g} 与 {:.3g}。",
-                      first, second)});
-  f.figure(map_of(f, shared.a),
-           {"W_q = W_k, random tokens: A is not symmetric.", "W_q = W_k、随机输入：A 不对称。"});
-  f.figure(map_of(f, circles.a),
-           {"Tokens on circles: all rows have one normaliser, A is symmetric.",
-            "输入位于圆上：各行归一化因子相同，A 对称。"});
+  f.note(
+      tr("By hand: the scalar tokens 1 and 0 with W_q = W_k = 1 have the scores [[1, 0], [0, 0]], "
+         "and the weights off the diagonal are {:.3g} and {:.3g}.",
+         first, second));
+  f.figure(map_of(shared.a), tr("W_q = W_k, random tokens: A is not symmetric."));
+  f.figure(map_of(circles.a),
+           tr("Tokens on circles: all rows have one normaliser, A is symmetric."));
 
-  f.control({"asymmetry of the scores when W_q = W_k", "W_q = W_k 时得分的不对称程度"},
-            shared.scores, Relation::less, 1e-12);
-  f.control({"asymmetry of A when all normalisers are equal", "归一化因子全相等时 A 的不对称程度"},
-            circles.map, Relation::less, 1e-12);
-  f.control({"their normalisers: largest / smallest − 1", "其归一化因子：最大值 / 最小值 − 1"},
-            circles.normalisers - 1, Relation::less, 1e-12);
-  f.control({"a_ij·Z_i − a_ji·Z_j, relative", "a_ij·Z_i − a_ji·Z_j 的相对大小"},
-            std::max(shared.off_ratio, circles.off_ratio), Relation::less, 1e-12);
-  const bool symmetric = f.check({"asymmetry of A when W_q = W_k", "W_q = W_k 时 A 的不对称程度"},
-                                 shared.map, Relation::less, 1e-12);
+  f.control(tr("asymmetry of the scores when W_q = W_k"), shared.scores, Relation::less, 1e-12);
+  f.control(tr("asymmetry of A when all normalisers are equal"), circles.map, Relation::less,
+            1e-12);
+  f.control(tr("their normalisers: largest / smallest − 1"), circles.normalisers - 1,
+            Relation::less, 1e-12);
+  f.control(tr("a_ij·Z_i − a_ji·Z_j, relative"), std::max(shared.off_ratio, circles.off_ratio),
+            Relation::less, 1e-12);
+  const bool symmetric =
+      f.check(tr("asymmetry of A when W_q = W_k"), shared.map, Relation::less, 1e-12);
   f.verdict(symmetric ? Verdict::holds : Verdict::refuted);
 }
 
@@ -136,32 +127,22 @@ Experiment experiment() {
   return {
       .name = "attention-symmetry",
       .topic = topics::scores,
-      .title = {"Is the attention matrix symmetric if W_q = W_k?",
-                "W_q = W_k 时注意力矩阵对称吗？"},
-      .claim = {"The attention matrix is not always symmetric, but W_q = W_k ensures that it is.",
-                "注意力矩阵一般不对称，但只要 W_q = W_k 就一定对称。"},
-      .source = {"Document 000, 2.2(a): both answers.", "文档 000 的 2.2(a)：两个解答都这样说。"},
+      .title = mark("Is the attention matrix symmetric if W_q = W_k?"),
+      .claim =
+          mark("The attention matrix is not always symmetric, but W_q = W_k ensures that it is."),
+      .source = mark("Document 000, 2.2(a): both answers."),
       .method =
-          {"One head with W_q = W_k: asymmetry of the scores S and of the weights A on random "
-           "tokens, and on tokens for which every row of S holds the same numbers.",
-           "单头且 W_q = W_k：测量随机输入下得分 S 与权重 A 的不对称程度；"
-           "再取一组使 S 各行由相同数字组成的输入。"},
-      .threshold = {"1e-12; rounding is near 1e-16, and weights are up to 1.",
-                    "1e-12；舍入误差约 1e-16，而权重可达 1。"},
+          mark("One head with W_q = W_k: asymmetry of the scores S and of the weights A on random "
+               "tokens, and on tokens for which every row of S holds the same numbers."),
+      .threshold = mark("1e-12; rounding is near 1e-16, and weights are up to 1."),
       .expected = Verdict::refuted,
-      .because = {"W_q = W_k makes the scores symmetric, but softmax divides each row by its own "
-                  "sum: a_ij/a_ji = Z_j/Z_i. So with symmetric scores A is symmetric exactly when "
-                  "all rows have the same normaliser, as for tokens that a rotation maps onto each "
-                  "other.",
-                  "W_q = W_k 只保证得分对称，而 softmax 让每一行除以自己的和：a_ij/a_ji = Z_j/Z_i。"
-                  "因此在得分对称时，当且仅当各行归一化因子相等，A 才对称，"
-                  "例如一组可由旋转互相变换的输入。"},
-      .faults = {{"own-keys", {"W_k stays another matrix than W_q", "W_k 没有换成 W_q"}},
-                 {"not-transposed",
-                  {"a matrix is compared with itself", "矩阵与它自己（而不是转置）比较"}},
-                 {"scale-left-out",
-                  {"the normalisers are those of scores without 1/√d",
-                   "计算归一化因子时漏掉了 1/√d"}}},
+      .because =
+          mark("W_q = W_k makes the scores symmetric, but softmax divides each row by its own sum: "
+               "a_ij/a_ji = Z_j/Z_i. So with symmetric scores A is symmetric exactly when all rows "
+               "have the same normaliser, as for tokens that a rotation maps onto each other."),
+      .faults = {{"own-keys", mark("W_k stays another matrix than W_q")},
+                 {"not-transposed", mark("a matrix is compared with itself")},
+                 {"scale-left-out", mark("the normalisers are those of scores without 1/√d")}},
       .run = run,
   };
 }

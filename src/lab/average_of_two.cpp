@@ -46,8 +46,7 @@ Result at(const Findings& f, double beta) {
 void run(Findings& f) {
   report::LineChart chart;
   chart.x_label = "β";
-  chart.y_label =
-      f.say({"largest error of c against ½(v_a + v_b)", "c 与 ½(v_a + v_b) 的最大误差"});
+  chart.y_label = tr("largest error of c against ½(v_a + v_b)");
   chart.log_y = true;
   report::Series line{"", {}};
   double off_formula = 0, off_sum = 0;
@@ -58,23 +57,17 @@ void run(Findings& f) {
     off_sum = std::max(off_sum, r.off_sum);
   }
   chart.series = {line};
-  f.figure(chart, {"The error falls as e^−β: 32 keys, two of them wanted.",
-                   "误差按 e^−β 下降：共 32 个键，取其中两个。"});
+  f.figure(chart, tr("The error falls as e^−β: 32 keys, two of them wanted."));
   const auto error_at = [&](std::size_t beta) { return line.points[beta].y; };
-  f.number("error_beta_1", error_at(1), {"error at β = 1", "β = 1 时的误差"});
-  f.number("error_beta_10", error_at(10), {"error at β = 10", "β = 10 时的误差"});
-  f.number("error_beta_30", error_at(30), {"error at β = 30", "β = 30 时的误差"});
-  f.number(
-      "off_formula", off_formula,
-      {"largest distance of α_a from e^β/(2e^β + n − 2)", "α_a 与 e^β/(2e^β + n − 2) 的最大偏差"});
-  const bool near = f.check({"error of the mean at β = 30", "β = 30 时平均值的误差"}, error_at(30),
-                            Relation::less, 1e-10);
-  f.control({"distance from the formula", "与公式的偏差"}, off_formula, Relation::less, 1e-12);
-  f.control({"distance of c from the sum that the weights give", "c 与按公式权重求和之差"}, off_sum,
-            Relation::less, 1e-12);
-  f.control({"error at β = 1: the other keys still matter", "β = 1 时的误差：其他键仍占多数"},
-            error_at(1), Relation::greater, 0.1);
-  f.control({"log of error(10)/error(20), 10 up to", "log(误差(10)/误差(20)) 与 10 之差"},
+  f.number("error_beta_1", error_at(1), tr("error at β = 1"));
+  f.number("error_beta_10", error_at(10), tr("error at β = 10"));
+  f.number("error_beta_30", error_at(30), tr("error at β = 30"));
+  f.number("off_formula", off_formula, tr("largest distance of α_a from e^β/(2e^β + n − 2)"));
+  const bool near = f.check(tr("error of the mean at β = 30"), error_at(30), Relation::less, 1e-10);
+  f.control(tr("distance from the formula"), off_formula, Relation::less, 1e-12);
+  f.control(tr("distance of c from the sum that the weights give"), off_sum, Relation::less, 1e-12);
+  f.control(tr("error at β = 1: the other keys still matter"), error_at(1), Relation::greater, 0.1);
+  f.control(tr("log of error(10)/error(20), 10 up to"),
             std::abs(std::log(error_at(10) / error_at(20)) - 10), Relation::less, 0.1);
   f.verdict(near ? Verdict::holds : Verdict::refuted);
 }
@@ -85,31 +78,21 @@ Experiment experiment() {
   return {
       .name = "average-of-two",
       .topic = topics::exploration,
-      .title = {"The mean of two values", "两个值的平均"},
-      .claim = {"With orthonormal keys the query β(k_a + k_b), β large, makes the output "
-                "½(v_a + v_b).",
-                "键标准正交时，取 q = β(k_a + k_b) 且 β 足够大，输出约为 ½(v_a + v_b)。"},
-      .source = {"Document 001, (b) ii; document 003, 1(b).",
-                 "文档 001 (b) ii；文档 003 的 1(b)。"},
-      .method = {"32 orthonormal keys with random values; Heddle's attention for β = 0 to 30, the "
-                 "output against the mean of the two values, the weight against the formula.",
-                 "32 个标准正交的键与随机值；β 从 0 到 30，用 Heddle 的注意力计算，"
-                 "比较输出与两值平均，以及权重与公式。"},
-      .threshold =
-          {"The error at β = 30 must be below 1e-10: the other 30 keys weigh e^−30 ≈ 1e-13 "
-           "each. The weights must follow the formula to 1e-12.",
-           "β = 30 时误差须小于 1e-10：其余 30 个键各占约 e^−30 ≈ 1e-13 的权重。"
-           "权重须在 1e-12 内符合公式。"},
+      .title = mark("The mean of two values"),
+      .claim = mark(
+          "With orthonormal keys the query β(k_a + k_b), β large, makes the output ½(v_a + v_b)."),
+      .source = mark("Document 001, (b) ii; document 003, 1(b)."),
+      .method =
+          mark("32 orthonormal keys with random values; Heddle's attention for β = 0 to 30, the "
+               "output against the mean of the two values, the weight against the formula."),
+      .threshold = mark("The error at β = 30 must be below 1e-10: the other 30 keys weigh e^−30 ≈ "
+                        "1e-13 each. The weights must follow the formula to 1e-12."),
       .expected = Verdict::holds,
-      .because =
-          {"Both keys score β and all others 0, so the two share the weight equally and the "
-           "rest fades as e^−β. β must be well above log n.",
-           "两个键得分同为 β，其余为 0，因此二者平分权重，其余按 e^−β 消失。β 需明显大于 log n。"},
-      .faults = {{"one-key", {"the query points at one key only", "查询只指向一个键"}},
-                 {"next-value",
-                  {"the mean is taken of v_a and the value behind v_b",
-                   "取的是 v_a 与 v_b 后一个值的平均"}},
-                 {"same-beta", {"every β is 30", "所有 β 都是 30"}}},
+      .because = mark("Both keys score β and all others 0, so the two share the weight equally and "
+                      "the rest fades as e^−β. β must be well above log n."),
+      .faults = {{"one-key", mark("the query points at one key only")},
+                 {"next-value", mark("the mean is taken of v_a and the value behind v_b")},
+                 {"same-beta", mark("every β is 30")}},
       .run = run,
   };
 }

@@ -124,10 +124,9 @@ std::int64_t wrong_when_learnt(const Findings& f, const Network& network, const 
 
 // What is known beforehand: the counts tell a wrong network from a right one.
 void control_counts(Findings& f, const Task& all) {
-  f.control({"wrong outputs with b_y = 0: either input instead of both",
-             "b_y = 0（任一输入出现过即可）时的错误输出数"},
+  f.control(tr("wrong outputs with b_y = 0: either input instead of both"),
             static_cast<double>(wrong_by_hand(f, all, 0)), Relation::equal, kWrongOfEither);
-  f.control({"wrong outputs before training, share", "训练前错误输出的比例"},
+  f.control(tr("wrong outputs before training, share"),
             static_cast<double>(wrong_when_learnt(f, Network(1), all)) / (kSequences * kLength),
             Relation::greater, 0.05);
 }
@@ -137,8 +136,8 @@ void run(Findings& f) {
   control_counts(f, all);
   const std::int64_t outputs = kSequences * kLength, by_hand = wrong_by_hand(f, all, -1);
   report::LineChart chart;
-  chart.x_label = f.say({"step", "步"});
-  chart.y_label = f.say({"loss", "损失"});
+  chart.x_label = tr("step");
+  chart.y_label = tr("loss");
   chart.log_y = true;
   std::int64_t fewest = outputs, learnt = 0;
   for (std::int64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -148,28 +147,24 @@ void run(Findings& f) {
     const std::int64_t wrong = wrong_when_learnt(f, network, all);
     fewest = std::min(fewest, wrong);
     learnt += wrong == 0 ? 1 : 0;
-    chart.series.push_back(
-        {f.say({"beginning ", "初始化 "}) + std::to_string(seed), smoothed(losses, 10)});
+    chart.series.push_back({tr("beginning {}", seed), smoothed(losses, 10)});
   }
   f.number("outputs", static_cast<double>(outputs),
-           {"outputs of all 65536 sequences of length 8", "全部 65536 个长度为 8 的序列的输出数"});
+           tr("outputs of all 65536 sequences of length 8"));
   f.number("wrong_by_hand", static_cast<double>(by_hand),
-           {"wrong ones, parameters of the document", "文档参数：错误的输出数"});
+           tr("wrong ones, parameters of the document"));
   f.number("wrong_learnt", static_cast<double>(fewest),
-           {"wrong ones, learnt by gradient descent (best of 4)",
-            "梯度下降学得：错误的输出数（4 次中最好）"});
-  f.number(
-      "learnt_exactly", static_cast<double>(learnt),
-      {"of 4 random beginnings, learnt without any error", "4 次随机初始化中学得完全正确的次数"});
-  f.figure(chart,
-           {"Two tanh units learn it from random sequences; some beginnings end in a worse valley.",
-            "两个 tanh 单元能从随机序列中学会它；有些初始化会停在较差的谷底。"});
+           tr("wrong ones, learnt by gradient descent (best of 4)"));
+  f.number("learnt_exactly", static_cast<double>(learnt),
+           tr("of 4 random beginnings, learnt without any error"));
+  f.figure(
+      chart,
+      tr("Two tanh units learn it from random sequences; some beginnings end in a worse valley."));
 
-  const bool exact =
-      f.check({"wrong outputs, parameters of the document", "文档参数：错误的输出数"},
-              static_cast<double>(by_hand), Relation::equal, 0);
-  const bool learns = f.check({"wrong outputs, learnt", "学得：错误的输出数"},
-                              static_cast<double>(fewest), Relation::equal, 0);
+  const bool exact = f.check(tr("wrong outputs, parameters of the document"),
+                             static_cast<double>(by_hand), Relation::equal, 0);
+  const bool learns =
+      f.check(tr("wrong outputs, learnt"), static_cast<double>(fewest), Relation::equal, 0);
   f.verdict(!exact ? Verdict::refuted : learns ? Verdict::holds : Verdict::conditional);
 }
 
@@ -179,41 +174,27 @@ Experiment experiment() {
   return {
       .name = "elman-and",
       .topic = topics::recurrent,
-      .title = {"Two units that remember both inputs", "记住两个输入的双单元网络"},
-      .claim = {"An Elman network with two units outputs 1 exactly from the step on at which both "
-                "inputs have been 1; and gradient descent finds such a network.",
-                "两个单元的 Elman 网络能够恰好从两个输入都出现过 1 的时刻起输出 1；"
-                "并且梯度下降能找到这样的网络。"},
-      .source = {"Document 000, 1.1: W_hh = W_hx = I, b_h = 0, W_yh = [1 1], b_y = −1, with "
-                 "slide(a) = min(1, max(0, a)).",
-                 "文档 000 的 1.1：W_hh = W_hx = I、b_h = 0、W_yh = [1 1]、b_y = −1，"
-                 "slide(a) = min(1, max(0, a))。"},
+      .title = mark("Two units that remember both inputs"),
+      .claim = mark("An Elman network with two units outputs 1 exactly from the step on at which "
+                    "both inputs have been 1; and gradient descent finds such a network."),
+      .source = mark("Document 000, 1.1: W_hh = W_hx = I, b_h = 0, W_yh = [1 1], b_y = −1, with "
+                     "slide(a) = min(1, max(0, a))."),
       .method =
-          {"All 65536 sequences of length 8 (and with them all shorter ones) through the "
-           "document's parameters; then a layer of Heddle's with two tanh units, trained for "
-           "500 steps on random sequences from 4 beginnings, through the same sequences.",
-           "用文档参数运行全部 65536 个长度 8 的序列（包含所有更短的）；"
-           "再用 Heddle 的两单元 tanh 层，从 4 种初始化各训练 500 步，并在同样的序列上检验。"},
-      .threshold = {"No wrong output at all: the task is a function, and both networks either "
-                    "compute it or not.",
-                    "不允许任何错误输出：任务是一个确定的函数，网络要么算对要么算错。"},
+          mark("All 65536 sequences of length 8 (and with them all shorter ones) through the "
+               "document's parameters; then a layer of Heddle's with two tanh units, trained for "
+               "500 steps on random sequences from 4 beginnings, through the same sequences."),
+      .threshold = mark("No wrong output at all: the task is a function, and both networks either "
+                        "compute it or not."),
       .expected = Verdict::holds,
       .because =
-          {"Each unit is a memory of one input: slide(h + x) is 1 from the first 1 on. Their "
-           "sum minus 1 is the AND. Trained tanh units become the same two switches.",
-           "每个单元记住一个输入：slide(h + x) 从第一次出现 1 起保持为 1；"
-           "两者之和减 1 就是「与」。训练得到的 tanh 单元也成为同样的两个开关。"},
-      .faults = {{"either-input",
-                  {"1 is expected from either input on instead of both",
-                   "目标改成任一输入出现过 1 就为 1"}},
+          mark("Each unit is a memory of one input: slide(h + x) is 1 from the first 1 on. Their "
+               "sum minus 1 is the AND. Trained tanh units become the same two switches."),
+      .faults = {{"either-input", mark("1 is expected from either input on instead of both")},
                  {"overlapping-symbols",
-                  {"symbols overlap by a bit, so not all sequences come",
-                   "相邻符号共用一位，没有枚举到全部序列"}},
-                 {"answers-as-outputs",
-                  {"the wanted outputs are compared with themselves", "拿目标输出与它自己比较"}},
-                 {"one-score-twice",
-                  {"the score of “both” is compared with itself", "拿「与」的得分与它自己比较"}},
-                 {"untrained", {"the network is not trained", "网络没有训练"}}},
+                  mark("symbols overlap by a bit, so not all sequences come")},
+                 {"answers-as-outputs", mark("the wanted outputs are compared with themselves")},
+                 {"one-score-twice", mark("the score of “both” is compared with itself")},
+                 {"untrained", mark("the network is not trained")}},
       .run = run,
   };
 }

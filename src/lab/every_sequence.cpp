@@ -120,13 +120,13 @@ TwoWayStudy::TwoWayStudy(const Findings& f, model::Task task)
   other_total = total_probability(f, opposite);
 }
 
-report::LineChart TwoWayStudy::chart(const Findings& f, const Text& name, const Text& bound) const {
+report::LineChart TwoWayStudy::chart(const std::string& name, const std::string& bound) const {
   report::LineChart chart;
-  chart.x_label = f.say({"step", "步"});
-  chart.y_label = f.say({"loss per token, nats", "每词元损失（nats）"});
-  report::Series line{f.say(bound), {}};
+  chart.x_label = tr("step");
+  chart.y_label = tr("loss per token, nats");
+  report::Series line{bound, {}};
   line.points = {{0, entropy}, {static_cast<double>(losses.size()), entropy}};
-  chart.series = {{f.say(name), smoothed(losses, 5)}, line};
+  chart.series = {{name, smoothed(losses, 5)}, line};
   return chart;
 }
 

@@ -48,7 +48,7 @@ struct TwoWayStudy {
   std::vector<double> losses;  // per token, of the steps of the training
 
   // The losses of `name` beside the entropy, called `bound`.
-  report::LineChart chart(const Findings& f, const Text& name, const Text& bound) const;
+  report::LineChart chart(const std::string& name, const std::string& bound) const;
 };
 
 }  // namespace heddle::lab

@@ -10,16 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "language/language.h"
+
 namespace heddle::lab {
-
-enum class Language : std::uint8_t { english, chinese };
-
-// The readers of the documents are students in China: everything is said in both languages.
-struct Text {
-  std::string en, zh;
-
-  const std::string& in(Language language) const { return language == Language::english ? en : zh; }
-};
 
 // Of the claim as the experiment states it.
 enum class Verdict : std::uint8_t {
@@ -29,7 +22,7 @@ enum class Verdict : std::uint8_t {
 };
 
 std::string_view to_string(Verdict verdict);  // as in JSON
-const Text& words(Verdict verdict);           // for people
+std::string words(Verdict verdict);           // for people, in their language
 
 class Findings;
 
@@ -37,19 +30,21 @@ class Findings;
 // Findings::fault() for it by name; with the fault planted the experiment must not pass.
 struct Fault {
   std::string name;  // as on the command line: "next-rows"
-  Text what;
+  std::string what;
 };
 
+// Its texts are English and marked (language/language.h): who shows them says tr(). The readers of
+// the documents are students in China, so everything is said in both languages.
 struct Experiment {
-  std::string name;  // as on the command line: "elman-and"
-  Text topic;        // what experiments are grouped by; one of topics.h
-  Text title;
-  Text claim;      // what is put to the test, in one or two sentences
-  Text source;     // which document says so, and where
-  Text method;     // what is computed
-  Text threshold;  // what decides, and why there
+  std::string name;   // as on the command line: "elman-and"
+  std::string topic;  // what experiments are grouped by; one of topics.h
+  std::string title;
+  std::string claim;      // what is put to the test, in one or two sentences
+  std::string source;     // which document says so, and where
+  std::string method;     // what is computed
+  std::string threshold;  // what decides, and why there
   Verdict expected = Verdict::holds;
-  Text because;  // why the verdict is what it is, without numbers: those are measured
+  std::string because;  // why the verdict is what it is, without numbers: those are measured
   std::vector<Fault> faults = {};  // a test plants each of them
   bool slow = false;               // trains for longer than a few seconds: `lab all` leaves it out
   void (*run)(Findings&) = nullptr;

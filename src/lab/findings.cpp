@@ -17,15 +17,13 @@ std::string_view to_string(Verdict verdict) {
   return "unknown";
 }
 
-const Text& words(Verdict verdict) {
-  static const Text holds = {"holds", "成立"}, conditional = {"holds if …", "有条件成立"},
-                    refuted = {"refuted", "不成立"};
+std::string words(Verdict verdict) {
   switch (verdict) {
-    case Verdict::holds: return holds;
-    case Verdict::conditional: return conditional;
+    case Verdict::holds: return tr("holds");
+    case Verdict::conditional: return tr("holds if …");
     case Verdict::refuted: break;
   }
-  return refuted;
+  return tr("refuted");
 }
 
 bool is_true(double value, Relation relation, double bound) {
@@ -55,21 +53,21 @@ bool Findings::fault(std::string_view name) const {
   return name == planted_;
 }
 
-void Findings::number(const std::string& key, double value, const Text& label,
+void Findings::number(const std::string& key, double value, const std::string& label,
                       const std::string& unit) {
   if (std::any_of(numbers_.begin(), numbers_.end(), [&](const Number& n) { return n.key == key; }))
     fail(ErrorCode::invalid_argument, "lab", "key of a number", "one that was not used", key);
   numbers_.push_back({key, value, label, unit});
 }
 
-bool Findings::check(const Text& what, double value, Relation relation, double bound) {
+bool Findings::check(const std::string& what, double value, Relation relation, double bound) {
   checks_.push_back({what, value, relation, bound, is_true(value, relation, bound)});
   return checks_.back().satisfied;
 }
 
-void Findings::control(const Text& what, double value, Relation relation, double bound) {
+void Findings::control(const std::string& what, double value, Relation relation, double bound) {
   if (check(what, value, relation, bound)) return;
-  fail(ErrorCode::failed, "lab", "a control is not met: " + what.in(language_),
+  fail(ErrorCode::failed, "lab", "a control is not met: " + what,
        fmt::format("{} {:g}", symbol(relation), bound), fmt::format("{:g}", value));
 }
 
@@ -78,15 +76,15 @@ void Findings::verdict(Verdict verdict) {
   verdict_ = verdict;
 }
 
-void Findings::figure(const report::LineChart& chart, const Text& caption) {
+void Findings::figure(const report::LineChart& chart, const std::string& caption) {
   figures_.push_back({report::chart(chart), caption});
 }
 
-void Findings::figure(const report::HeatMap& map, const Text& caption) {
+void Findings::figure(const report::HeatMap& map, const std::string& caption) {
   figures_.push_back({report::heat_map(map), caption});
 }
 
-void Findings::figure(const report::Bars& bars, const Text& caption) {
+void Findings::figure(const report::Bars& bars, const std::string& caption) {
   figures_.push_back({report::bars(bars), caption});
 }
 

@@ -20,16 +20,17 @@ enum class Relation : std::uint8_t { less, at_most, greater, at_least, equal };
 bool is_true(double value, Relation relation, double bound);  // false when one is NaN
 std::string_view symbol(Relation relation);                   // "<", "≤", …
 
+// Texts are in the language of the run, since numbers are part of them: tr("R² of {} layers", n).
 class Findings {
  public:
   struct Number {
     std::string key;
     double value = 0;
-    Text label;
+    std::string label;
     std::string unit;  // "", "s", "bytes", …
   };
   struct Check {
-    Text what;
+    std::string what;
     double value = 0;
     Relation relation = Relation::less;
     double bound = 0;
@@ -37,41 +38,38 @@ class Findings {
   };
   struct Figure {
     report::Html drawing;
-    Text caption;
+    std::string caption;
   };
 
   // `planted` is the name of a fault, or empty: all is measured as it should be.
-  explicit Findings(Language language, std::string planted = {})
-      : language_(language), planted_(std::move(planted)) {}
+  explicit Findings(std::string planted = {}) : planted_(std::move(planted)) {}
 
   // Whether the measurement is to go wrong in this way. True only where a test or `heddle lab
   // --plant` planted that fault.
   bool fault(std::string_view name) const;
 
   // A measured number; `key` names it in JSON and is used once: Error otherwise.
-  void number(const std::string& key, double value, const Text& label,
+  void number(const std::string& key, double value, const std::string& label,
               const std::string& unit = {});
   // A condition on measured numbers from which the verdict follows. Returns whether it is true.
-  bool check(const Text& what, double value, Relation relation, double bound);
+  bool check(const std::string& what, double value, Relation relation, double bound);
   // A condition that says nothing about the claim itself: whether the measurement can be trusted,
   // such as a part whose result is known, or whether the stated reason is true as well. Error when
   // it is not met: then there is no verdict.
-  void control(const Text& what, double value, Relation relation, double bound);
+  void control(const std::string& what, double value, Relation relation, double bound);
   // What an experiment concludes from its checks. Must be called once: Error on a second time.
   void verdict(Verdict verdict);
   // A sentence with measured numbers in it.
-  void note(const Text& note) { notes_.push_back(note); }
+  void note(const std::string& note) { notes_.push_back(note); }
 
-  // Pictures of the page. Their labels are in the language of the run: say() picks it.
-  void figure(const report::LineChart& chart, const Text& caption);
-  void figure(const report::HeatMap& map, const Text& caption);
-  void figure(const report::Bars& bars, const Text& caption);
-  const std::string& say(const Text& text) const { return text.in(language_); }
+  // Pictures of the page.
+  void figure(const report::LineChart& chart, const std::string& caption);
+  void figure(const report::HeatMap& map, const std::string& caption);
+  void figure(const report::Bars& bars, const std::string& caption);
 
-  Language language() const { return language_; }
   const std::vector<Number>& numbers() const { return numbers_; }
   const std::vector<Check>& checks() const { return checks_; }
-  const std::vector<Text>& notes() const { return notes_; }
+  const std::vector<std::string>& notes() const { return notes_; }
   const std::vector<Figure>& figures() const { return figures_; }
   const std::optional<Verdict>& measured_verdict() const { return verdict_; }
   const std::string& planted() const { return planted_; }
@@ -79,12 +77,11 @@ class Findings {
   const std::set<std::string, std::less<>>& asked_faults() const { return asked_faults_; }
 
  private:
-  Language language_;
   std::string planted_;
   mutable std::set<std::string, std::less<>> asked_faults_;  // a record of reads
   std::vector<Number> numbers_;
   std::vector<Check> checks_;
-  std::vector<Text> notes_;
+  std::vector<std::string> notes_;
   std::vector<Figure> figures_;
   std::optional<Verdict> verdict_;
 };

@@ -93,23 +93,19 @@ Growth measure_growth(const Findings& f) {
 
 void draw(Findings& f, const Growth& g) {
   report::LineChart chart;
-  chart.x_label = f.say({"tokens N", "词元数 N"});
-  chart.y_label = f.say({"peak bytes", "峰值字节数"});
+  chart.x_label = tr("tokens N");
+  chart.y_label = tr("peak bytes");
   chart.log_x = chart.log_y = true;
-  const Text names[kCurves] = {{"dense", "稠密"},
-                               {"tiled", "分块"},
-                               {"dense, training", "稠密，训练"},
-                               {"tiled, training", "分块，训练"}};
+  const std::string names[kCurves] = {tr("dense"), tr("tiled"), tr("dense, training"),
+                                      tr("tiled, training")};
   for (std::size_t i = 0; i < kCurves; ++i) {
-    report::Series series{f.say(names[i]), {}};
+    report::Series series{names[i], {}};
     for (std::size_t j = 0; j < g.sizes.size(); ++j)
       series.points.push_back({g.sizes[j], g.bytes[i][j]});
     chart.series.push_back(series);
   }
-  f.figure(chart, {"Two heads of width 32 in float64. Shorter sequences were measured "
-                   "in memory too; here the meta device books the same allocations.",
-                   "两个宽 32 的头，float64。更小的 N 在真实内存中测过；更大的 N 由 meta "
-                   "设备记录同样的分配。"});
+  f.figure(chart, tr("Two heads of width 32 in float64. Shorter sequences were measured in memory "
+                     "too; here the meta device books the same allocations."));
 }
 
 // By hand: three matrices of H·N² numbers of 8 bytes live at once when the softmax is taken
@@ -117,14 +113,13 @@ void draw(Findings& f, const Growth& g) {
 void control_bytes(Findings& f, const Growth& g) {
   const double n = g.sizes.back();
   const double matrices = 3.0 * kHeads * n * n * 8, output = n * kHeads * kHeadWidth * 8;
-  f.control({"dense, N = 65536: bytes over those of three N × N matrices − 1",
-             "稠密，N = 65536：内存与三个 N × N 矩阵之比 − 1"},
+  f.control(tr("dense, N = 65536: bytes over those of three N × N matrices − 1"),
             std::abs(g.bytes[0].back() / matrices - 1), Relation::less, 0.01);
-  f.control({"tiled, N = 65536: bytes over those of the output", "分块，N = 65536：内存与输出之比"},
-            g.bytes[1].back() / output, Relation::less, 5);
+  f.control(tr("tiled, N = 65536: bytes over those of the output"), g.bytes[1].back() / output,
+            Relation::less, 5);
   // Gradients of q, k and v, the output and its cotangent: five times the output at least.
-  f.control({"tiled, training: bytes over those of the output", "分块，训练：内存与输出之比"},
-            g.bytes[3].back() / output, Relation::greater, 5);
+  f.control(tr("tiled, training: bytes over those of the output"), g.bytes[3].back() / output,
+            Relation::greater, 5);
 }
 
 void run(Findings& f) {
@@ -141,37 +136,28 @@ void run(Findings& f) {
             std::max(meta_error, std::abs(peak_bytes(f, attend, n, Device::cpu, backward) -
                                           peak_bytes(f, attend, n, Device::meta, backward)));
   }
-  f.number("difference", difference,
-           {"dense output − tiled output, largest", "稠密输出 − 分块输出的最大值"});
-  f.number("meta_error", meta_error,
-           {"peak bytes in memory − by the meta device", "实测峰值字节 − meta 设备给出的字节"},
-           "bytes");
+  f.number("difference", difference, tr("dense output − tiled output, largest"));
+  f.number("meta_error", meta_error, tr("peak bytes in memory − by the meta device"), "bytes");
   const Growth g = measure_growth(f);
   const double dense_exponent = fitted_exponent(g.sizes, g.bytes[0]);
   const double tiled_exponent =
       std::max(fitted_exponent(g.sizes, g.bytes[1]), fitted_exponent(g.sizes, g.bytes[3]));
   const double work_exponent = fitted_exponent(g.sizes, g.work);
-  f.number("dense_exponent", dense_exponent,
-           {"dense bytes ~ N to the power of", "稠密内存 ~ N 的幂次"});
-  f.number("tiled_exponent", tiled_exponent,
-           {"tiled bytes ~ N to the power of (training too)", "分块内存 ~ N 的幂次（含训练）"});
-  f.number("work_exponent", work_exponent, {"arithmetic ~ N to the power of", "运算量 ~ N 的幂次"});
-  f.number("dense_65536", g.bytes[0].back(), {"dense, N = 65536", "稠密，N = 65536"}, "bytes");
-  f.number("tiled_65536", g.bytes[1].back(), {"tiled, N = 65536", "分块，N = 65536"}, "bytes");
-  f.number("tiled_training_65536", g.bytes[3].back(), {"tiled, training", "分块，训练"}, "bytes");
+  f.number("dense_exponent", dense_exponent, tr("dense bytes ~ N to the power of"));
+  f.number("tiled_exponent", tiled_exponent, tr("tiled bytes ~ N to the power of (training too)"));
+  f.number("work_exponent", work_exponent, tr("arithmetic ~ N to the power of"));
+  f.number("dense_65536", g.bytes[0].back(), tr("dense, N = 65536"), "bytes");
+  f.number("tiled_65536", g.bytes[1].back(), tr("tiled, N = 65536"), "bytes");
+  f.number("tiled_training_65536", g.bytes[3].back(), tr("tiled, training"), "bytes");
   draw(f, g);
   control_bytes(f, g);
-  f.control({"with other values they differ by", "换成别的值时输出之差"}, other_values,
-            Relation::greater, 0.1);
-  const bool same = f.check({"outputs differ by", "输出之差"}, difference, Relation::less, 1e-12);
-  f.control({"meta and memory differ by (bytes)", "meta 与实测之差（字节）"}, meta_error,
-            Relation::equal, 0);
-  const bool square =
-      f.check({"dense exponent", "稠密的幂次"}, dense_exponent, Relation::greater, 1.9);
-  const bool linear =
-      f.check({"tiled exponent", "分块的幂次"}, tiled_exponent, Relation::less, 1.1);
-  const bool quadratic = f.check({"exponent of the arithmetic", "运算量的幂次"}, work_exponent,
-                                 Relation::greater, 1.9);
+  f.control(tr("with other values they differ by"), other_values, Relation::greater, 0.1);
+  const bool same = f.check(tr("outputs differ by"), difference, Relation::less, 1e-12);
+  f.control(tr("meta and memory differ by (bytes)"), meta_error, Relation::equal, 0);
+  const bool square = f.check(tr("dense exponent"), dense_exponent, Relation::greater, 1.9);
+  const bool linear = f.check(tr("tiled exponent"), tiled_exponent, Relation::less, 1.1);
+  const bool quadratic =
+      f.check(tr("exponent of the arithmetic"), work_exponent, Relation::greater, 1.9);
   f.verdict(same && square && linear && quadratic ? Verdict::holds : Verdict::refuted);
 }
 
@@ -181,42 +167,26 @@ Experiment experiment() {
   return {
       .name = "flash-memory",
       .topic = topics::cost,
-      .title = {"Attention without the N × N matrix", "不存 N × N 矩阵的注意力"},
-      .claim = {"Plain attention needs O(N²) memory. Computed tile by tile, with tiles thrown away "
-                "at once, it needs O(N), the result is the same and the arithmetic stays O(N²).",
-                "普通注意力需要 O(N²) 内存；像 Flash Attention 那样分块计算、用完即弃，只需 O(N)，"
-                "结果相同，运算量仍是 O(N²)。"},
-      .source = {"Document 002, four matrix multiplies and Flash Attention.",
-                 "文档 002「Self-Attention is Four Matrix Multiplies」与 Flash Attention。"},
-      .method = {"Heddle's tiled kernel against the formula written with Heddle's products: "
-                 "outputs in float64, and the "
-                 "most bytes that tensors held at once, in a forward pass and in training. Up to "
-                 "N = 512 both in memory and on the meta device, which books allocations without "
-                 "making them; beyond on the meta device.",
-                 "将 Heddle 的分块核与按公式逐步相乘的写法比较：float64 "
-                 "输出，以及张量同时占用的最大字节数，"
-                 "前向与训练各一次。N ≤ 512 时在内存和 meta 设备（只记账、不分配）上都测；更大的 N "
-                 "用 meta 设备。"},
-      .threshold = {"Outputs equal to 1e-12, both ledgers equal to the byte, exponents above 1.9 "
-                    "and below 1.1 between N = 1024 and 65536.",
-                    "输出相差小于 1e-12；两份账目逐字节相等；N 从 1024 到 65536 的幂次分别大于 1.9 "
-                    "和小于 1.1。"},
+      .title = mark("Attention without the N × N matrix"),
+      .claim =
+          mark("Plain attention needs O(N²) memory. Computed tile by tile, with tiles thrown away "
+               "at once, it needs O(N), the result is the same and the arithmetic stays O(N²)."),
+      .source = mark("Document 002, four matrix multiplies and Flash Attention."),
+      .method =
+          mark("Heddle's tiled kernel against the formula written with Heddle's products: outputs "
+               "in float64, and the most bytes that tensors held at once, in a forward pass and in "
+               "training. Up to N = 512 both in memory and on the meta device, which books "
+               "allocations without making them; beyond on the meta device."),
+      .threshold = mark("Outputs equal to 1e-12, both ledgers equal to the byte, exponents above "
+                        "1.9 and below 1.1 between N = 1024 and 65536."),
       .expected = Verdict::holds,
-      .because =
-          {"A softmax can be summed up piece by piece with a running maximum, so a row needs "
-           "only its output, its maximum and its sum. The backward pass makes the tiles "
-           "again. Arithmetic is not saved: only memory and its traffic are.",
-           "softmax 可以边走边累加（维护当前最大值与总和），因此每行只需保存输出、最大值和总和；"
-           "反向时再把小块重算一遍。省下的是内存和访存，而不是运算量。"},
-      .faults = {{"dense-twice",
-                  {"the tiled bytes are those of the dense formula",
-                   "「分块」的内存其实是稠密公式的"}},
-                 {"forward-only",
-                  {"training is measured without its backward pass", "训练只测了前向"}},
-                 {"inputs-counted", {"the inputs are counted as well", "把输入也算进去了"}},
-                 {"work-of-one-size",
-                  {"the arithmetic is that of N = 1024 for every N",
-                   "每个 N 的运算量都取 N = 1024 时的"}}},
+      .because = mark("A softmax can be summed up piece by piece with a running maximum, so a row "
+                      "needs only its output, its maximum and its sum. The backward pass makes the "
+                      "tiles again. Arithmetic is not saved: only memory and its traffic are."),
+      .faults = {{"dense-twice", mark("the tiled bytes are those of the dense formula")},
+                 {"forward-only", mark("training is measured without its backward pass")},
+                 {"inputs-counted", mark("the inputs are counted as well")},
+                 {"work-of-one-size", mark("the arithmetic is that of N = 1024 for every N")}},
       .run = run,
   };
 }

@@ -9,26 +9,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json faults_of(const Experiment& e, Language language) {
+Json faults_of(const Experiment& e) {
   Json all = Json::object();
-  for (const Fault& fault : e.faults) all[fault.name] = fault.what.in(language);
+  for (const Fault& fault : e.faults) all[fault.name] = tr(fault.what);
   return all;
 }
 
-Json described(const Experiment& e, Language language) {
+Json described(const Experiment& e) {
   return {{"name", e.name},
-          {"topic", e.topic.in(language)},
-          {"title", e.title.in(language)},
-          {"claim", e.claim.in(language)},
+          {"topic", tr(e.topic)},
+          {"title", tr(e.title)},
+          {"claim", tr(e.claim)},
           {"expected", to_string(e.expected)},
           {"slow", e.slow},
-          {"faults", faults_of(e, language)}};
+          {"faults", faults_of(e)}};
 }
 
-Json checks_of(const Findings& findings, Language language) {
+Json checks_of(const Findings& findings) {
   Json all = Json::array();
   for (const Findings::Check& c : findings.checks())
-    all.push_back({{"what", c.what.in(language)},
+    all.push_back({{"what", c.what},
                    {"value", c.value},
                    {"relation", symbol(c.relation)},
                    {"bound", c.bound},
@@ -36,8 +36,8 @@ Json checks_of(const Findings& findings, Language language) {
   return all;
 }
 
-Json to_json(const Outcome& outcome, Language language) {
-  Json j = described(*outcome.experiment, language);
+Json to_json(const Outcome& outcome) {
+  Json j = described(*outcome.experiment);
   if (!outcome.findings.planted().empty()) j["planted"] = outcome.findings.planted();
   // A verdict that was not reached is absent.
   if (outcome.problem.empty())
@@ -48,22 +48,22 @@ Json to_json(const Outcome& outcome, Language language) {
   Json numbers = Json::object();
   for (const Findings::Number& n : outcome.findings.numbers()) numbers[n.key] = n.value;
   j["numbers"] = numbers;
-  j["checks"] = checks_of(outcome.findings, language);
+  j["checks"] = checks_of(outcome.findings);
   j["seconds"] = outcome.seconds;
   return j;
 }
 
 }  // namespace
 
-std::string list_json(std::span<const Experiment* const> list, Language language) {
+std::string list_json(std::span<const Experiment* const> list) {
   Json all = Json::array();
-  for (const Experiment* e : list) all.push_back(described(*e, language));
+  for (const Experiment* e : list) all.push_back(described(*e));
   return Json{{"experiments", all}}.dump(2);
 }
 
-std::string outcomes_json(std::span<const Outcome> outcomes, Language language) {
+std::string outcomes_json(std::span<const Outcome> outcomes) {
   Json all = Json::array();
-  for (const Outcome& o : outcomes) all.push_back(to_json(o, language));
+  for (const Outcome& o : outcomes) all.push_back(to_json(o));
   return Json{{"experiments", all}}.dump(2);
 }
 

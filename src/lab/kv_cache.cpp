@@ -101,14 +101,9 @@ double measure_bytes(Findings& f) {
     worst = std::max(worst, std::abs(measured - formula));
     const std::string text = std::to_string(kv_heads);
     f.number("bytes_" + text, measured,
-             {"cache of 128 tokens, 8 query heads and " + text + " of keys",
-              "128 个词元的缓存：8 个查询头、" + text + " 个键值头"},
-             "bytes");
+             tr("cache of 128 tokens, 8 query heads and {} of keys", kv_heads), "bytes");
   }
-  f.number("bytes_error", worst,
-           {"measured − 2·layers·heads·width·tokens·8, at most",
-            "实测 − 2·层数·头数·头宽·词元数·8 的最大值"},
-           "bytes");
+  f.number("bytes_error", worst, tr("measured − 2·layers·heads·width·tokens·8, at most"), "bytes");
   return worst;
 }
 
@@ -119,11 +114,10 @@ void run(Findings& f) {
   for (std::size_t t = 0; t < kept.tokens.size(); ++t)
     other_tokens += kept.tokens[t] != again.tokens[t];
   report::LineChart chart;
-  chart.x_label = f.say({"token", "第几个词元"});
-  chart.y_label = f.say({"floating-point operations", "浮点运算次数"});
+  chart.x_label = tr("number of the token");
+  chart.y_label = tr("floating-point operations");
   chart.log_y = true;
-  chart.series = {{f.say({"without cache", "不使用缓存"}), {}},
-                  {f.say({"with cache", "使用缓存"}), {}}};
+  chart.series = {{tr("without cache"), {}}, {tr("with cache"), {}}};
   for (std::size_t t = 0; t < kept.flops.size(); ++t) {
     const auto place = static_cast<double>(t + 1);
     chart.series[0].points.push_back({place, again.flops[t]});
@@ -133,36 +127,25 @@ void run(Findings& f) {
   }
   const double growth = kept.flops.back() / kept.flops.front();
   const double gap = largest_gap(kept, again);
-  f.number("other_tokens", other_tokens, {"tokens that differ, of 128", "128 个词元中不同的个数"});
-  f.number("gap", gap, {"scores with − without cache, largest", "有、无缓存时分数之差的最大值"});
-  f.number("saved", again_work / kept_work,
-           {"work without cache over work with it, 128 tokens",
-            "生成 128 个词元：不用缓存与用缓存的运算量之比"});
-  f.number("growth", growth,
-           {"with cache: last token's work over the first's",
-            "用缓存：最后一个与第一个词元的运算量之比"});
+  f.number("other_tokens", other_tokens, tr("tokens that differ, of 128"));
+  f.number("gap", gap, tr("scores with − without cache, largest"));
+  f.number("saved", again_work / kept_work, tr("work without cache over work with it, 128 tokens"));
+  f.number("growth", growth, tr("with cache: last token's work over the first's"));
   const double growth_without = again.flops.back() / again.flops.front();
-  f.number("growth_without", growth_without, {"without cache: the same", "不用缓存：同一比值"});
+  f.number("growth_without", growth_without, tr("without cache: the same"));
   const double bytes_error = measure_bytes(f);
-  f.figure(chart,
-           {"Work for each token of a text of 128. With the cache only the look back over the "
-            "kept keys grows; without, everything is computed again.",
-            "生成 128 "
-            "个词元时每个词元的运算量。使用缓存时只有对已存键的回看在增长；不使用时全部重算。"});
+  f.figure(chart, tr("Work for each token of a text of 128. With the cache only the look back over "
+                     "the kept keys grows; without, everything is computed again."));
   // Without cache the 127th token reads 127 rows where the first read one. With it only the look
   // back grows.
-  f.control({"with cache: last token's work over the first's",
-             "用缓存：最后一个与第一个词元的运算量之比"},
-            growth, Relation::less, 4);
-  f.control({"without cache: the same", "不用缓存：同一比值"}, growth_without, Relation::at_least,
-            kLength - 1);
-  const bool same =
-      f.check({"tokens that differ", "不同的词元数"}, other_tokens, Relation::equal, 0);
-  const bool close = f.check({"scores differ by", "分数之差"}, gap, Relation::less, 1e-10);
-  const bool saves = f.check({"work without cache, times", "不用缓存的运算量倍数"},
-                             again_work / kept_work, Relation::greater, 20);
-  const bool bytes = f.check({"bytes differ from the formula by", "字节数与公式之差"}, bytes_error,
-                             Relation::equal, 0);
+  f.control(tr("with cache: last token's work over the first's"), growth, Relation::less, 4);
+  f.control(tr("without cache: the same"), growth_without, Relation::at_least, kLength - 1);
+  const bool same = f.check(tr("tokens that differ"), other_tokens, Relation::equal, 0);
+  const bool close = f.check(tr("scores differ by"), gap, Relation::less, 1e-10);
+  const bool saves =
+      f.check(tr("work without cache, times"), again_work / kept_work, Relation::greater, 20);
+  const bool bytes =
+      f.check(tr("bytes differ from the formula by"), bytes_error, Relation::equal, 0);
   f.verdict(same && close && saves && bytes ? Verdict::holds : Verdict::refuted);
 }
 
@@ -172,40 +155,26 @@ Experiment experiment() {
   return {
       .name = "kv-cache",
       .topic = topics::cost,
-      .title = {"Keeping keys and values", "KV 缓存"},
-      .claim = {"Kept keys and values save a decoder from computing those of the earlier tokens "
-                "again for "
-                "every new one; the price is memory.",
-                "缓存 K 和 V，解码器就不必为每个新词元重新计算前面词元的 K、V；代价是更多内存。"},
-      .source = {"Document 004, KV cache.", "文档 004「KV Cache」。"},
-      .method =
-          {"A decoder with 2 layers and 8 heads writes 128 tokens with Heddle's cache, and again "
-           "with an "
-           "empty state for every token: tokens, scores, arithmetic of each token. Bytes of "
-           "the cache in memory against the formula, with 8, 2 and 1 heads of keys (multi-head, "
-           "grouped, multi-query).",
-           "两层 8 头的解码器分别用 Heddle 的缓存、以及每次从空状态重读全文，生成 128 "
-           "个词元：比较词元、分数和每个词元的运算量。"
-           "再比较缓存的实际字节数与公式，键值头取 8、2、1（多头、分组、多查询）。"},
-      .threshold = {"The same tokens, scores equal to 1e-10 (other orders of summation), less "
-                    "than a twentieth of the work over 128 tokens, bytes equal to the formula.",
-                    "词元完全相同；分数相差小于 1e-10（求和次序不同）；128 个词元的运算量"
-                    "不到二十分之一；字节数与公式相等。"},
+      .title = mark("Keeping keys and values"),
+      .claim = mark("Kept keys and values save a decoder from computing those of the earlier "
+                    "tokens again for every new one; the price is memory."),
+      .source = mark("Document 004, KV cache."),
+      .method = mark("A decoder with 2 layers and 8 heads writes 128 tokens with Heddle's cache, "
+                     "and again with an empty state for every token: tokens, scores, arithmetic of "
+                     "each token. Bytes of the cache in memory against the formula, with 8, 2 and "
+                     "1 heads of keys (multi-head, grouped, multi-query)."),
+      .threshold =
+          mark("The same tokens, scores equal to 1e-10 (other orders of summation), less than a "
+               "twentieth of the work over 128 tokens, bytes equal to the formula."),
       .expected = Verdict::holds,
-      .because =
-          {"Keys and values of a token depend on the tokens before it only, so they never change. "
-           "What is left per token is one row of every product and a look back over the kept "
-           "keys. The memory grows with the key heads, so grouped heads save in proportion.",
-           "一个词元的 K、V "
-           "只取决于它之前的词元，因此不会再变。每个新词元只剩下每个乘积的一行，以及对已存键的一次"
-           "回看。"
-           "内存与键值头数成正比，所以分组查询按比例节省。"},
-      .faults = {{"cache-in-both", {"both ways keep the cache", "两种方式都用了缓存"}},
-                 {"last-token-only",
-                  {"without cache only the last token is read", "不用缓存时只读了最后一个词元"}},
-                 {"meter-not-reset", {"work is summed up over the tokens", "各词元的运算量被累加"}},
-                 {"all-key-heads",
-                  {"the cache always has 8 heads of keys", "缓存始终有 8 个键值头"}}},
+      .because = mark(
+          "Keys and values of a token depend on the tokens before it only, so they never change. "
+          "What is left per token is one row of every product and a look back over the kept keys. "
+          "The memory grows with the key heads, so grouped heads save in proportion."),
+      .faults = {{"cache-in-both", mark("both ways keep the cache")},
+                 {"last-token-only", mark("without cache only the last token is read")},
+                 {"meter-not-reset", mark("work is summed up over the tokens")},
+                 {"all-key-heads", mark("the cache always has 8 heads of keys")}},
       .run = run,
   };
 }

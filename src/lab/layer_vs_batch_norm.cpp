@@ -59,10 +59,10 @@ struct Movements {
 
 Movements measure_movements(Findings& f) {
   report::LineChart chart;
-  chart.x_label = f.say({"batch size", "批大小"});
-  chart.y_label = f.say({"movement of one sample's result", "同一样本结果的波动"});
+  chart.x_label = tr("batch size");
+  chart.y_label = tr("movement of one sample's result");
   chart.log_x = true;
-  chart.series = {{f.say({"batch norm", "批归一化"}), {}}, {f.say({"layer norm", "层归一化"}), {}}};
+  chart.series = {{tr("batch norm"), {}}, {tr("layer norm"), {}}};
   Movements most;
   std::vector<double> sizes, moves;
   for (std::int64_t batch = 2; batch <= kMost; batch *= 2) {
@@ -77,19 +77,14 @@ Movements measure_movements(Findings& f) {
     moves.push_back(by_batch);
   }
   f.number("moves_2", chart.series[0].points.front().y,
-           {"batch norm, batch of 2: one sample's result moves by",
-            "批归一化，批大小 2：同一样本结果的波动"});
-  f.number("moves_1024", moves.back(),
-           {"the same with a batch of 1024", "批大小 1024 时的同一波动"});
+           tr("batch norm, batch of 2: one sample's result moves by"));
+  f.number("moves_1024", moves.back(), tr("the same with a batch of 1024"));
   most.exponent = fitted_exponent(sizes, moves);
-  f.number("exponent", most.exponent,
-           {"movement ~ batch size to the power of", "波动 ~ 批大小的幂次"});
-  f.number("layer_moves", most.layer,
-           {"layer norm: one sample's result moves by", "层归一化：同一样本结果的波动"});
-  f.figure(chart, {"One sample, the rest of its batch drawn 24 times. Under batch norm its result "
-                   "depends on its company, less in large batches; under layer norm not at all.",
-                   "固定一个样本，同批的其他样本重抽 24 "
-                   "次。批归一化的结果取决于「同伴」，批越大影响越小；层归一化完全不受影响。"});
+  f.number("exponent", most.exponent, tr("movement ~ batch size to the power of"));
+  f.number("layer_moves", most.layer, tr("layer norm: one sample's result moves by"));
+  f.figure(chart,
+           tr("One sample, the rest of its batch drawn 24 times. Under batch norm its result "
+              "depends on its company, less in large batches; under layer norm not at all."));
   most.batch_of_2 = chart.series[0].points.front().y;
   return most;
 }
@@ -107,43 +102,33 @@ Means means_of(const Findings& f, const Tensor& x) {
 void run(Findings& f) {
   const Means means = means_of(f, ops::shift(normal({16, kWidth}, 91, 2), 0.7));
   f.number("layer_over_features", means.layer_over_features,
-           {"layer norm: largest mean of a sample over its features",
-            "层归一化：单个样本在各特征上均值的最大值"});
+           tr("layer norm: largest mean of a sample over its features"));
   f.number("layer_over_batch", means.layer_over_batch,
-           {"layer norm: largest mean of a feature over the batch",
-            "层归一化：单个特征在整批上均值的最大值"});
+           tr("layer norm: largest mean of a feature over the batch"));
   f.number("batch_over_features", means.batch_over_features,
-           {"batch norm: largest mean of a sample over its features",
-            "批归一化：单个样本在各特征上均值的最大值"});
+           tr("batch norm: largest mean of a sample over its features"));
   f.number("batch_over_batch", means.batch_over_batch,
-           {"batch norm: largest mean of a feature over the batch",
-            "批归一化：单个特征在整批上均值的最大值"});
+           tr("batch norm: largest mean of a feature over the batch"));
   const double alone_layer = largest(layer_norm(sample())),
                alone_batch = largest(batch_norm(sample()));
-  f.number("alone_layer", alone_layer,
-           {"batch of one: largest result of layer norm", "批大小为 1：层归一化结果的最大值"});
-  f.number("alone_batch", alone_batch,
-           {"batch of one: largest result of batch norm", "批大小为 1：批归一化结果的最大值"});
+  f.number("alone_layer", alone_layer, tr("batch of one: largest result of layer norm"));
+  f.number("alone_batch", alone_batch, tr("batch of one: largest result of batch norm"));
   const Movements moves = measure_movements(f);
-  f.control({"over the other axis means are not 0: the smaller of both",
-             "沿另一个轴均值不为 0：两者中较小的"},
+  f.control(tr("over the other axis means are not 0: the smaller of both"),
             std::min(means.layer_over_batch, means.batch_over_features), Relation::greater, 0.1);
-  f.control({"batch norm's movement ~ batch size to the power of −½, up to",
-             "批归一化波动的幂次与 −½ 之差"},
+  f.control(tr("batch norm's movement ~ batch size to the power of −½, up to"),
             std::abs(moves.exponent + 0.5), Relation::less, 0.05);
-  f.control({"layer norm leaves of a batch of one", "批大小为 1 时层归一化留下的结果"}, alone_layer,
-            Relation::greater, 1);
-  const bool axis = f.check({"layer norm: mean of a sample", "层归一化：单个样本的均值"},
-                            means.layer_over_features, Relation::less, 1e-12);
-  const bool other_axis = f.check({"batch norm: mean of a feature", "批归一化：单个特征的均值"},
-                                  means.batch_over_batch, Relation::less, 1e-12);
-  const bool alone = f.check({"layer norm moves with the batch by", "层归一化随同批样本的变化"},
-                             moves.layer, Relation::less, 1e-12);
-  const bool company = f.check({"batch norm in a batch of 2 moves by", "批大小 2 时批归一化的变化"},
-                               moves.batch_of_2, Relation::greater, 0.1);
+  f.control(tr("layer norm leaves of a batch of one"), alone_layer, Relation::greater, 1);
+  const bool axis =
+      f.check(tr("layer norm: mean of a sample"), means.layer_over_features, Relation::less, 1e-12);
+  const bool other_axis =
+      f.check(tr("batch norm: mean of a feature"), means.batch_over_batch, Relation::less, 1e-12);
+  const bool alone =
+      f.check(tr("layer norm moves with the batch by"), moves.layer, Relation::less, 1e-12);
+  const bool company =
+      f.check(tr("batch norm in a batch of 2 moves by"), moves.batch_of_2, Relation::greater, 0.1);
   const bool nothing =
-      f.check({"batch norm leaves of a batch of one", "批大小为 1 时批归一化留下的结果"},
-              alone_batch, Relation::less, 1e-12);
+      f.check(tr("batch norm leaves of a batch of one"), alone_batch, Relation::less, 1e-12);
   f.verdict(axis && other_axis && alone && company && nothing ? Verdict::holds : Verdict::refuted);
 }
 
@@ -153,43 +138,28 @@ Experiment experiment() {
   return {
       .name = "layer-vs-batch-norm",
       .topic = topics::building_blocks,
-      .title = {"Layer norm and batch norm", "层归一化与批归一化"},
-      .claim =
-          {"Layer norm works on the features of one sample, batch norm on one feature of the whole "
-           "batch; "
-           "so layer norm suits sequences better, whose batches may be small and lengths unequal.",
-           "层归一化作用于单个样本内部的所有特征，批归一化作用于整批样本的同一特征；"
-           "因此在批很小、长度不一的序列任务中层归一化更合适。"},
-      .source = {"Document 004, layer normalization.", "文档 004「Layer Normalization」。"},
-      .method =
-          {"Heddle's layer norm in float64, and batch norm as the same formula on the transposed "
-           "batch (with the batch's own statistics, as in training): means over both axes, a "
-           "batch of one, and how far one sample's result moves when its companions are drawn "
-           "anew.",
-           "用 Heddle 的 float64 "
-           "层归一化；批归一化即把同一公式用于转置后的批（与训练时一样用本批统计量）：比较两个轴上"
-           "的均值、"
-           "批大小为 1 的情形，以及更换同批样本时某个样本结果的波动。"},
-      .threshold =
-          {"1e-12 for what must be zero or must not move; 0.1 for what moves, results being "
-           "of size 1.",
-           "应为零或不变的量取 1e-12；会变的量取 0.1，而结果的量级为 1。"},
+      .title = mark("Layer norm and batch norm"),
+      .claim = mark("Layer norm works on the features of one sample, batch norm on one feature of "
+                    "the whole batch; so layer norm suits sequences better, whose batches may be "
+                    "small and lengths unequal."),
+      .source = mark("Document 004, layer normalization."),
+      .method = mark(
+          "Heddle's layer norm in float64, and batch norm as the same formula on the transposed "
+          "batch (with the batch's own statistics, as in training): means over both axes, a batch "
+          "of one, and how far one sample's result moves when its companions are drawn anew."),
+      .threshold = mark("1e-12 for what must be zero or must not move; 0.1 for what moves, results "
+                        "being of size 1."),
       .expected = Verdict::holds,
-      .because = {"Batch norm's mean and deviation come from the companions, with an error that "
-                  "falls as one over "
-                  "the root of the batch; of a batch of one nothing is left. Layer norm sees one "
-                  "vector only. (The document's last line calls the vector \"feature\" and its "
-                  "entries \"dimensions\": read so, it says the same.)",
-                  "批归一化的均值和标准差来自同批样本，误差与批大小的平方根成反比；批大小为 1 "
-                  "时什么都不剩。"
-                  "层归一化只看一个向量。（文档最后一句把向量叫「feature」、把分量叫「dimension」，"
-                  "这样读意思相同。）"},
-      .faults = {{"axes-swapped", {"means are taken over the other axis", "均值沿另一个轴计算"}},
-                 {"same-company", {"the companions are never drawn anew", "同批样本始终没有重抽"}},
+      .because =
+          mark("Batch norm's mean and deviation come from the companions, with an error that falls "
+               "as one over the root of the batch; of a batch of one nothing is left. Layer norm "
+               "sees one vector only. (The document's last line calls the vector \"feature\" and "
+               "its entries \"dimensions\": read so, it says the same.)"),
+      .faults = {{"axes-swapped", mark("means are taken over the other axis")},
+                 {"same-company", mark("the companions are never drawn anew")},
                  {"companion-for-sample",
-                  {"a companion's result is followed, not the sample's",
-                   "跟踪的是同伴而不是该样本的结果"}},
-                 {"batch-of-two", {"every batch has two samples", "每一批都只有两个样本"}}},
+                  mark("a companion's result is followed, not the sample's")},
+                 {"batch-of-two", mark("every batch has two samples")}},
       .run = run,
   };
 }

@@ -8,9 +8,8 @@ namespace heddle::lab {
 
 namespace {
 
-std::string verdict_of(const Outcome& o, Language language) {
-  return o.problem.empty() ? words(*o.findings.measured_verdict()).in(language)
-                           : said::failed.in(language);
+std::string verdict_of(const Outcome& o) {
+  return o.problem.empty() ? words(*o.findings.measured_verdict()) : tr(said::failed);
 }
 
 // A pipe would end a cell, an asterisk or underscore begin a style.
@@ -23,52 +22,51 @@ std::string cell(const std::string& text) {
   return out;
 }
 
-std::string table(std::span<const Outcome> outcomes, Language language) {
-  std::string out = fmt::format("| {} | {} | {} |\n|---|---|---|\n", said::experiment.in(language),
-                                said::verdict.in(language), said::claim.in(language));
+std::string table(std::span<const Outcome> outcomes) {
+  std::string out = fmt::format("| {} | {} | {} |\n|---|---|---|\n", tr(said::experiment),
+                                tr(said::verdict), tr(said::claim));
   for (const Outcome& o : outcomes)
     out += fmt::format("| [{}](#{}){} | {} | {} |\n", o.experiment->name, o.experiment->name,
-                       o.experiment->slow ? " (" + said::slow.in(language) + ")" : "",
-                       verdict_of(o, language), cell(o.experiment->claim.in(language)));
+                       o.experiment->slow ? " (" + tr(said::slow) + ")" : "", verdict_of(o),
+                       cell(tr(o.experiment->claim)));
   return out;
 }
 
-std::string experiment(const Outcome& o, Language language) {
+std::string experiment(const Outcome& o) {
   const Experiment& e = *o.experiment;
-  const auto item = [&](const Text& name, const std::string& text) {
-    return fmt::format("- **{}**: {}\n", name.in(language), cell(text));
+  const auto item = [&](const char* name, const std::string& text) {
+    return fmt::format("- **{}**: {}\n", tr(name), cell(text));
   };
-  std::string out = fmt::format("### {}\n\n**{}** {}\n\n", e.name, cell(e.title.in(language)),
-                                cell(e.claim.in(language)));
-  out += item(said::source, e.source.in(language)) + item(said::method, e.method.in(language)) +
-         item(said::threshold, e.threshold.in(language));
-  out += item(said::verdict, verdict_of(o, language) + ": " + e.because.in(language)) + "\n";
+  std::string out =
+      fmt::format("### {}\n\n**{}** {}\n\n", e.name, cell(tr(e.title)), cell(tr(e.claim)));
+  out += item(said::source, tr(e.source)) + item(said::method, tr(e.method)) +
+         item(said::threshold, tr(e.threshold));
+  out += item(said::verdict, verdict_of(o) + ": " + tr(e.because)) + "\n";
   if (!o.findings.numbers().empty()) {
-    out += fmt::format("| {} | {} |\n|---|---:|\n", said::quantity.in(language),
-                       said::measured.in(language));
+    out += fmt::format("| {} | {} |\n|---|---:|\n", tr(said::quantity), tr(said::measured));
     for (const Findings::Number& n : o.findings.numbers())
-      out += fmt::format("| {} | {}{} |\n", cell(n.label.in(language)), number_text(n.value),
+      out += fmt::format("| {} | {}{} |\n", cell(n.label), number_text(n.value),
                          n.unit.empty() ? "" : " " + n.unit);
     out += "\n";
   }
-  for (const Text& note : o.findings.notes()) out += cell(note.in(language)) + "\n\n";
+  for (const std::string& note : o.findings.notes()) out += cell(note) + "\n\n";
   return out;
 }
 
 }  // namespace
 
-std::string outcomes_markdown(std::span<const Outcome> outcomes, Language language) {
-  std::string out = "# " + said::lab.in(language) + "\n\n";
-  out += said::about.in(language) + "\n\n" + said::usage.in(language) + "\n\n";
-  out += table(outcomes, language) + "\n## " + said::documents_title.in(language) + "\n\n" +
-         said::documents.in(language) + "\n";
+std::string outcomes_markdown(std::span<const Outcome> outcomes) {
+  std::string out = "# " + tr(said::lab) + "\n\n";
+  out += tr(said::about) + "\n\n" + tr(said::usage) + "\n\n";
+  out +=
+      table(outcomes) + "\n## " + tr(said::documents_title) + "\n\n" + tr(said::documents) + "\n";
   std::string topic;
   for (const Outcome& o : outcomes) {
-    if (o.experiment->topic.in(language) != topic) {
-      topic = o.experiment->topic.in(language);
+    if (tr(o.experiment->topic) != topic) {
+      topic = tr(o.experiment->topic);
       out += "\n## " + topic + "\n\n";
     }
-    out += experiment(o, language);
+    out += experiment(o);
   }
   return out;
 }

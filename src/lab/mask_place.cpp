@@ -93,38 +93,28 @@ void run(Findings& f) {
   const double shared_off_formula =
       largest_difference(hidden_once, ops::scale(row(v, 0), weight_of_first(q, k, kTokens - 1)));
 
-  f.number(
-      "zeroed_off", zeroed.off,
-      {"rows set to zero for each query − mask on the scores", "逐查询将行置零 − 在得分上加掩码"});
+  f.number("zeroed_off", zeroed.off, tr("rows set to zero for each query − mask on the scores"));
   f.number("lost_first", zeroed.lost.front(),
-           {"weight that the first query gives to hidden keys", "第一个查询分给被隐藏键的权重"});
-  f.number("shared_off", shared,
-           {"one K and V with hidden rows for all: last token's error",
-            "所有查询共用被隐藏的 K、V：末位输出的误差"});
-  f.number("removed_off", removed,
-           {"rows removed for each query − mask on the scores", "逐查询删去行 − 在得分上加掩码"});
+           tr("weight that the first query gives to hidden keys"));
+  f.number("shared_off", shared, tr("one K and V with hidden rows for all: last token's error"));
+  f.number("removed_off", removed, tr("rows removed for each query − mask on the scores"));
   report::Bars bars;
-  bars.y_label = f.say({"weight given to keys that should be hidden", "分给本应隐藏的键的权重"});
+  bars.y_label = tr("weight given to keys that should be hidden");
   bars.series = {{"", zeroed.lost}};
-  for (std::int64_t i = 0; i < kTokens; ++i)
-    bars.groups.push_back(f.say({"query ", "查询 "}) + std::to_string(i));
-  f.figure(bars,
-           {"A key of zeros scores 0, and e⁰ = 1 is a weight like any other. With the mask on "
-            "the scores all these bars are 0.",
-            "全零的键得分为 0，而 e⁰ = 1 照样占权重。若在得分上加掩码，这些柱子全为 0。"});
+  for (std::int64_t i = 0; i < kTokens; ++i) bars.groups.push_back(tr("query {}", i));
+  f.figure(bars, tr("A key of zeros scores 0, and e⁰ = 1 is a weight like any other. With the mask "
+                    "on the scores all these bars are 0."));
 
-  f.control({"weight lost by the first query, against (T−1)/(e^s + T−1)",
-             "第一个查询流失的权重与 (T−1)/(e^s + T−1) 之差"},
+  f.control(tr("weight lost by the first query, against (T−1)/(e^s + T−1)"),
             std::abs(zeroed.lost.front() - (1 - weight_of_first(q, k, 0))), Relation::less, 1e-12);
-  f.control(
-      {"hidden once for all, the last output against α·v_0", "统一隐藏时末位输出与 α·v_0 之差"},
-      shared_off_formula, Relation::less, 1e-12);
-  f.control({"removing the rows, one query at a time, differs by", "逐查询删去行时的差"}, removed,
+  f.control(tr("hidden once for all, the last output against α·v_0"), shared_off_formula,
             Relation::less, 1e-12);
-  const bool same = f.check({"zeroing rows of K and V differs by", "将 K、V 的行置零时的差"},
-                            zeroed.off, Relation::less, 1e-12);
-  const bool same_shared = f.check({"hiding rows once for all differs by", "统一隐藏行时的差"},
-                                   shared, Relation::less, 1e-12);
+  f.control(tr("removing the rows, one query at a time, differs by"), removed, Relation::less,
+            1e-12);
+  const bool same =
+      f.check(tr("zeroing rows of K and V differs by"), zeroed.off, Relation::less, 1e-12);
+  const bool same_shared =
+      f.check(tr("hiding rows once for all differs by"), shared, Relation::less, 1e-12);
   f.verdict(same && same_shared ? Verdict::holds : Verdict::refuted);
 }
 
@@ -134,32 +124,22 @@ Experiment experiment() {
   return {
       .name = "mask-place",
       .topic = topics::heads,
-      .title = {"Where the causal mask belongs", "因果掩码应放在哪里"},
-      .claim = {"The causal (triangular) mask is applied to the matrices K and V.",
-                "自回归（三角）掩码作用在 K、V 矩阵上。"},
-      .source = {"Document 004, masked multi-head self-attention.", "文档 004「多头掩码注意力」。"},
-      .method = {"Heddle's causal attention (mask on the scores) against hiding rows of K and V: "
-                 "set to zero for each query, hidden once for all queries, and, as a control, "
-                 "removed for each query.",
-                 "将 Heddle 的因果注意力（掩码加在得分上）与隐藏 K、V 的行比较：逐查询置零、"
-                 "对所有查询统一隐藏；对照：逐查询删去这些行。"},
-      .threshold = {"1e-12: the same function or not; rounding is near 1e-15.",
-                    "1e-12：是否为同一函数；舍入误差约 1e-15。"},
+      .title = mark("Where the causal mask belongs"),
+      .claim = mark("The causal (triangular) mask is applied to the matrices K and V."),
+      .source = mark("Document 004, masked multi-head self-attention."),
+      .method = mark("Heddle's causal attention (mask on the scores) against hiding rows of K and "
+                     "V: set to zero for each query, hidden once for all queries, and, as a "
+                     "control, removed for each query."),
+      .threshold = mark("1e-12: the same function or not; rounding is near 1e-15."),
       .expected = Verdict::refuted,
       .because =
-          {"The mask is N × N, a row per query, and K and V have no such shape. A key of zeros "
-           "still scores 0 and takes weight away from the visible ones; and hiding a row once "
-           "hides it from later queries too. Only −∞ on the scores does it, or, for one query "
-           "at a time, taking the rows away as a cache does.",
-           "掩码是 N × N 的，每个查询一行，而 K、V 没有这样的形状。全零的键得分仍为 0，"
-           "会夺走可见键的权重；统一隐藏一行则连后面的查询也看不到它。"
-           "只有在得分上加 −∞ 才对，或者像缓存那样逐查询地删去这些行。"},
-      .faults = {{"mask-left-out",
-                  {"the attention to compare with has no mask", "用来比较的注意力没有掩码"}},
-                 {"zeroed-one-later",
-                  {"rows of zeros begin one token too late", "置零的行晚了一个词元"}},
-                 {"another-query",
-                  {"another query's output is compared", "比较的是另一个查询的输出"}}},
+          mark("The mask is N × N, a row per query, and K and V have no such shape. A key of zeros "
+               "still scores 0 and takes weight away from the visible ones; and hiding a row once "
+               "hides it from later queries too. Only −∞ on the scores does it, or, for one query "
+               "at a time, taking the rows away as a cache does."),
+      .faults = {{"mask-left-out", mark("the attention to compare with has no mask")},
+                 {"zeroed-one-later", mark("rows of zeros begin one token too late")},
+                 {"another-query", mark("another query's output is compared")}},
       .run = run,
   };
 }

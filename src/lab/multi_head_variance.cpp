@@ -56,15 +56,15 @@ Causes causes_of(const Samples& two, const std::vector<double>& gamma) {
 }
 
 // Of the samples ordered by γ: error of one head and of two in slices of equal size.
-report::LineChart by_length(const Findings& f, const std::vector<double>& gamma, const Samples& one,
+report::LineChart by_length(const std::vector<double>& gamma, const Samples& one,
                             const Samples& two) {
   constexpr double kFrom = -1, kTo = 3, kStep = 0.1;
   report::LineChart chart;
-  chart.x_label = f.say({"γ, the sampled length of k_a", "γ：k_a 的抽样长度"});
-  chart.y_label = f.say({"mean error of the output", "输出的平均误差"});
-  for (const auto& [name, samples] : {std::pair<Text, const Samples*>{{"one head", "单头"}, &one},
-                                      {{"two heads", "双头"}, &two}}) {
-    report::Series line{f.say(name), {}};
+  chart.x_label = tr("γ, the sampled length of k_a");
+  chart.y_label = tr("mean error of the output");
+  for (const auto& [name, samples] :
+       {std::pair<std::string, const Samples*>{tr("one head"), &one}, {tr("two heads"), &two}}) {
+    report::Series line{name, {}};
     for (double from = kFrom; from < kTo; from += kStep) {
       double sum = 0, count = 0;
       for (std::size_t i = 0; i < gamma.size(); ++i) {
@@ -84,17 +84,15 @@ report::LineChart by_length(const Findings& f, const std::vector<double>& gamma,
 void control_shares(Findings& f, const Samples& one, const Samples& two, const Causes& causes) {
   const auto below = [](double x) { return std::erfc(1 - x) / 2; };
   const double needed = std::log(kKeys - 1.0) / kBeta;
-  f.control({"share that failed reversed, against P(γ < 0)", "因反向失败的比例与 P(γ < 0) 之差"},
+  f.control(tr("share that failed reversed, against P(γ < 0)"),
             std::abs(causes.reversed - below(0)), Relation::less, 0.006);
-  f.control({"share that failed for a short k_a, against its probability",
-             "因 k_a 太短失败的比例与其概率之差"},
+  f.control(tr("share that failed for a short k_a, against its probability"),
             std::abs(causes.too_short - (below(needed) - below(0))), Relation::less, 0.003);
   // One head is within 0.25 of ½ where |β(1 − γ)| < ln 3.
-  f.control({"share that failed with one head, against 1 − erf(ln 3 / β)",
-             "单头失败的比例与 1 − erf(ln 3 / β) 之差"},
+  f.control(tr("share that failed with one head, against 1 − erf(ln 3 / β)"),
             std::abs(one.failed - std::erfc(std::log(3) / kBeta)), Relation::less, 0.005);
-  f.control({"variance with two heads, of that with one", "双头方差占单头方差的比例"},
-            two.variance / one.variance, Relation::less, 0.5);
+  f.control(tr("variance with two heads, of that with one"), two.variance / one.variance,
+            Relation::less, 0.5);
 }
 
 void run(Findings& f) {
@@ -112,30 +110,20 @@ void run(Findings& f) {
                                            : gamma);
   const double expected_reversed = std::erfc(1.0) / 2;  // P(N(1, ½) < 0)
 
-  f.number("variance_one_head", one.variance,
-           {"variance of the share of v_a, one head", "单头：v_a 份额的方差"});
-  f.number("variance_two_heads", two.variance,
-           {"variance of the share of v_a, two heads", "双头：v_a 份额的方差"});
-  f.number("failed_one_head", one.failed,
-           {"share of samples that failed, one head", "单头失败的样本比例"});
-  f.number("failed_two_heads", two.failed,
-           {"share of samples that failed, two heads", "双头失败的样本比例"});
-  f.number("failed_reversed", causes.reversed,
-           {"… because k_a was reversed (γ < 0)", "……因 k_a 反向（γ < 0）"});
-  f.number("failed_short", causes.too_short,
-           {"… because k_a was too short (γβ < log(n−1))", "……因 k_a 太短（γβ < log(n−1)）"});
-  f.number("failed_other", causes.other, {"… for another reason", "……其他原因"});
-  f.number("probability_reversed", expected_reversed,
-           {"P(γ < 0) for N(1, ½)", "N(1, ½) 下 γ < 0 的概率"});
-  f.figure(
-      by_length(f, gamma, one, two),
-      {"One head is right only near γ = 1; two heads for every γ that is not short or negative.",
-       "单头只在 γ ≈ 1 附近正确；双头则在 γ 不太短、不为负时都正确。"});
+  f.number("variance_one_head", one.variance, tr("variance of the share of v_a, one head"));
+  f.number("variance_two_heads", two.variance, tr("variance of the share of v_a, two heads"));
+  f.number("failed_one_head", one.failed, tr("share of samples that failed, one head"));
+  f.number("failed_two_heads", two.failed, tr("share of samples that failed, two heads"));
+  f.number("failed_reversed", causes.reversed, tr("… because k_a was reversed (γ < 0)"));
+  f.number("failed_short", causes.too_short, tr("… because k_a was too short (γβ < log(n−1))"));
+  f.number("failed_other", causes.other, tr("… for another reason"));
+  f.number("probability_reversed", expected_reversed, tr("P(γ < 0) for N(1, ½)"));
+  f.figure(by_length(gamma, one, two), tr("One head is right only near γ = 1; two heads for "
+                                          "every γ that is not short or negative."));
 
-  const bool never = f.check({"share of samples in which two heads failed", "双头失败的样本比例"},
-                             two.failed, Relation::at_most, 0.001);
-  f.control({"share that failed for neither reason", "两种原因之外失败的比例"}, causes.other,
-            Relation::at_most, 0.002);
+  const bool never = f.check(tr("share of samples in which two heads failed"), two.failed,
+                             Relation::at_most, 0.001);
+  f.control(tr("share that failed for neither reason"), causes.other, Relation::at_most, 0.002);
   control_shares(f, one, two, causes);
   f.verdict(never ? Verdict::holds : Verdict::refuted);
 }
@@ -146,40 +134,28 @@ Experiment experiment() {
   return {
       .name = "multi-head-variance",
       .topic = topics::exploration,
-      .title = {"Two heads and an uncertain key", "双头注意力与不确定的键"},
-      .claim = {"With q₁ = βμ_a and q₂ = βμ_b the mean of two heads stays at ½(v_a + v_b) in all "
-                "samples, however long the sampled k_a is.",
-                "取 q₁ = βμ_a、q₂ = βμ_b，两个头的平均在所有样本中都稳定在 ½(v_a + v_b) 附近，"
-                "无论抽到的 k_a 有多长。"},
-      .source = {"Document 003, 1(d) ii (always stable, γ only varies around 1); document 001, the "
-                 "last part.",
-                 "文档 003 的 1(d) ii（始终稳定，γ 只在 1 附近波动）；文档 001 最后一部分。"},
-      .method = {"The same 20000 draws as in single-head-variance, with one head and with two. A "
-                 "sample has failed when the output is further than 0.25 from ½(v_a + v_b); its γ "
-                 "tells why.",
-                 "与 single-head-variance 相同的 20000 个样本，分别用单头与双头。"
-                 "输出与 ½(v_a + v_b) 相差超过 0.25 视为失败，由该样本的 γ 判断原因。"},
+      .title = mark("Two heads and an uncertain key"),
+      .claim = mark("With q₁ = βμ_a and q₂ = βμ_b the mean of two heads stays at ½(v_a + v_b) in "
+                    "all samples, however long the sampled k_a is."),
+      .source = mark("Document 003, 1(d) ii (always stable, γ only varies around 1); document 001, "
+                     "the last part."),
+      .method = mark(
+          "The same 20000 draws as in single-head-variance, with one head and with two. A sample "
+          "has failed when the output is further than 0.25 from ½(v_a + v_b); its γ tells why."),
       .threshold =
-          {"“All samples” allows one in a thousand. Controls: the variance is less than half of "
-           "one head's, and samples fail as often as γ is negative or short.",
-           "「所有样本」容许千分之一的例外。核对：方差小于单头的一半；失败的比例与 γ "
-           "为负或太短的概率一致。"},
+          mark("“All samples” allows one in a thousand. Controls: the variance is less than half "
+               "of one head's, and samples fail as often as γ is negative or short."),
       .expected = Verdict::refuted,
       .because =
-          {"Two heads are far steadier, since k_a no longer competes with k_b. But γ ~ N(1, ½) "
-           "is negative in a good many draws: then k_a scores below every other key, and "
-           "the first head gives the mean of the others instead of v_a. A short k_a "
-           "(γβ < log(n−1)) fails too, and a larger β helps only against that.",
-           "双头确实稳定得多，因为 k_a 不再与 k_b 竞争。但 γ ~ N(1, ½) 有不小的概率为负："
-           "此时 k_a 得分低于所有其他键，第一个头给出其他值的平均而不是 v_a。"
-           "k_a 太短（γβ < log(n−1)）也会失败，增大 β 只能缓解后者。"},
+          mark("Two heads are far steadier, since k_a no longer competes with k_b. But γ ~ N(1, ½) "
+               "is negative in a good many draws: then k_a scores below every other key, and the "
+               "first head gives the mean of the others instead of v_a. A short k_a (γβ < "
+               "log(n−1)) fails too, and a larger β helps only against that."),
       .faults = {{"variance-for-deviation",
-                  {"γ gets a deviation of ½ instead of a variance of ½",
-                   "γ 的标准差（而不是方差）取了 ½"}},
-                 {"one-head-twice", {"both heads ask for k_a", "两个头都查询 k_a"}},
+                  mark("γ gets a deviation of ½ instead of a variance of ½")},
+                 {"one-head-twice", mark("both heads ask for k_a")},
                  {"lengths-of-other-samples",
-                  {"failures are explained by the γ of other samples",
-                   "用别的样本的 γ 来解释失败"}}},
+                  mark("failures are explained by the γ of other samples")}},
       .run = run,
   };
 }

@@ -50,101 +50,98 @@ code { font-family: ui-monospace, "Cascadia Mono", Menlo, monospace; font-size: 
 @media (max-width: 720px) { .contents { columns: 1; } dl.about { grid-template-columns: 1fr; } }
 )css";
 
-std::string badge(const Outcome& o, Language language) {
+std::string badge(const Outcome& o) {
   if (!o.problem.empty())
-    return "<span class=\"badge wrong\">" + escaped(said::failed.in(language)) + "</span>";
+    return "<span class=\"badge wrong\">" + escaped(tr(said::failed)) + "</span>";
   const Verdict verdict = *o.findings.measured_verdict();
   return fmt::format("<span class=\"badge {}{}\">{}</span>", to_string(verdict),
-                     o.pass() ? "" : " wrong", escaped(words(verdict).in(language)));
+                     o.pass() ? "" : " wrong", escaped(words(verdict)));
 }
 
-Html contents(std::span<const Outcome> outcomes, Language language) {
+Html contents(std::span<const Outcome> outcomes) {
   std::string out = "<section><div class=\"contents\">\n", topic;
   for (const Outcome& o : outcomes) {
     const Experiment& e = *o.experiment;
-    if (e.topic.in(language) != topic) {
+    if (tr(e.topic) != topic) {
       if (!topic.empty()) out += "</ul></div>\n";
-      topic = e.topic.in(language);
+      topic = tr(e.topic);
       out += "<div><h3>" + escaped(topic) + "</h3><ul>\n";
     }
-    out += fmt::format("<li>{}<a href=\"#{}\">{}</a></li>\n", badge(o, language), escaped(e.name),
-                       escaped(e.title.in(language)));
+    out += fmt::format("<li>{}<a href=\"#{}\">{}</a></li>\n", badge(o), escaped(e.name),
+                       escaped(tr(e.title)));
   }
   return {out + (topic.empty() ? "" : "</ul></div>\n") + "</div></section>\n"};
 }
 
-std::string row(const Text& name, const std::string& text, Language language) {
-  return "<dt>" + escaped(name.in(language)) + "</dt><dd>" + escaped(text) + "</dd>\n";
+std::string row(const char* name, const std::string& text) {
+  return "<dt>" + escaped(tr(name)) + "</dt><dd>" + escaped(text) + "</dd>\n";
 }
 
-std::string numbers_table(const Findings& findings, Language language) {
+std::string numbers_table(const Findings& findings) {
   if (findings.numbers().empty()) return {};
   std::string out = "<div class=\"scroll\"><table class=\"numbers\"><thead><tr>";
-  for (const Text& t : {said::quantity, said::measured, said::key})
-    out += "<th>" + escaped(t.in(language)) + "</th>";
+  for (const char* t : {said::quantity, said::measured, said::key})
+    out += "<th>" + escaped(tr(t)) + "</th>";
   out += "</tr></thead><tbody>\n";
   for (const Findings::Number& n : findings.numbers())
     out += fmt::format("<tr><td>{}</td><td>{}{}</td><td><code>{}</code></td></tr>\n",
-                       escaped(n.label.in(language)), number_text(n.value),
+                       escaped(n.label), number_text(n.value),
                        n.unit.empty() ? "" : " " + escaped(n.unit), escaped(n.key));
   return out + "</tbody></table></div>\n";
 }
 
-std::string checks_table(const Findings& findings, Language language) {
+std::string checks_table(const Findings& findings) {
   if (findings.checks().empty()) return {};
   std::string out = "<div class=\"scroll\"><table class=\"checks\"><thead><tr>";
-  for (const Text& t : {said::condition, said::measured, said::required, said::met})
-    out += "<th>" + escaped(t.in(language)) + "</th>";
+  for (const char* t : {said::condition, said::measured, said::required, said::met})
+    out += "<th>" + escaped(tr(t)) + "</th>";
   out += "</tr></thead><tbody>\n";
   for (const Findings::Check& c : findings.checks())
-    out +=
-        fmt::format("<tr><td>{}</td><td>{}</td><td>{} {}</td><td class=\"{}\">{}</td></tr>\n",
-                    escaped(c.what.in(language)), number_text(c.value), escaped(symbol(c.relation)),
-                    number_text(c.bound), c.satisfied ? "yes" : "no",
-                    escaped((c.satisfied ? said::yes : said::no).in(language)));
+    out += fmt::format("<tr><td>{}</td><td>{}</td><td>{} {}</td><td class=\"{}\">{}</td></tr>\n",
+                       escaped(c.what), number_text(c.value), escaped(symbol(c.relation)),
+                       number_text(c.bound), c.satisfied ? "yes" : "no",
+                       escaped(tr(c.satisfied ? said::yes : said::no)));
   return out + "</tbody></table></div>\n";
 }
 
-Html experiment_section(const Outcome& o, Language language) {
+Html experiment_section(const Outcome& o) {
   const Experiment& e = *o.experiment;
   std::string out = fmt::format(
       "<section id=\"{}\">\n<div class=\"head\"><h2>{}<span "
       "class=\"name\">{}</span></h2>{}</div>\n",
-      escaped(e.name), escaped(e.title.in(language)), escaped(e.name), badge(o, language));
-  out += "<p class=\"claim\">" + escaped(e.claim.in(language)) + "</p>\n<dl class=\"about\">\n";
+      escaped(e.name), escaped(tr(e.title)), escaped(e.name), badge(o));
+  out += "<p class=\"claim\">" + escaped(tr(e.claim)) + "</p>\n<dl class=\"about\">\n";
   if (const std::string& name = o.findings.planted(); !name.empty())
-    out += row(said::planted, name + ": " + fault_of(e, name).what.in(language), language);
-  out += row(said::source, e.source.in(language), language);
-  out += row(said::method, e.method.in(language), language);
-  out += row(said::threshold, e.threshold.in(language), language) + "</dl>\n";
-  out += numbers_table(o.findings, language);
-  for (const Text& note : o.findings.notes()) out += report::paragraph(note.in(language)).text;
+    out += row(said::planted, name + ": " + tr(fault_of(e, name).what));
+  out += row(said::source, tr(e.source));
+  out += row(said::method, tr(e.method));
+  out += row(said::threshold, tr(e.threshold)) + "</dl>\n";
+  out += numbers_table(o.findings);
+  for (const std::string& note : o.findings.notes()) out += report::paragraph(note).text;
   out += "<div class=\"figures\">\n";
   for (const Findings::Figure& f : o.findings.figures())
-    out += "<figure>" + f.drawing.text + "<figcaption>" + escaped(f.caption.in(language)) +
+    out += "<figure>" + f.drawing.text + "<figcaption>" + escaped(f.caption) +
            "</figcaption></figure>\n";
   out += "</div>\n";
-  out += checks_table(o.findings, language);
-  out += "<p class=\"because\">" + badge(o, language) + " ";
+  out += checks_table(o.findings);
+  out += "<p class=\"because\">" + badge(o) + " ";
   if (!o.problem.empty())
     out += escaped(o.problem);
   else if (o.pass())
-    out += escaped(e.because.in(language));
+    out += escaped(tr(e.because));
   else
-    out += escaped(said::differs.in(language) + " (" + words(e.expected).in(language) + ")");
+    out += escaped(tr(said::differs) + " (" + words(e.expected) + ")");
   return {out + "</p>\n</section>\n"};
 }
 
 }  // namespace
 
-std::string outcomes_page(std::span<const Outcome> outcomes, Language language) {
-  report::Page page(said::lab.in(language), said::about.in(language));
-  page.set_language(language == Language::english ? "en" : "zh-CN");
+std::string outcomes_page(std::span<const Outcome> outcomes) {
+  report::Page page(tr(said::lab), tr(said::about));
   page.add_style(kStyle);
-  page.add(contents(outcomes, language));
-  for (const Outcome& o : outcomes) page.add(experiment_section(o, language));
-  page.add(report::section(said::documents_title.in(language),
-                           report::paragraph(said::documents.in(language))));
+  page.add(contents(outcomes));
+  for (const Outcome& o : outcomes) page.add(experiment_section(o));
+  page.add(report::section(tr(said::documents_title), report::paragraph(tr(said::documents))));
   return page.html();
 }
 

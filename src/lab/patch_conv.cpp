@@ -66,38 +66,28 @@ void run(Findings& f) {
   const double by_linear = off(linear), by_layer = off(embedded);
   const double other_order = off(ops::linear(flattened(f, image, true), matrix));
   const auto overlapping = static_cast<double>(convolution(f, image, kernel, kPatch / 2).size(0));
-  f.number("linear", by_linear, {"convolution − flatten + linear", "卷积 − 展平后线性变换"});
-  f.number("heddle", by_layer,
-           {"convolution − Heddle's patch embedding", "卷积 − Heddle 的 patch 嵌入"});
-  f.number("other_order", other_order,
-           {"the same with patches flattened channels last", "展平时把通道放在最后的差异"});
-  f.number("inputs", static_cast<double>(kPixels), {"numbers of a patch", "每个 patch 的数值个数"});
-  f.number("tokens", static_cast<double>(convolved.size(0)),
-           {"patches of the image, stride 16", "步长 16 时图像的 patch 数"});
-  f.number("tokens_half_stride", overlapping,
-           {"places of the kernel with stride 8", "步长 8 时卷积核的位置数"});
+  f.number("linear", by_linear, tr("convolution − flatten + linear"));
+  f.number("heddle", by_layer, tr("convolution − Heddle's patch embedding"));
+  f.number("other_order", other_order, tr("the same with patches flattened channels last"));
+  f.number("inputs", static_cast<double>(kPixels), tr("numbers of a patch"));
+  f.number("tokens", static_cast<double>(convolved.size(0)), tr("patches of the image, stride 16"));
+  f.number("tokens_half_stride", overlapping, tr("places of the kernel with stride 8"));
 
   report::HeatMap map;
-  map.x_label = f.say({"output channel", "输出通道"});
-  map.y_label = f.say({"patch", "patch"});
+  map.x_label = tr("output channel");
+  map.y_label = tr("patch");
   map.values = rows_of(convolved);
-  f.figure(map,
-           {"The tokens that come out: 12 patches of an image of 48 × 64 pixels, 8 channels "
-            "each. All three ways give this table.",
-            "得到的词元：48 × 64 的图像切成 12 个 patch，每个 8 个通道。三种算法给出同一张表。"});
+  f.figure(map, tr("The tokens that come out: 12 patches of an image of 48 × 64 pixels, 8 channels "
+                   "each. All three ways give this table."));
   // By hand: (48/16)·(64/16) patches; with stride 8 the kernel has 5 places down and 7 across.
-  f.control({"patches of the image", "图像的 patch 数"}, static_cast<double>(convolved.size(0)),
-            Relation::equal, 12);
-  f.control({"places of the kernel with stride 8", "步长 8 时卷积核的位置数"}, overlapping,
-            Relation::equal, 35);
-  f.control({"numbers of a patch", "每个 patch 的数值个数"}, static_cast<double>(kPixels),
-            Relation::equal, 768);
-  const bool same = f.check({"flatten + linear differs by", "展平加线性变换的差异"}, by_linear,
-                            Relation::less, kSame);
-  const bool product =
-      f.check({"Heddle's layer differs by", "Heddle 的层的差异"}, by_layer, Relation::less, kSame);
-  const bool order = f.check({"flattened in another order it differs by", "换一种展平次序的差异"},
-                             other_order, Relation::greater, 0.01);
+  f.control(tr("patches of the image"), static_cast<double>(convolved.size(0)), Relation::equal,
+            12);
+  f.control(tr("places of the kernel with stride 8"), overlapping, Relation::equal, 35);
+  f.control(tr("numbers of a patch"), static_cast<double>(kPixels), Relation::equal, 768);
+  const bool same = f.check(tr("flatten + linear differs by"), by_linear, Relation::less, kSame);
+  const bool product = f.check(tr("Heddle's layer differs by"), by_layer, Relation::less, kSame);
+  const bool order =
+      f.check(tr("flattened in another order it differs by"), other_order, Relation::greater, 0.01);
   f.verdict(same && product && order ? Verdict::holds : Verdict::refuted);
 }
 
@@ -107,36 +97,23 @@ Experiment experiment() {
   return {
       .name = "patch-conv",
       .topic = topics::building_blocks,
-      .title = {"A convolution that is a linear layer", "其实是线性层的卷积"},
-      .claim =
-          {"A 16 × 16 convolution with stride 16, 3 input and D output channels is the same as "
-           "flattening the patches and a linear layer from 768 to D.",
-           "步长为 16 的 16 × 16 卷积（3 个输入通道、D 个输出通道）等价于把 patch 展平后做 768 → D "
-           "的线性变换。"},
-      .source = {"Document 002, ViT.", "文档 002「ViT」。"},
-      .method =
-          {"A convolution by its definition, a linear layer on flattened patches and Heddle's "
-           "patch embedding on a random image of 48 × 64 pixels, D = 8, in float64; and "
-           "what happens when patches are flattened in another order.",
-           "在 48 × 64 的随机图像上（D = 8，float64），比较按定义写的卷积、展平后的线性层和 Heddle "
-           "的 patch 嵌入；"
-           "再看换一种展平次序会怎样。"},
-      .threshold = {"1e-12: sums of 768 products round to 1e-13. Another order must differ by 0.01 "
-                    "or more.",
-                    "1e-12：768 项之和的舍入约 1e-13；换一种次序则必须相差 0.01 以上。"},
+      .title = mark("A convolution that is a linear layer"),
+      .claim = mark("A 16 × 16 convolution with stride 16, 3 input and D output channels is the "
+                    "same as flattening the patches and a linear layer from 768 to D."),
+      .source = mark("Document 002, ViT."),
+      .method = mark("A convolution by its definition, a linear layer on flattened patches and "
+                     "Heddle's patch embedding on a random image of 48 × 64 pixels, D = 8, in "
+                     "float64; and what happens when patches are flattened in another order."),
+      .threshold = mark(
+          "1e-12: sums of 768 products round to 1e-13. Another order must differ by 0.01 or more."),
       .expected = Verdict::holds,
-      .because =
-          {"With the stride as large as the kernel every pixel belongs to one patch, so the "
-           "convolution is one scalar product per patch and channel. The weights must be "
-           "flattened in the same order as the pixels; with a smaller stride patches overlap "
-           "and there are more tokens.",
-           "步长等于核大小时，每个像素只属于一个 patch，卷积就是每个 patch、每个通道一次内积。"
-           "但权重与像素必须按同一次序展平；步长更小时 patch 会重叠，词元也更多。"},
-      .faults = {{"patch-turned", {"patches are flattened column by column", "patch 按列展平"}},
-                 {"one-pixel-right",
-                  {"the kernel stands one pixel too far right", "卷积核偏右一个像素"}},
-                 {"convolution-twice",
-                  {"the convolution is compared with itself", "拿卷积与它自己比较"}}},
+      .because = mark("With the stride as large as the kernel every pixel belongs to one patch, so "
+                      "the convolution is one scalar product per patch and channel. The weights "
+                      "must be flattened in the same order as the pixels; with a smaller stride "
+                      "patches overlap and there are more tokens."),
+      .faults = {{"patch-turned", mark("patches are flattened column by column")},
+                 {"one-pixel-right", mark("the kernel stands one pixel too far right")},
+                 {"convolution-twice", mark("the convolution is compared with itself")}},
       .run = run,
   };
 }

@@ -10,19 +10,19 @@
 namespace heddle::lab {
 
 // On a terminal. `colour`: with ANSI styles.
-std::string list_text(std::span<const Experiment* const> list, Language language);
-std::string outcome_text(const Outcome& outcome, Language language, bool colour);
-std::string summary_text(std::span<const Outcome> outcomes, Language language);
+std::string list_text(std::span<const Experiment* const> list);
+std::string outcome_text(const Outcome& outcome, bool colour);
+std::string summary_text(std::span<const Outcome> outcomes);
 
 // {"experiments": [...]}, as DESIGN and docs/lab.md describe it.
-std::string list_json(std::span<const Experiment* const> list, Language language);
-std::string outcomes_json(std::span<const Outcome> outcomes, Language language);
+std::string list_json(std::span<const Experiment* const> list);
+std::string outcomes_json(std::span<const Outcome> outcomes);
 
 // One self-contained HTML page.
-std::string outcomes_page(std::span<const Outcome> outcomes, Language language);
+std::string outcomes_page(std::span<const Outcome> outcomes);
 
 // docs/lab.md.
-std::string outcomes_markdown(std::span<const Outcome> outcomes, Language language);
+std::string outcomes_markdown(std::span<const Outcome> outcomes);
 
 // A measured number as people read it: whole ones exactly, others to four digits.
 std::string number_text(double value);

@@ -80,51 +80,38 @@ void run(Findings& f) {
   const double added = spread(f, added_score);
   const double rounded =
       spread_of(Pairing::half, f.fault("float64-for-bfloat16") ? DType::f64 : DType::bf16);
-  f.number("half", half,
-           {"spread over the sequence, RoPE (halves)", "RoPE（前后半配对）沿序列的波动"});
-  f.number("interleaved", interleaved,
-           {"spread over the sequence, RoPE (neighbours)", "RoPE（相邻配对）沿序列的波动"});
-  f.number("added", added,
-           {"spread over the sequence, sinusoidal codes added", "相加正余弦编码时沿序列的波动"});
-  f.number("bf16", rounded,
-           {"spread of RoPE when q and k are bfloat16", "q、k 为 bfloat16 时 RoPE 的波动"});
+  f.number("half", half, tr("spread over the sequence, RoPE (halves)"));
+  f.number("interleaved", interleaved, tr("spread over the sequence, RoPE (neighbours)"));
+  f.number("added", added, tr("spread over the sequence, sinusoidal codes added"));
+  f.number("bf16", rounded, tr("spread of RoPE when q and k are bfloat16"));
 
   // Which way? The document's query stands at n = 7 here, its key at m = 0.
   const double score = rope_score(f, kDistance, 0, Pairing::half, DType::f64);
   const double defined = std::abs(score - turned_score(-kDistance));
   const double printed = std::abs(score - turned_score(kDistance));
-  f.number("as_defined", defined,
-           {"(R_n q)·(R_m k) − q·R(m−n)·k, R as it is defined",
-            "(R_n q)·(R_m k) − q·R(m−n)·k，R 取文档的定义"});
-  f.number("as_printed", printed,
-           {"the same with the matrix printed for R(m−n)", "同上，R(m−n) 取文档印出的矩阵"});
+  f.number("as_defined", defined, tr("(R_n q)·(R_m k) − q·R(m−n)·k, R as it is defined"));
+  f.number("as_printed", printed, tr("the same with the matrix printed for R(m−n)"));
 
   report::LineChart chart;
-  chart.x_label = f.say({"position of the key", "键的位置"});
-  chart.y_label = f.say({"score, query 7 places behind it", "分数（查询在其后 7 位）"});
-  chart.series = {{f.say({"RoPE", "RoPE"}), {}},
-                  {f.say({"sinusoidal codes added", "相加正余弦编码"}), {}}};
+  chart.x_label = tr("position of the key");
+  chart.y_label = tr("score, query 7 places behind it");
+  chart.series = {{"RoPE", {}}, {tr("sinusoidal codes added"), {}}};
   for (std::int64_t n = 0; n <= 200; n += 2) {
     const auto x = static_cast<double>(n);
     chart.series[0].points.push_back(
         {x, rope_score(f, n + kDistance, n, Pairing::half, DType::f64)});
     chart.series[1].points.push_back({x, added_score(n + kDistance, n)});
   }
-  f.figure(chart, {"One query and one key, always 7 places apart, moved along the sequence.",
-                   "同一对 q 和 k，始终相隔 7 位，沿序列移动。"});
-  const bool relative =
-      f.check({"RoPE's score varies along the sequence by", "RoPE 分数沿序列的变化"},
-              std::max(half, interleaved), Relation::less, kSame);
-  f.control({"with added codes it varies by", "相加编码时的变化"}, added, Relation::greater, 0.1);
-  f.control({"score − q·R(m−n)·k, R as it is defined", "分数 − q·R(m−n)·k（R 按定义）"}, defined,
-            Relation::less, kSame);
-  f.control({"the same with the matrix printed for R(m−n)", "同上，R(m−n) 取文档印出的矩阵"},
-            printed, Relation::greater, 0.01);
+  f.figure(chart, tr("One query and one key, always 7 places apart, moved along the sequence."));
+  const bool relative = f.check(tr("RoPE's score varies along the sequence by"),
+                                std::max(half, interleaved), Relation::less, kSame);
+  f.control(tr("with added codes it varies by"), added, Relation::greater, 0.1);
+  f.control(tr("score − q·R(m−n)·k, R as it is defined"), defined, Relation::less, kSame);
+  f.control(tr("the same with the matrix printed for R(m−n)"), printed, Relation::greater, 0.01);
   // bfloat16 has 8 bits: q and k of size 1 are off by 2⁻⁹ each, a score of 64 products by about
   // 0.01.
-  f.control({"in bfloat16 it varies by more than", "bfloat16 下的变化大于"}, rounded,
-            Relation::greater, 1e-3);
-  f.control({"and by less than", "且小于"}, rounded, Relation::less, 0.5);
+  f.control(tr("in bfloat16 it varies by more than"), rounded, Relation::greater, 1e-3);
+  f.control(tr("and by less than"), rounded, Relation::less, 0.5);
   f.verdict(relative ? Verdict::holds : Verdict::refuted);
 }
 
@@ -134,40 +121,25 @@ Experiment experiment() {
   return {
       .name = "rope-relative",
       .topic = topics::positions,
-      .title = {"RoPE's scores know distances only", "RoPE 的分数只取决于距离"},
-      .claim =
-          {"When queries and keys are rotated by their positions, a score depends on the "
-           "distance m − n alone, however large m and n are.",
-           "把 q 和 k 按各自位置旋转之后，无论 m、n 多大，注意力分数都只取决于相对位置 m − n。"},
-      .source = {"Document 004, RoPE, point 2.", "文档 004「RoPE」第 2 点。"},
-      .method =
-          {"One random query and key of width 64, 7 positions apart, at places from 0 to "
-           "20000: Heddle's rotation in float64 with both ways to pair dimensions, against "
-           "sinusoidal codes that are added, and against bfloat16. And whether "
-           "the matrix that the document prints for R(m − n) is the right one.",
-           "取宽 64 的随机 q、k，相隔 7 位，位置从 0 到 20000：用 Heddle 的 float64 "
-           "旋转（两种维度配对方式），"
-           "与相加正余弦编码的做法以及 bfloat16 比较；并检查文档印出的 R(m − n) 矩阵是否正确。"},
-      .threshold = {"1e-8: angles of 2e4 round to 1e-12, and 64 products are summed. Added codes "
-                    "must vary by 0.1 or more, else the test would see nothing.",
-                    "1e-8：2e4 弧度的角度舍入约 1e-12，再累加 64 项。相加编码的波动必须超过 0.1，"
-                    "否则这个检验就看不出区别。"},
+      .title = mark("RoPE's scores know distances only"),
+      .claim = mark("When queries and keys are rotated by their positions, a score depends on the "
+                    "distance m − n alone, however large m and n are."),
+      .source = mark("Document 004, RoPE, point 2."),
+      .method = mark("One random query and key of width 64, 7 positions apart, at places from 0 to "
+                     "20000: Heddle's rotation in float64 with both ways to pair dimensions, "
+                     "against sinusoidal codes that are added, and against bfloat16. And whether "
+                     "the matrix that the document prints for R(m − n) is the right one."),
+      .threshold = mark("1e-8: angles of 2e4 round to 1e-12, and 64 products are summed. Added "
+                        "codes must vary by 0.1 or more, else the test would see nothing."),
       .expected = Verdict::holds,
-      .because =
-          {"The transpose of a rotation turns back, so R_nᵀ R_m = R(m − n). (The matrix that the "
-           "document prints for R(m − n) turns the other way than the R that it defines; the "
-           "claim does not depend on it.) In bfloat16 the statement is true to the rounding "
-           "of q and k only.",
-           "旋转矩阵的转置就是反向旋转，所以 R_nᵀ R_m = R(m − n)。（文档给 R(m − n) "
-           "印出的矩阵与它自己定义的 R "
-           "旋转方向相反，但不影响论断。）在 bfloat16 下，该性质只在 q、k 的舍入精度内成立。"},
-      .faults = {{"key-one-later",
-                  {"the key stands one place later than it says", "键的位置晚了一位"}},
-                 {"key-not-rotated", {"the key is not rotated", "键没有旋转"}},
-                 {"never-moved",
-                  {"the pair is not moved along the sequence", "这对 q、k 没有沿序列移动"}},
-                 {"float64-for-bfloat16",
-                  {"bfloat16 is measured in float64", "bfloat16 的测量用了 float64"}}},
+      .because = mark("The transpose of a rotation turns back, so R_nᵀ R_m = R(m − n). (The matrix "
+                      "that the document prints for R(m − n) turns the other way than the R that "
+                      "it defines; the claim does not depend on it.) In bfloat16 the statement is "
+                      "true to the rounding of q and k only."),
+      .faults = {{"key-one-later", mark("the key stands one place later than it says")},
+                 {"key-not-rotated", mark("the key is not rotated")},
+                 {"never-moved", mark("the pair is not moved along the sequence")},
+                 {"float64-for-bfloat16", mark("bfloat16 is measured in float64")}},
       .run = run,
   };
 }

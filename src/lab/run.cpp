@@ -23,8 +23,8 @@ void check_name(std::span<const Experiment> list, const std::string& name) {
        io::shown(name));
 }
 
-Outcome run_one(const Experiment& experiment, Language language, const std::string& fault) {
-  Outcome outcome{&experiment, Findings(language, fault), 0, {}};
+Outcome run_one(const Experiment& experiment, const std::string& fault) {
+  Outcome outcome{&experiment, Findings(fault), 0, {}};
   const auto start = std::chrono::steady_clock::now();
   // Whatever happens inside of an experiment is its result, and the others still run.
   try {
@@ -63,8 +63,8 @@ const Fault& fault_of(const Experiment& experiment, const std::string& name) {
        io::shown(name));
 }
 
-std::vector<Outcome> run(std::span<const Experiment* const> chosen, Language language,
-                         const Watch& watch, const std::string& fault) {
+std::vector<Outcome> run(std::span<const Experiment* const> chosen, const Watch& watch,
+                         const std::string& fault) {
   if (!fault.empty()) {
     if (chosen.size() != 1)
       fail(ErrorCode::invalid_argument, "lab", "a fault is planted into one experiment",
@@ -74,7 +74,7 @@ std::vector<Outcome> run(std::span<const Experiment* const> chosen, Language lan
   std::vector<Outcome> outcomes;
   for (const Experiment* e : chosen) {
     if (watch.begins) watch.begins(*e, outcomes.size() + 1, chosen.size());
-    outcomes.push_back(run_one(*e, language, fault));
+    outcomes.push_back(run_one(*e, fault));
     if (watch.ended) watch.ended(outcomes.back());
   }
   return outcomes;

@@ -40,8 +40,8 @@ struct Watch {
 
 // Outcomes point at their experiments: those must outlive them.
 // `fault` is planted into the measurement; then there must be one experiment, which has it.
-std::vector<Outcome> run(std::span<const Experiment* const> chosen, Language language,
-                         const Watch& watch = {}, const std::string& fault = {});
+std::vector<Outcome> run(std::span<const Experiment* const> chosen, const Watch& watch = {},
+                         const std::string& fault = {});
 
 // The status that the program ends with: 0 when all pass, 1 otherwise.
 int exit_status(std::span<const Outcome> outcomes);

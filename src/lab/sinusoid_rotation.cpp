@@ -50,28 +50,23 @@ void run(Findings& f) {
       other_way = std::max(other_way, off(rows, later, delta, 1));
     }
   }
-  f.number("worst", worst,
-           {"R(Δ)·PE(p) − PE(p + Δ), largest over all p and Δ", "R(Δ)·PE(p) − PE(p + Δ) 的最大值"});
-  f.number("other_way", other_way,
-           {"the same with the rotation the other way round", "旋转方向取反时的同一差异"});
-  f.number("positions", reached, {"positions reach up to", "位置最大到"});
+  f.number("worst", worst, tr("R(Δ)·PE(p) − PE(p + Δ), largest over all p and Δ"));
+  f.number("other_way", other_way, tr("the same with the rotation the other way round"));
+  f.number("positions", reached, tr("positions reach up to"));
 
   report::HeatMap map;
-  map.x_label = f.say({"dimension", "维度"});
-  map.y_label = f.say({"position", "位置"});
+  map.x_label = tr("dimension");
+  map.y_label = tr("position");
   map.values = rows_of(nn::sinusoidal(0, 48, kWidth, DType::f64));
-  f.figure(map, {"The codes of the first 48 positions: each pair of columns is a clock hand, fast "
-                 "ones on the left, slow ones on the right. A step forward turns every hand by its "
-                 "own fixed angle.",
-                 "前 48 个位置的编码：每两列是一根「表针」，左边转得快，右边转得慢。"
-                 "向前一步，每根表针都转过自己固定的角度。"});
+  f.figure(map, tr("The codes of the first 48 positions: each pair of columns is a clock hand, "
+                   "fast ones on the left, slow ones on the right. A step forward turns every hand "
+                   "by its own fixed angle."));
 
-  f.control({"positions reach up to", "位置最大到"}, reached, Relation::equal, 100256);
+  f.control(tr("positions reach up to"), reached, Relation::equal, 100256);
   const bool same =
-      f.check({"turned code and code of p + Δ differ by", "旋转后的编码与 p + Δ 处编码之差"}, worst,
-              Relation::less, kSame);
-  const bool clockwise = f.check({"turned the other way they differ by", "反方向旋转时的差异"},
-                                 other_way, Relation::greater, 0.1);
+      f.check(tr("turned code and code of p + Δ differ by"), worst, Relation::less, kSame);
+  const bool clockwise =
+      f.check(tr("turned the other way they differ by"), other_way, Relation::greater, 0.1);
   f.verdict(same && clockwise ? Verdict::holds : Verdict::refuted);
 }
 
@@ -81,35 +76,22 @@ Experiment experiment() {
   return {
       .name = "sinusoid-rotation",
       .topic = topics::positions,
-      .title = {"A step in position is a rotation", "位置前进一步等于一次旋转"},
-      .claim = {"The sinusoidal code of position p + Δ is that of p turned clockwise, each pair of "
-                "dimensions by Δ·θᵢ, whatever p is.",
-                "位置 p + Δ 的正余弦编码等于位置 p 的编码逐对顺时针旋转 Δ·θᵢ，与 p 无关。"},
-      .source = {"Document 004, properties of the sinusoidal encoding, with a proof.",
-                 "文档 004「三角式编码的特性」，附有证明。"},
-      .method = {"Rows of Heddle's table (width 64, float64) at p from 0 to 100255 are turned by "
-                 "Heddle's rotary op with the document's matrix for Δ = 1, 14, 27, … and compared "
-                 "with the rows at p + Δ; once more with the rotation the other way.",
-                 "取 Heddle 编码表（宽 64，float64）中 p 从 0 到 100255 的行，用 Heddle "
-                 "的旋转算子按文档的"
-                 "矩阵旋转（Δ = 1、14、27……），与 p + Δ 处的行比较；再换成相反方向旋转做一次。"},
-      .threshold = {"1e-10: an angle of 1e5 rounds to 1e-11, and a wrong rotation differs by "
-                    "about 1.",
-                    "1e-10：1e5 弧度的角度舍入误差约 1e-11，而错误的旋转会相差约 1。"},
+      .title = mark("A step in position is a rotation"),
+      .claim = mark("The sinusoidal code of position p + Δ is that of p turned clockwise, each "
+                    "pair of dimensions by Δ·θᵢ, whatever p is."),
+      .source = mark("Document 004, properties of the sinusoidal encoding, with a proof."),
+      .method = mark("Rows of Heddle's table (width 64, float64) at p from 0 to 100255 are turned "
+                     "by Heddle's rotary op with the document's matrix for Δ = 1, 14, 27, … and "
+                     "compared with the rows at p + Δ; once more with the rotation the other way."),
+      .threshold =
+          mark("1e-10: an angle of 1e5 rounds to 1e-11, and a wrong rotation differs by about 1."),
       .expected = Verdict::holds,
-      .because =
-          {"It is the addition theorem of sine and cosine. In the plane of (sin, cos) time "
-           "runs clockwise, so the document's sign is right too.",
-           "这就是正弦、余弦的和角公式。在以 (sin, cos) 为坐标的平面上，位置增加对应顺时针转动，"
-           "所以文档中的符号也是对的。"},
-      .faults = {{"one-position-late",
-                  {"codes are compared with those of p + Δ + 1", "与 p + Δ + 1 处的编码比较"}},
-                 {"other-pairing",
-                  {"the rotation pairs dimension i with i + 32",
-                   "旋转时把第 i 维与第 i + 32 维配对"}},
-                 {"code-twice", {"a code is compared with itself", "拿编码与它自己比较"}},
-                 {"beginning-only",
-                  {"only the first positions are looked at", "只看了开头的位置"}}},
+      .because = mark("It is the addition theorem of sine and cosine. In the plane of (sin, cos) "
+                      "time runs clockwise, so the document's sign is right too."),
+      .faults = {{"one-position-late", mark("codes are compared with those of p + Δ + 1")},
+                 {"other-pairing", mark("the rotation pairs dimension i with i + 32")},
+                 {"code-twice", mark("a code is compared with itself")},
+                 {"beginning-only", mark("only the first positions are looked at")}},
       .run = run,
   };
 }

@@ -99,29 +99,26 @@ std::int64_t duplicates_in_bf16(const Findings& f, std::int64_t width) {
 }
 
 void control_nearest(Findings& f, const std::vector<double>& apart, double off_rows) {
-  f.control({"width 2: the nearest are apart by", "宽 2：最接近的两个位置相距"}, apart.front(),
-            Relation::equal, kNearestOfWidth2);
-  f.control({"width 512: the nearest are apart by", "宽 512：最接近的两个位置相距"}, apart.back(),
-            Relation::equal, 1);
-  f.control({"smallest distances − those of rows", "最小距离 − 表中两行的距离"}, off_rows,
-            Relation::less, 1e-9);
+  f.control(tr("width 2: the nearest are apart by"), apart.front(), Relation::equal,
+            kNearestOfWidth2);
+  f.control(tr("width 512: the nearest are apart by"), apart.back(), Relation::equal, 1);
+  f.control(tr("smallest distances − those of rows"), off_rows, Relation::less, 1e-9);
 }
 
 void run(Findings& f) {
   report::LineChart chart;
-  chart.x_label = f.say({"width of the code", "编码宽度"});
-  chart.y_label = f.say({"smallest distance", "最小距离"});
+  chart.x_label = tr("width of the code");
+  chart.y_label = tr("smallest distance");
   chart.log_x = chart.log_y = true;
-  chart.series = {{f.say({"smallest distance of two codes", "两个编码之间的最小距离"}), {}}};
+  chart.series = {{tr("smallest distance of two codes"), {}}};
   double least = INFINITY, off_rows = 0;
   std::vector<double> apart;
   for (const std::int64_t width : {2, 4, 8, 16, 64, 512}) {
     const Nearest n = nearest_of_all(f, width);
-    const std::string key = "width_" + std::to_string(width), text = std::to_string(width);
-    f.number(key, n.distance,
-             {"smallest distance at width " + text, "宽度 " + text + " 时的最小距离"});
+    const std::string key = "width_" + std::to_string(width);
+    f.number(key, n.distance, tr("smallest distance at width {}", width));
     f.number(key + "_apart", static_cast<double>(n.apart),
-             {"between positions that are so far apart", "出现在相距这么远的两个位置之间"});
+             tr("between positions that are so far apart"));
     chart.series[0].points.push_back({static_cast<double>(width), n.distance});
     least = std::min(least, n.distance);
     apart.push_back(static_cast<double>(n.apart));
@@ -129,36 +126,29 @@ void run(Findings& f) {
   }
   const double period = 20000 * std::numbers::pi;  // of the slowest wave, by document 004
   const double after_period = row_distance(0, f.fault("no-period") ? 0 : std::llround(period), 512);
-  f.number("after_period", after_period,
-           {"distance after 62832 positions, width 512", "相隔 62832 个位置时的距离（宽 512）"});
+  f.number("after_period", after_period, tr("distance after 62832 positions, width 512"));
   const double error = formula_error(f, 64);
-  f.number("formula_error", error,
-           {"distance by the formula − distance of rows", "公式距离 − 表中两行的距离"});
+  f.number("formula_error", error, tr("distance by the formula − distance of rows"));
   std::vector<double> duplicates;
   for (const std::int64_t width : {2, 8, 16}) {
     duplicates.push_back(static_cast<double>(duplicates_in_bf16(f, width)));
     f.number("bf16_duplicates_" + std::to_string(width), duplicates.back(),
-             {"bfloat16, width " + std::to_string(width) + ": positions with a code already taken",
-              "bfloat16、宽 " + std::to_string(width) + "：编码与更早位置相同的位置数"});
+             tr("bfloat16, width {}: positions with a code already taken", width));
   }
-  f.figure(chart, {"All pairs of a million positions. Narrow codes come close to each other; from "
-                   "some width on nobody is closer than the next position.",
-                   "一百万个位置的所有两两组合。宽度小的编码会非常接近；"
-                   "宽度足够大之后，最接近的就是相邻位置。"});
+  f.figure(chart, tr("All pairs of a million positions. Narrow codes come close to each other; "
+                     "from some width on nobody is closer than the next position."));
 
   control_nearest(f, apart, off_rows);
   // bfloat16 tells at most 2¹⁶ numbers apart, width 2 has two of them on one circle.
-  f.control({"bfloat16, width 2: share of codes already taken", "bfloat16、宽 2：编码重复的比例"},
-            duplicates[0] / kPositions, Relation::greater, 0.9);
-  f.control({"bfloat16, width 8: codes already taken", "bfloat16、宽 8：重复的编码数"},
-            duplicates[1], Relation::greater, 0);
-  f.control({"bfloat16, width 16: codes already taken", "bfloat16、宽 16：重复的编码数"},
-            duplicates[2], Relation::equal, 0);
-  f.control({"the formula is wrong by at most", "公式的最大误差"}, error, Relation::less, 1e-9);
-  const bool unique = f.check({"smallest distance of all widths", "所有宽度中的最小距离"}, least,
-                              Relation::greater, 1e-9);
-  const bool no_repeat = f.check({"distance after the longest period", "经过最长周期之后的距离"},
-                                 after_period, Relation::greater, 1);
+  f.control(tr("bfloat16, width 2: share of codes already taken"), duplicates[0] / kPositions,
+            Relation::greater, 0.9);
+  f.control(tr("bfloat16, width 8: codes already taken"), duplicates[1], Relation::greater, 0);
+  f.control(tr("bfloat16, width 16: codes already taken"), duplicates[2], Relation::equal, 0);
+  f.control(tr("the formula is wrong by at most"), error, Relation::less, 1e-9);
+  const bool unique =
+      f.check(tr("smallest distance of all widths"), least, Relation::greater, 1e-9);
+  const bool no_repeat =
+      f.check(tr("distance after the longest period"), after_period, Relation::greater, 1);
   f.verdict(unique && no_repeat ? Verdict::holds : Verdict::refuted);
 }
 
@@ -168,40 +158,27 @@ Experiment experiment() {
   return {
       .name = "sinusoid-unique",
       .topic = topics::positions,
-      .title = {"A million different codes", "一百万个互不相同的编码"},
-      .claim = {"No two positions have the same sinusoidal code.",
-                "任何两个不同位置的正余弦编码都不相同。"},
-      .source = {"Document 003, 2(b)(ii): π is irrational. Document 004 says the contrary: after "
-                 "20000π positions the codes repeat, and beginning and end are confused.",
-                 "文档 003 第 2(b)(ii) 题：因为 π 是无理数。文档 004 却说：位置变化 20000π "
-                 "之后编码重复，会混淆文档开头和结尾的词。"},
-      .method = {"The distance of two codes depends on i − j only (checked against Heddle's rows), "
-                 "so all pairs of a million positions are 999999 distances, which are scanned for "
-                 "the smallest, exactly, for widths from 2 to 512. The distance after 62832 "
-                 "positions is measured, and how many codes coincide once rounded to bfloat16.",
-                 "两个编码的距离只取决于 i − j（已与 Heddle "
-                 "的编码表核对），所以一百万个位置的所有组合只有 "
-                 "999999 种距离，逐一扫描求出精确的最小值，宽度从 2 到 512。再测量相隔 62832 "
-                 "个位置时的距离，以及舍入到 bfloat16 之后有多少编码重合。"},
-      .threshold = {"Distances above 1e-9, where the rounding of float64 ends; after the supposed "
-                    "period above 1, the distance of unrelated codes being √width.",
-                    "距离大于 1e-9（float64 舍入误差之上）；在所谓周期之后大于 1，"
-                    "而不相干的编码之间距离约为 √宽度。"},
+      .title = mark("A million different codes"),
+      .claim = mark("No two positions have the same sinusoidal code."),
+      .source =
+          mark("Document 003, 2(b)(ii): π is irrational. Document 004 says the contrary: after "
+               "20000π positions the codes repeat, and beginning and end are confused."),
+      .method =
+          mark("The distance of two codes depends on i − j only (checked against Heddle's rows), "
+               "so all pairs of a million positions are 999999 distances, which are scanned for "
+               "the smallest, exactly, for widths from 2 to 512. The distance after 62832 "
+               "positions is measured, and how many codes coincide once rounded to bfloat16."),
+      .threshold = mark("Distances above 1e-9, where the rounding of float64 ends; after the "
+                        "supposed period above 1, the distance of unrelated codes being √width."),
       .expected = Verdict::holds,
-      .because =
-          {"The fastest wave alone tells all integers apart, though at width 2 by next to "
-           "nothing. At usual widths the closest are neighbours, and after the period of the "
-           "slowest wave all other waves stand elsewhere: 004's limit does not exist. In "
-           "bfloat16 narrow codes do coincide.",
-           "仅最快的那个波就能区分所有整数，只是宽度为 2 "
-           "时差别微乎其微。常用宽度下最接近的是相邻位置；"
-           "最慢的波转完一圈时，其他波都停在别处，所以 004 所说的使用上限并不存在。"
-           "但在 bfloat16 下，很窄的编码确实会重合。"},
-      .faults = {{"scan-ends-early",
-                  {"only distances below 1000 are scanned", "只扫描了 1000 以内的距离"}},
-                 {"other-base", {"the formula has the base 1000", "公式中的底数取了 1000"}},
-                 {"no-period", {"a position is compared with itself", "位置与它自己比较"}},
-                 {"not-sorted", {"codes are counted without being sorted", "统计重复前没有排序"}}},
+      .because = mark("The fastest wave alone tells all integers apart, though at width 2 by next "
+                      "to nothing. At usual widths the closest are neighbours, and after the "
+                      "period of the slowest wave all other waves stand elsewhere: 004's limit "
+                      "does not exist. In bfloat16 narrow codes do coincide."),
+      .faults = {{"scan-ends-early", mark("only distances below 1000 are scanned")},
+                 {"other-base", mark("the formula has the base 1000")},
+                 {"no-period", mark("a position is compared with itself")},
+                 {"not-sorted", mark("codes are counted without being sorted")}},
       .run = run,
   };
 }

@@ -43,13 +43,12 @@ void run(Findings& f) {
     return largest_difference(f.fault("va-twice") ? v_a : part, v_a);
   };
   const double product_off = off(recovered);
-  f.number("length_of_s", kSize, {"numbers in s, v_a and v_b", "s、v_a、v_b 的维数"});
-  f.number("length_of_at_s", static_cast<double>(coordinates.elements()),
-           {"numbers in Aᵀs", "Aᵀs 的维数"});
-  f.number("at_s_minus_c", to_coordinates, {"Aᵀs − c (the coordinates)", "Aᵀs − c（坐标）"});
-  f.number("at_s_minus_va", transpose_off, {"Aᵀs, filled with zeros, − v_a", "Aᵀs（补零）− v_a"});
-  f.number("aat_s_minus_va", product_off, {"A·Aᵀs − v_a", "A·Aᵀs − v_a"});
-  f.number("at_vb", largest(ops::matmul(at, v_b)), {"Aᵀv_b", "Aᵀv_b"});
+  f.number("length_of_s", kSize, tr("numbers in s, v_a and v_b"));
+  f.number("length_of_at_s", static_cast<double>(coordinates.elements()), tr("numbers in Aᵀs"));
+  f.number("at_s_minus_c", to_coordinates, tr("Aᵀs − c (the coordinates)"));
+  f.number("at_s_minus_va", transpose_off, tr("Aᵀs, filled with zeros, − v_a"));
+  f.number("aat_s_minus_va", product_off, "A·Aᵀs − v_a");
+  f.number("at_vb", largest(ops::matmul(at, v_b)), "Aᵀv_b");
 
   report::HeatMap map;
   map.y_label = "";
@@ -60,21 +59,16 @@ void run(Findings& f) {
     map.rows.emplace_back(name);
     map.values.push_back(vector.to_vector<double>());
   }
-  f.figure(map, {"Aᵀs is c, three numbers in the basis of A; A·Aᵀs is v_a itself.",
-                 "Aᵀs 得到的是 c，即在 A 的基下的三个坐标；A·Aᵀs 才是 v_a 本身。"});
+  f.figure(map, tr("Aᵀs is c, three numbers in the basis of A; A·Aᵀs is v_a itself."));
 
-  const bool gives_va = f.check({"distance of Aᵀs from v_a", "Aᵀs 与 v_a 的距离"}, transpose_off,
-                                Relation::less, 1e-12);
-  f.control({"distance of Aᵀs from the coordinates c", "Aᵀs 与坐标 c 的距离"}, to_coordinates,
-            Relation::less, 1e-12);
-  f.control({"size of v_b in s", "s 中 v_b 的大小"}, largest_difference(s, v_a), Relation::greater,
-            0.1);
-  f.control({"what Aᵀ leaves of v_b", "Aᵀ 作用后 v_b 的残余"}, largest(ops::matmul(at, v_b)),
-            Relation::less, 1e-12);
-  f.control({"B·Bᵀs, the other projection: distance from v_a", "另一投影 B·Bᵀs 与 v_a 的距离"},
-            off(projected(b, s)), Relation::greater, 0.1);
-  f.control({"distance of A·Aᵀs from v_a", "A·Aᵀs 与 v_a 的距离"}, product_off, Relation::less,
-            1e-12);
+  const bool gives_va =
+      f.check(tr("distance of Aᵀs from v_a"), transpose_off, Relation::less, 1e-12);
+  f.control(tr("distance of Aᵀs from the coordinates c"), to_coordinates, Relation::less, 1e-12);
+  f.control(tr("size of v_b in s"), largest_difference(s, v_a), Relation::greater, 0.1);
+  f.control(tr("what Aᵀ leaves of v_b"), largest(ops::matmul(at, v_b)), Relation::less, 1e-12);
+  f.control(tr("B·Bᵀs, the other projection: distance from v_a"), off(projected(b, s)),
+            Relation::greater, 0.1);
+  f.control(tr("distance of A·Aᵀs from v_a"), product_off, Relation::less, 1e-12);
   f.verdict(gives_va ? Verdict::holds : Verdict::refuted);
 }
 
@@ -84,30 +78,22 @@ Experiment experiment() {
   return {
       .name = "subspace-projection",
       .topic = topics::exploration,
-      .title = {"Taking one vector out of a sum", "从和中取出一个向量"},
-      .claim =
-          {"For v_a = A·c and v_b = B·d with orthonormal columns that are orthogonal to each "
-           "other, M = Aᵀ gives M(v_a + v_b) = v_a.",
-           "设 v_a = A·c、v_b = B·d，各列标准正交且彼此正交，则取 M = Aᵀ 有 M(v_a + v_b) = v_a。"},
-      .source = {"Document 001, (b): asks for M·s = v_a, arrives at M·v_a = c and takes it for the "
-                 "answer.",
-                 "文档 001 (b)：要求 M·s = v_a，推导得到 M·v_a = c，并把它当作答案。"},
-      .method =
-          {"Random orthonormal A (8 × 3) and B (8 × 4), random c and d; Aᵀs and A·Aᵀs against "
-           "c and v_a.",
-           "随机标准正交的 A（8 × 3）与 B（8 × 4）、随机 c 与 d；将 Aᵀs、A·Aᵀs 与 c、v_a 比较。"},
-      .threshold = {"1e-12: the products here round by less than 1e-14.",
-                    "1e-12：此处矩阵乘积的舍入误差小于 1e-14。"},
+      .title = mark("Taking one vector out of a sum"),
+      .claim = mark("For v_a = A·c and v_b = B·d with orthonormal columns that are orthogonal to "
+                    "each other, M = Aᵀ gives M(v_a + v_b) = v_a."),
+      .source = mark("Document 001, (b): asks for M·s = v_a, arrives at M·v_a = c and takes it for "
+                     "the answer."),
+      .method = mark("Random orthonormal A (8 × 3) and B (8 × 4), random c and d; Aᵀs and A·Aᵀs "
+                     "against c and v_a."),
+      .threshold = mark("1e-12: the products here round by less than 1e-14."),
       .expected = Verdict::refuted,
       .because =
-          {"Aᵀ gives the coordinates c of v_a in the basis A: a vector of another length. "
-           "What gives v_a itself is the projection A·Aᵀ. Both remove v_b, because AᵀB = 0. "
-           "As an input of a following layer c is as good as v_a, but it is not v_a.",
-           "Aᵀ 给出的是 v_a 在基 A 下的坐标 c，维数都不同。能还原 v_a 本身的是投影矩阵 A·Aᵀ。"
-           "由于 AᵀB = 0，二者都能消去 v_b。作为后续层的输入 c 与 v_a 同样有用，但它不是 v_a。"},
-      .faults = {{"not-orthonormal", {"A and B are any matrices", "A、B 只是任意矩阵"}},
-                 {"vb-left-out", {"s is v_a alone", "s 只有 v_a"}},
-                 {"va-twice", {"v_a is compared with itself", "拿 v_a 与它自己比较"}}},
+          mark("Aᵀ gives the coordinates c of v_a in the basis A: a vector of another length. What "
+               "gives v_a itself is the projection A·Aᵀ. Both remove v_b, because AᵀB = 0. As an "
+               "input of a following layer c is as good as v_a, but it is not v_a."),
+      .faults = {{"not-orthonormal", mark("A and B are any matrices")},
+                 {"vb-left-out", mark("s is v_a alone")},
+                 {"va-twice", mark("v_a is compared with itself")}},
       .run = run,
   };
 }

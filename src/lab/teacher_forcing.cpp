@@ -137,57 +137,43 @@ double extra_work(const Findings& f) {
 void run(Findings& f) {
   const double work = extra_work(f);
   // Beside the pass of the training step every token is written once: the same arithmetic again.
-  f.control({"own outputs: forward work of a step, times", "使用自己的输出：每步前向运算量的倍数"},
-            work, Relation::greater, 1.8);
+  f.control(tr("own outputs: forward work of a step, times"), work, Relation::greater, 1.8);
   const Run forced = train(f, true), own = train(f, false);
   f.number("forced_steps", forced.steps,
-           {"teacher forcing: steps until the loss stays below 0.1",
-            "教师强制：损失稳定低于 0.1 所需步数"});
-  f.number("own_steps", own.steps,
-           {"own outputs: the same (400: not reached)", "使用自己的输出：同上（400 表示未达到）"});
-  f.number("forced_loss", final_loss(forced.losses),
-           {"teacher forcing: loss after 400 steps", "教师强制：400 步之后的损失"});
-  f.number("own_loss", final_loss(own.losses),
-           {"own outputs: loss after 400 steps", "使用自己的输出：400 步之后的损失"});
+           tr("teacher forcing: steps until the loss stays below 0.1"));
+  f.number("own_steps", own.steps, tr("own outputs: the same (400: not reached)"));
+  f.number("forced_loss", final_loss(forced.losses), tr("teacher forcing: loss after 400 steps"));
+  f.number("own_loss", final_loss(own.losses), tr("own outputs: loss after 400 steps"));
   f.number("forced_first", forced.by_place.front(),
-           {"teacher forcing: first digit right when it writes alone",
-            "教师强制训练后，独自生成时第一位的正确率"});
-  f.number("forced_last", forced.by_place.back(),
-           {"teacher forcing: last digit right", "教师强制训练后：最后一位的正确率"});
-  f.number("own_first", own.by_place.front(),
-           {"own outputs: first digit right", "使用自己的输出：第一位的正确率"});
-  f.number("own_last", own.by_place.back(),
-           {"own outputs: last digit right", "使用自己的输出：最后一位的正确率"});
-  f.number("extra_work", work,
-           {"own outputs: forward work of a step, times", "使用自己的输出：每步前向运算量的倍数"});
+           tr("teacher forcing: first digit right when it writes alone"));
+  f.number("forced_last", forced.by_place.back(), tr("teacher forcing: last digit right"));
+  f.number("own_first", own.by_place.front(), tr("own outputs: first digit right"));
+  f.number("own_last", own.by_place.back(), tr("own outputs: last digit right"));
+  f.number("extra_work", work, tr("own outputs: forward work of a step, times"));
 
   report::LineChart chart;
-  chart.x_label = f.say({"step", "步数"});
-  chart.y_label = f.say({"loss", "损失"});
-  chart.series = {{f.say({"teacher forcing", "教师强制"}), smoothed(forced.losses, 8)},
-                  {f.say({"own outputs", "自己的输出"}), smoothed(own.losses, 8)}};
-  f.figure(chart, {"The same model on the same sums, 64 of them in a step.",
-                   "同一模型、同样的累加任务，每步 64 条。"});
-  f.control({"teacher forcing: loss after 400 steps", "教师强制：400 步之后的损失"},
-            final_loss(forced.losses), Relation::less, kLearnt);
-  f.control({"own outputs: the same, not below", "使用自己的输出：同上，不低于"},
-            final_loss(own.losses), Relation::greater, kLearnt);
-  f.control({"writing alone: share of tokens read that were its own",
-             "独自生成时，读入的词元中自己写出的比例"},
+  chart.x_label = tr("step");
+  chart.y_label = tr("loss");
+  chart.series = {{tr("teacher forcing"), smoothed(forced.losses, 8)},
+                  {tr("own outputs"), smoothed(own.losses, 8)}};
+  f.figure(chart, tr("The same model on the same sums, 64 of them in a step."));
+  f.control(tr("teacher forcing: loss after 400 steps"), final_loss(forced.losses), Relation::less,
+            kLearnt);
+  f.control(tr("own outputs: the same, not below"), final_loss(own.losses), Relation::greater,
+            kLearnt);
+  f.control(tr("writing alone: share of tokens read that were its own"),
             std::min(forced.read_own, own.read_own), Relation::greater, 0.98);
-  f.control({"first digit right, the worse of both", "第一位的正确率，两者中较差的"},
+  f.control(tr("first digit right, the worse of both"),
             std::min(forced.by_place.front(), own.by_place.front()), Relation::greater, 0.9);
-  const bool learns = f.check({"teacher forcing: steps", "教师强制：步数"}, forced.steps,
-                              Relation::less, 0.9 * kSteps);
-  const bool faster = f.check(
-      {"own outputs: steps, over those of teacher forcing", "自己的输出与教师强制的步数之比"},
-      own.steps / forced.steps, Relation::greater, 1.1);
-  const bool spreads = f.check({"own outputs: accuracy lost from first to last digit",
-                                "自己的输出：从第一位到最后一位损失的正确率"},
+  const bool learns =
+      f.check(tr("teacher forcing: steps"), forced.steps, Relation::less, 0.9 * kSteps);
+  const bool faster = f.check(tr("own outputs: steps, over those of teacher forcing"),
+                              own.steps / forced.steps, Relation::greater, 1.1);
+  const bool spreads = f.check(tr("own outputs: accuracy lost from first to last digit"),
                                own.by_place.front() - own.by_place.back(), Relation::greater, 0.2);
   const bool none_pile_up =
-      f.check({"teacher forcing: the same", "教师强制：同一差值"},
-              forced.by_place.front() - forced.by_place.back(), Relation::less, 0.05);
+      f.check(tr("teacher forcing: the same"), forced.by_place.front() - forced.by_place.back(),
+              Relation::less, 0.05);
   f.verdict(learns && faster && spreads && none_pile_up ? Verdict::holds : Verdict::refuted);
 }
 
@@ -197,50 +183,30 @@ Experiment experiment() {
   return {
       .name = "teacher-forcing",
       .topic = topics::training,
-      .title = {"Learning with a teacher", "教师强制"},
-      .claim = {"A decoder that is given the true previous token in training learns faster than "
-                "one that "
-                "reads its own outputs, and errors do not pile up.",
-                "训练时把真实的上一个词元喂给解码器，比让它读自己的输出学得更快，并避免误差累积。"},
-      .source = {"Document 004, teacher forcing.", "文档 004「Teacher Forcing」。"},
-      .method =
-          {"A task made of random numbers in which errors must spread: from 8 digits write the "
-           "running sum "
-           "modulo 5. An encoder-decoder (1 layer each, width 64) for 400 steps, once with the "
-           "true sums as the decoder's inputs and once with its own, made by greedy "
-           "generation before each step. Then both write alone.",
-           "用随机数构造的、误差必然传播的任务：读 8 个数字，写出模 5 的累加和。编码器-解码器（各 "
-           "1 层，宽 64）训练 400 步，"
-           "一次以真实的和作解码器输入，一次在每步之前先贪心生成、用自己的输出作输入。最后让两者都"
-           "独自生成。"},
-      .threshold = {"Learnt: the loss stays below 0.1 (guessing: 1.6) in less than 360 of 400 "
-                    "steps; own outputs "
-                    "take at least a tenth more steps; their accuracy falls by 0.2 from the "
-                    "first digit to the last, and by less than 0.05 after teacher forcing.",
-                    "学会：400 步中不到 360 步损失就稳定低于 0.1（瞎猜为 "
-                    "1.6）；用自己的输出至少多花一成步数，"
-                    "且正确率从第一位到最后一位下降 0.2 以上，教师强制训练的则不到 0.05。"},
+      .title = mark("Learning with a teacher"),
+      .claim = mark("A decoder that is given the true previous token in training learns faster "
+                    "than one that reads its own outputs, and errors do not pile up."),
+      .source = mark("Document 004, teacher forcing."),
+      .method = mark("A task made of random numbers in which errors must spread: from 8 digits "
+                     "write the running sum modulo 5. An encoder-decoder (1 layer each, width 64) "
+                     "for 400 steps, once with the true sums as the decoder's inputs and once with "
+                     "its own, made by greedy generation before each step. Then both write alone."),
+      .threshold =
+          mark("Learnt: the loss stays below 0.1 (guessing: 1.6) in less than 360 of 400 steps; "
+               "own outputs take at least a tenth more steps; their accuracy falls by 0.2 from the "
+               "first digit to the last, and by less than 0.05 after teacher forcing."),
       .expected = Verdict::holds,
-      .because =
-          {"With the true sum at hand each digit is one small addition, and all places learn at "
-           "once. "
-           "With its own, mostly wrong, sums a place has nothing to learn from until the places "
-           "before it are right: the skill spreads from left to right, if at all. A step costs "
-           "more besides, since tokens must be written one by one. (When the model writes "
-           "alone in the end, errors pile up for whoever makes some; the teacher is gone.)",
-           "手里有正确的和，每一位都只是一次小加法，所有位置同时学。若用自己大多错误的和，在前面的"
-           "位置学对之前，"
-           "后面的位置无从学起：能力只能从左向右慢慢传。每一步还更费，因为词元要逐个生成。"
-           "（最后独自生成时，教师已不在，出了错仍会累积。）"},
-      .faults = {{"teacher-in-both",
-                  {"both models are given the true tokens", "两个模型训练时都读真实词元"}},
-                 {"teacher-in-the-test",
-                  {"in the test the true tokens are read", "测试时读的是真实词元"}},
-                 {"first-digit-only",
-                  {"the first digit is counted at every place", "每一位统计的都是第一位"}},
-                 {"hardly-trained", {"the learning rate is a millionth", "学习率只有百万分之一"}},
-                 {"writing-not-counted",
-                  {"the work of writing is not counted", "没有计入逐个生成的运算量"}}},
+      .because = mark(
+          "With the true sum at hand each digit is one small addition, and all places learn at "
+          "once. With its own, mostly wrong, sums a place has nothing to learn from until the "
+          "places before it are right: the skill spreads from left to right, if at all. A step "
+          "costs more besides, since tokens must be written one by one. (When the model writes "
+          "alone in the end, errors pile up for whoever makes some; the teacher is gone.)"),
+      .faults = {{"teacher-in-both", mark("both models are given the true tokens")},
+                 {"teacher-in-the-test", mark("in the test the true tokens are read")},
+                 {"first-digit-only", mark("the first digit is counted at every place")},
+                 {"hardly-trained", mark("the learning rate is a millionth")},
+                 {"writing-not-counted", mark("the work of writing is not counted")}},
       .slow = true,
       .run = run,
   };

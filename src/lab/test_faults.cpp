@@ -9,6 +9,7 @@
 #include "lab/experiments.h"
 #include "lab/present.h"
 #include "lab/run.h"
+#include "language/test_support.h"
 
 namespace heddle::lab {
 namespace {
@@ -45,8 +46,7 @@ class LabFaults : public testing::TestWithParam<Trial> {};
 
 TEST_P(LabFaults, TurnTheVerdict) {
   const auto& [experiment, fault] = GetParam();
-  const std::vector<Outcome> outcomes =
-      run(std::span(&experiment, 1), Language::english, {}, fault);
+  const std::vector<Outcome> outcomes = run(std::span(&experiment, 1), {}, fault);
   const Outcome& o = outcomes.front();
   const auto& asked = o.findings.asked_faults();
   if (fault.empty()) {
@@ -81,8 +81,9 @@ TEST(LabFaultNames, EveryExperimentHasSomeInBothLanguages) {
       EXPECT_EQ(fault.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
                 std::string::npos)
           << fault.name;
-      EXPECT_FALSE(fault.what.en.empty() || fault.what.zh.empty()) << e.name << " " << fault.name;
-      EXPECT_NE(fault.what.en, fault.what.zh) << e.name << " " << fault.name;
+      EXPECT_FALSE(fault.what.empty()) << e.name << " " << fault.name;
+      const InChinese chinese;
+      EXPECT_NE(tr(fault.what), fault.what) << e.name << " " << fault.name;
     }
   }
 }
@@ -90,24 +91,24 @@ TEST(LabFaultNames, EveryExperimentHasSomeInBothLanguages) {
 TEST(LabFaultNames, AFaultIsPlantedByNameIntoOneExperiment) {
   Experiment one;
   one.name = "one";
-  one.faults = {{"twice", {"counted twice", "数了两遍"}}};
+  one.faults = {{"twice", "counted twice"}};
   one.run = [](Findings& f) {
     const double value = f.fault("twice") ? 2 : 1;
     f.verdict(value == 1 ? Verdict::holds : Verdict::refuted);
   };
   const Experiment* chosen[] = {&one, &one};
   const auto first = std::span(chosen).first(1);
-  EXPECT_TRUE(run(first, Language::english).front().pass());
-  const Outcome faulty = run(first, Language::english, {}, "twice").front();
+  EXPECT_TRUE(run(first).front().pass());
+  const Outcome faulty = run(first, {}, "twice").front();
   EXPECT_FALSE(faulty.pass());
   EXPECT_EQ(faulty.findings.planted(), "twice");
   // Nobody must take its numbers for a measurement.
-  for (const std::string& shown : {outcome_text(faulty, Language::english, false),
-                                   outcomes_page(std::span(&faulty, 1), Language::english)})
+  for (const std::string& shown :
+       {outcome_text(faulty, false), outcomes_page(std::span(&faulty, 1))})
     EXPECT_NE(shown.find("twice: counted twice"), std::string::npos) << shown;
-  EXPECT_THROW(run(chosen, Language::english, {}, "twice"), Error) << "into which of the two?";
+  EXPECT_THROW(run(chosen, {}, "twice"), Error) << "into which of the two?";
   try {
-    run(first, Language::english, {}, "thrice");
+    run(first, {}, "thrice");
     FAIL() << "a fault that the experiment does not have was planted";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("one of twice"), std::string::npos) << e.what();

@@ -11,6 +11,7 @@
 #include "lab/experiments.h"
 #include "lab/present.h"
 #include "lab/run.h"
+#include "language/test_support.h"
 #include "unit/source_tree.h"
 
 namespace heddle::lab {
@@ -26,11 +27,11 @@ bool has_chinese(const std::string& text) {
 }
 
 Experiment planted(const std::string& name, Verdict expected, void (*run)(Findings&)) {
-  const Text text = {"text", "文字"};
+  const char* text = "text";
   return {.name = name,
           .topic = text,
           .title = text,
-          .claim = {"a < b & c", "论断"},
+          .claim = "a < b & c",
           .source = text,
           .method = text,
           .threshold = text,
@@ -40,25 +41,26 @@ Experiment planted(const std::string& name, Verdict expected, void (*run)(Findin
 }
 
 void measures_two(Findings& f) {
-  f.number("two", 2, {"two", "二"}, "s");
-  const bool small = f.check({"two is small", "二很小"}, 2, Relation::less, 1);
+  f.number("two", 2, "two", "s");
+  const bool small = f.check("two is small", 2, Relation::less, 1);
   f.verdict(small ? Verdict::holds : Verdict::refuted);
 }
 
 std::vector<Outcome> run_all(const std::vector<Experiment>& list) {
   const std::vector<std::string> all = {"all"};
-  return run(choose(list, all, true), Language::english);
+  return run(choose(list, all, true));
 }
 
 TEST(Lab, EveryExperimentIsSaidInBothLanguages) {
   std::set<std::string> names;
   for (const Experiment& e : experiments()) {
     EXPECT_TRUE(names.insert(e.name).second) << e.name << " is listed twice";
-    for (const Text* t :
-         {&e.topic, &e.title, &e.claim, &e.source, &e.method, &e.threshold, &e.because}) {
-      EXPECT_FALSE(t->en.empty()) << e.name;
-      EXPECT_TRUE(has_chinese(t->zh)) << e.name << ": " << t->en;
-      EXPECT_FALSE(has_chinese(t->en)) << e.name << ": " << t->en;
+    for (const std::string& english :
+         {e.topic, e.title, e.claim, e.source, e.method, e.threshold, e.because}) {
+      EXPECT_FALSE(english.empty()) << e.name;
+      EXPECT_FALSE(has_chinese(english)) << e.name << ": " << english;
+      const InChinese chinese;
+      EXPECT_TRUE(has_chinese(tr(english))) << e.name << ": " << english;
     }
     EXPECT_NE(e.run, nullptr) << e.name;
   }
@@ -69,8 +71,8 @@ TEST(Lab, ExperimentsOfATopicStandTogether) {
   std::set<std::string> seen;
   std::string last;
   for (const Experiment& e : experiments()) {
-    if (e.topic.en == last) continue;
-    last = e.topic.en;
+    if (e.topic == last) continue;
+    last = e.topic;
     EXPECT_TRUE(seen.insert(last).second) << last << " begins again at " << e.name;
   }
 }
@@ -85,14 +87,13 @@ TEST(Lab, AWrongVerdictFails) {
   EXPECT_EQ(exit_status(outcomes), 1);
   EXPECT_TRUE(outcomes[0].pass());
   EXPECT_FALSE(outcomes[1].pass());
-  const auto json = nlohmann::json::parse(outcomes_json(outcomes, Language::english));
+  const auto json = nlohmann::json::parse(outcomes_json(outcomes));
   EXPECT_EQ(json["experiments"][1]["verdict"], "refuted");
   EXPECT_EQ(json["experiments"][1]["expected"], "holds");
   EXPECT_EQ(json["experiments"][1]["pass"], false);
   EXPECT_EQ(json["experiments"][1]["numbers"]["two"], 2);
-  EXPECT_NE(summary_text(outcomes, Language::english).find("wrong"), std::string::npos);
-  EXPECT_NE(outcomes_page(outcomes, Language::english).find("badge refuted wrong"),
-            std::string::npos);
+  EXPECT_NE(summary_text(outcomes).find("wrong"), std::string::npos);
+  EXPECT_NE(outcomes_page(outcomes).find("badge refuted wrong"), std::string::npos);
 }
 
 TEST(Lab, AnExperimentThatThrowsOrSaysNothingFails) {
@@ -107,12 +108,10 @@ TEST(Lab, AnExperimentThatThrowsOrSaysNothingFails) {
   EXPECT_FALSE(outcomes[0].pass());
   EXPECT_FALSE(outcomes[1].pass());
   EXPECT_TRUE(outcomes[2].pass());
-  const auto json = nlohmann::json::parse(outcomes_json(outcomes, Language::english));
+  const auto json = nlohmann::json::parse(outcomes_json(outcomes));
   EXPECT_FALSE(json["experiments"][0].contains("verdict"));
-  EXPECT_NE(outcome_text(outcomes[0], Language::english, false).find("it broke"),
-            std::string::npos);
-  EXPECT_NE(outcomes_markdown(outcomes, Language::english).find("did not come to an end"),
-            std::string::npos);
+  EXPECT_NE(outcome_text(outcomes[0], false).find("it broke"), std::string::npos);
+  EXPECT_NE(outcomes_markdown(outcomes).find("did not come to an end"), std::string::npos);
 }
 
 TEST(Lab, NamesChoose) {
@@ -152,16 +151,16 @@ TEST(Lab, ConditionsWithoutANumberAreNotMet) {
 }
 
 TEST(Lab, AKeyOrAVerdictIsGivenOnce) {
-  Findings f(Language::english);
-  f.number("a", 1, {"a", "甲"});
-  EXPECT_THROW(f.number("a", 1, {"a", "甲"}), Error);
+  Findings f;
+  f.number("a", 1, "a");
+  EXPECT_THROW(f.number("a", 1, "a"), Error);
   f.verdict(Verdict::holds);
   EXPECT_THROW(f.verdict(Verdict::holds), Error);
 }
 
 TEST(Lab, AControlThatIsNotMetLeavesNoVerdict) {
   const std::vector<Experiment> list = {planted("untrusted", Verdict::holds, [](Findings& f) {
-    f.control({"two is small", "二很小"}, 2, Relation::less, 1);
+    f.control("two is small", 2, Relation::less, 1);
     f.verdict(Verdict::holds);
   })};
   const std::vector<Outcome> outcomes = run_all(list);
@@ -172,8 +171,9 @@ TEST(Lab, AControlThatIsNotMetLeavesNoVerdict) {
 TEST(Lab, PagesAreInTheirLanguageAndEscaped) {
   const std::vector<Experiment> list = {planted("right", Verdict::refuted, measures_two)};
   const std::vector<Outcome> outcomes = run_all(list);
-  const std::string english = outcomes_page(outcomes, Language::english);
-  const std::string chinese = outcomes_page(outcomes, Language::chinese);
+  const std::string english = outcomes_page(outcomes);
+  const InChinese in_chinese;
+  const std::string chinese = outcomes_page(outcomes);
   EXPECT_NE(english.find("<html lang=\"en\">"), std::string::npos);
   EXPECT_NE(english.find("a &lt; b &amp; c"), std::string::npos);
   EXPECT_FALSE(has_chinese(english));
@@ -187,10 +187,10 @@ TEST(Lab, LinesBeginWithNeitherPunctuationNorSpace) {
   const std::string indent(13, ' ');
   std::size_t wrapped = 0;
   for (std::size_t before = 20; before < 60; ++before) {
-    list[0].claim.zh.clear();
-    for (std::size_t i = 0; i < before; ++i) list[0].claim.zh += "字";
-    list[0].claim.zh += "（甲）、「乙」：丙 float64 丁，戊。";
-    std::istringstream lines(outcome_text(run_all(list)[0], Language::chinese, false));
+    list[0].claim.clear();
+    for (std::size_t i = 0; i < before; ++i) list[0].claim += "字";
+    list[0].claim += "（甲）、「乙」：丙 float64 丁，戊。";
+    std::istringstream lines(outcome_text(run_all(list)[0], false));
     for (std::string line; std::getline(lines, line);) {
       if (!line.starts_with(indent)) continue;
       ++wrapped;
@@ -208,7 +208,7 @@ TEST(Lab, TheDocumentationListsTheSameVerdicts) {
   std::string wanted, found;
   for (const Experiment& e : experiments())
     wanted += "| [" + e.name + "](#" + e.name + ")" + (e.slow ? " (slow)" : "") + " | " +
-              words(e.expected).en + " |\n";
+              words(e.expected) + " |\n";
   const std::string page = io::read_file(source_tree("docs/lab.md"), std::size_t{1} << 20U);
   std::istringstream lines(page);
   for (std::string line; std::getline(lines, line);) {

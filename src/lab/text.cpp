@@ -83,23 +83,22 @@ std::string wrapped(const std::string& text, std::size_t indent) {
   return out + line;
 }
 
-std::string entry(const Text& name, const std::string& text, Language language) {
+std::string entry(const char* name, const std::string& text) {
   constexpr std::size_t kIndent = 13;
-  return "  " + padded(name.in(language), kIndent - 2) + wrapped(text, kIndent) + "\n";
+  return "  " + padded(tr(name), kIndent - 2) + wrapped(text, kIndent) + "\n";
 }
 
 std::string with_unit(double value, const std::string& unit) {
   return unit.empty() ? number_text(value) : number_text(value) + " " + unit;
 }
 
-std::string verdict_line(const Outcome& outcome, Language language, bool colour) {
+std::string verdict_line(const Outcome& outcome, bool colour) {
   if (!outcome.problem.empty())
-    return styled(said::failed.in(language), "1;31", colour) + ": " + outcome.problem;
+    return styled(tr(said::failed), "1;31", colour) + ": " + outcome.problem;
   const Verdict verdict = *outcome.findings.measured_verdict();
-  std::string line = styled(words(verdict).in(language), style(verdict), colour);
+  std::string line = styled(words(verdict), style(verdict), colour);
   if (!outcome.pass())
-    line += fmt::format("  ✗ {} ({})", said::differs.in(language),
-                        words(outcome.experiment->expected).in(language));
+    line += fmt::format("  ✗ {} ({})", tr(said::differs), words(outcome.experiment->expected));
   return line;
 }
 
@@ -111,45 +110,43 @@ std::string number_text(double value) {
   return fmt::format("{:.4g}", value);
 }
 
-std::string list_text(std::span<const Experiment* const> list, Language language) {
+std::string list_text(std::span<const Experiment* const> list) {
   std::string out, topic;
   for (const Experiment* e : list) {
-    if (e->topic.in(language) != topic) {
-      topic = e->topic.in(language);
+    if (tr(e->topic) != topic) {
+      topic = tr(e->topic);
       out += (out.empty() ? "" : "\n") + topic + "\n";
     }
-    out += "  " + padded(e->name, 24) + padded(words(e->expected).in(language), 12) +
-           e->title.in(language) + (e->slow ? " (" + said::slow.in(language) + ")" : "") + "\n";
+    out += "  " + padded(e->name, 24) + padded(words(e->expected), 12) + tr(e->title) +
+           (e->slow ? " (" + tr(said::slow) + ")" : "") + "\n";
   }
   return out;
 }
 
-std::string outcome_text(const Outcome& outcome, Language language, bool colour) {
+std::string outcome_text(const Outcome& outcome, bool colour) {
   const Experiment& e = *outcome.experiment;
-  std::string out = styled(e.name, "1", colour) + ": " + e.title.in(language) + "\n";
+  std::string out = styled(e.name, "1", colour) + ": " + tr(e.title) + "\n";
   if (const std::string& name = outcome.findings.planted(); !name.empty())
-    out += entry(said::planted, name + ": " + fault_of(e, name).what.in(language), language);
-  out += entry(said::claim, e.claim.in(language), language);
-  out += entry(said::source, e.source.in(language), language);
-  out += entry(said::method, e.method.in(language), language);
+    out += entry(said::planted, name + ": " + tr(fault_of(e, name).what));
+  out += entry(said::claim, tr(e.claim));
+  out += entry(said::source, tr(e.source));
+  out += entry(said::method, tr(e.method));
   for (const Findings::Number& n : outcome.findings.numbers())
-    out += "    " + padded(n.label.in(language), 72) + " " + with_unit(n.value, n.unit) + "\n";
-  for (const Text& note : outcome.findings.notes())
-    out += "    " + wrapped(note.in(language), 4) + "\n";
-  out += entry(said::threshold, e.threshold.in(language), language);
+    out += "    " + padded(n.label, 72) + " " + with_unit(n.value, n.unit) + "\n";
+  for (const std::string& note : outcome.findings.notes()) out += "    " + wrapped(note, 4) + "\n";
+  out += entry(said::threshold, tr(e.threshold));
   for (const Findings::Check& c : outcome.findings.checks())
-    out += fmt::format("    {} {} {} {} {}\n", c.satisfied ? "✓" : "✗",
-                       padded(c.what.in(language), 70), number_text(c.value), symbol(c.relation),
-                       number_text(c.bound));
-  out += entry(said::verdict, verdict_line(outcome, language, colour), language);
-  if (outcome.pass()) out += entry(said::because, e.because.in(language), language);
+    out += fmt::format("    {} {} {} {} {}\n", c.satisfied ? "✓" : "✗", padded(c.what, 70),
+                       number_text(c.value), symbol(c.relation), number_text(c.bound));
+  out += entry(said::verdict, verdict_line(outcome, colour));
+  if (outcome.pass()) out += entry(said::because, tr(e.because));
   std::string names;
   for (const Fault& fault : e.faults) names += (names.empty() ? "" : ", ") + fault.name;
-  if (!names.empty()) out += entry(said::faults, "--plant " + names, language);
+  if (!names.empty()) out += entry(said::faults, "--plant " + names);
   return out;
 }
 
-std::string summary_text(std::span<const Outcome> outcomes, Language language) {
+std::string summary_text(std::span<const Outcome> outcomes) {
   std::map<Verdict, std::size_t> counts;
   std::string wrong;
   double seconds = 0;
@@ -160,9 +157,9 @@ std::string summary_text(std::span<const Outcome> outcomes, Language language) {
   }
   std::string out;
   for (const auto& [verdict, count] : counts)
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", words(verdict).in(language), count);
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", words(verdict), count);
   out += fmt::format("  ({:.1f} s)\n", seconds);
-  if (!wrong.empty()) out += fmt::format("✗ {}: {}\n", said::differs.in(language), wrong);
+  if (!wrong.empty()) out += fmt::format("✗ {}: {}\n", tr(said::differs), wrong);
   return out;
 }
 

@@ -5,14 +5,14 @@
 
 namespace heddle::lab::topics {
 
-inline const Text recurrent = {"Recurrent networks", "循环神经网络"};
-inline const Text scores = {"Attention scores", "注意力打分函数"};
-inline const Text heads = {"Heads and masks", "多头与掩码"};
-inline const Text windows = {"Sliding windows", "滑动窗口"};
-inline const Text exploration = {"What attention can compute", "注意力能算出什么"};
-inline const Text positions = {"Positions", "位置编码"};
-inline const Text cost = {"Cost", "计算与内存开销"};
-inline const Text building_blocks = {"Building blocks", "模型部件"};
-inline const Text training = {"Training", "训练"};
+inline constexpr const char* recurrent = mark("Recurrent networks");
+inline constexpr const char* scores = mark("Attention scores");
+inline constexpr const char* heads = mark("Heads and masks");
+inline constexpr const char* windows = mark("Sliding windows");
+inline constexpr const char* exploration = mark("What attention can compute");
+inline constexpr const char* positions = mark("Positions");
+inline constexpr const char* cost = mark("Cost");
+inline constexpr const char* building_blocks = mark("Building blocks");
+inline constexpr const char* training = mark("Training");
 
 }  // namespace heddle::lab::topics

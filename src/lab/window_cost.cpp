@@ -130,39 +130,31 @@ double difference(Way way, std::int64_t n) {
 }
 
 void control_ways(Findings& f, const Series& d, const Series& b, const Series& bw, Way way) {
-  f.control({"dense and banded outputs differ by (float32)", "稠密与带状输出之差（float32）"},
-            difference(way, 512), Relation::less, 1e-4);
-  f.control({"banded bytes: exponent in w", "带状内存：对 w 的指数"}, bw.exponent(bw.bytes),
-            Relation::less, 0.1);
-  f.control({"N = 2048: dense bytes over banded ones", "N = 2048：稠密与带状内存之比"},
-            d.bytes.back() / b.bytes.front(), Relation::greater, 10);
-  f.control({"N = 2048: dense seconds over banded ones", "N = 2048：稠密与带状时间之比"},
-            d.seconds.back() / b.seconds.front(), Relation::greater, 2);
+  f.control(tr("dense and banded outputs differ by (float32)"), difference(way, 512),
+            Relation::less, 1e-4);
+  f.control(tr("banded bytes: exponent in w"), bw.exponent(bw.bytes), Relation::less, 0.1);
+  f.control(tr("N = 2048: dense bytes over banded ones"), d.bytes.back() / b.bytes.front(),
+            Relation::greater, 10);
+  f.control(tr("N = 2048: dense seconds over banded ones"), d.seconds.back() / b.seconds.front(),
+            Relation::greater, 2);
   // The scores alone, 4 bytes each.
-  f.control(
-      {"dense, N = 2048: bytes over those of the scores", "稠密，N = 2048：内存与得分矩阵之比"},
-      d.bytes.back() / (4.0 * 2048 * 2048), Relation::at_least, 1);
+  f.control(tr("dense, N = 2048: bytes over those of the scores"),
+            d.bytes.back() / (4.0 * 2048 * 2048), Relation::at_least, 1);
 }
 
 void numbers(Findings& f, const Series& d, const Series& b, const Series& bw) {
-  f.number("dense_time_exponent", d.exponent(d.seconds),
-           {"dense: time ~ N to the power", "稠密：时间对 N 的指数"});
-  f.number("dense_bytes_exponent", d.exponent(d.bytes),
-           {"dense: bytes ~ N to the power", "稠密：内存对 N 的指数"});
-  f.number("banded_time_exponent", b.exponent(b.seconds),
-           {"banded: time ~ N to the power", "带状：时间对 N 的指数"});
-  f.number("banded_bytes_exponent", b.exponent(b.bytes),
-           {"banded: bytes ~ N to the power", "带状：内存对 N 的指数"});
-  f.number("banded_time_exponent_w", bw.exponent(bw.seconds),
-           {"banded: time ~ w to the power", "带状：时间对 w 的指数"});
+  f.number("dense_time_exponent", d.exponent(d.seconds), tr("dense: time ~ N to the power"));
+  f.number("dense_bytes_exponent", d.exponent(d.bytes), tr("dense: bytes ~ N to the power"));
+  f.number("banded_time_exponent", b.exponent(b.seconds), tr("banded: time ~ N to the power"));
+  f.number("banded_bytes_exponent", b.exponent(b.bytes), tr("banded: bytes ~ N to the power"));
+  f.number("banded_time_exponent_w", bw.exponent(bw.seconds), tr("banded: time ~ w to the power"));
   f.number("banded_flops_exponent_w", bw.exponent(bw.flops),
-           {"banded: arithmetic ~ w to the power", "带状：运算量对 w 的指数"});
-  f.number("banded_bytes_exponent_w", bw.exponent(bw.bytes),
-           {"banded: bytes ~ w to the power", "带状：内存对 w 的指数"});
-  f.number("dense_seconds_2048", d.seconds.back(), {"dense, N = 2048", "稠密，N = 2048"}, "s");
-  f.number("banded_seconds_2048", b.seconds.front(), {"banded, N = 2048", "带状，N = 2048"}, "s");
-  f.number("dense_bytes_2048", d.bytes.back(), {"dense, N = 2048", "稠密，N = 2048"}, "bytes");
-  f.number("banded_bytes_2048", b.bytes.front(), {"banded, N = 2048", "带状，N = 2048"}, "bytes");
+           tr("banded: arithmetic ~ w to the power"));
+  f.number("banded_bytes_exponent_w", bw.exponent(bw.bytes), tr("banded: bytes ~ w to the power"));
+  f.number("dense_seconds_2048", d.seconds.back(), tr("dense, N = 2048"), "s");
+  f.number("banded_seconds_2048", b.seconds.front(), tr("banded, N = 2048"), "s");
+  f.number("dense_bytes_2048", d.bytes.back(), tr("dense, N = 2048"), "bytes");
+  f.number("banded_bytes_2048", b.bytes.front(), tr("banded, N = 2048"), "bytes");
 }
 
 void run(Findings& f) {
@@ -176,33 +168,27 @@ void run(Findings& f) {
   numbers(f, d, b, bw);
   report::LineChart time;
   time.x_label = "N";
-  time.y_label = f.say({"seconds of one thread", "单线程秒数"});
+  time.y_label = tr("seconds of one thread");
   time.log_x = time.log_y = true;
-  const std::string dense_name = f.say({"dense", "稠密"}), banded_name = f.say({"banded", "带状"});
+  const std::string dense_name = tr("dense"), banded_name = tr("banded");
   time.series = {line(dense_name, d, d.seconds), line(banded_name, b, b.seconds)};
-  f.figure(time, {"Time against the length, w = 128: slope 2 against slope 1.",
-                  "时间随长度的变化（w = 128）：斜率 2 对斜率 1。"});
+  f.figure(time, tr("Time against the length, w = 128: slope 2 against slope 1."));
   report::LineChart bytes = time;
-  bytes.y_label = f.say({"bytes beyond q, k and v", "q、k、v 之外的字节数"});
+  bytes.y_label = tr("bytes beyond q, k and v");
   bytes.series = {line(dense_name, d, d.bytes), line(banded_name, b, b.bytes)};
-  f.figure(bytes, {"Memory against the length.", "内存随长度的变化。"});
+  f.figure(bytes, tr("Memory against the length."));
 
   control_ways(f, d, b, bw, way);
   bool all = true;
-  const auto near = [&](const Text& what, double exponent, double wanted) {
+  const auto near = [&](const std::string& what, double exponent, double wanted) {
     if (!f.check(what, std::abs(exponent - wanted), Relation::less, 0.4)) all = false;
   };
-  near({"dense time: distance of the exponent in N from 2", "稠密时间：对 N 的指数与 2 的差"},
-       d.exponent(d.seconds), 2);
-  near({"dense bytes: distance from 2", "稠密内存：与 2 的差"}, d.exponent(d.bytes), 2);
-  near({"banded time: distance from 1", "带状时间：与 1 的差"}, b.exponent(b.seconds), 1);
-  near({"banded arithmetic: distance of the exponent in w from 1",
-        "带状运算量：对 w 的指数与 1 的差"},
-       bw.exponent(bw.flops), 1);
-  near({"banded time: distance of the exponent in w from 1", "带状时间：对 w 的指数与 1 的差"},
-       bw.exponent(bw.seconds), 1);
-  if (!f.check({"banded bytes: exponent in N", "带状内存：对 N 的指数"}, b.exponent(b.bytes),
-               Relation::less, 1.4))
+  near(tr("dense time: distance of the exponent in N from 2"), d.exponent(d.seconds), 2);
+  near(tr("dense bytes: distance from 2"), d.exponent(d.bytes), 2);
+  near(tr("banded time: distance from 1"), b.exponent(b.seconds), 1);
+  near(tr("banded arithmetic: distance of the exponent in w from 1"), bw.exponent(bw.flops), 1);
+  near(tr("banded time: distance of the exponent in w from 1"), bw.exponent(bw.seconds), 1);
+  if (!f.check(tr("banded bytes: exponent in N"), b.exponent(b.bytes), Relation::less, 1.4))
     all = false;
   f.verdict(all ? Verdict::holds : Verdict::refuted);
 }
@@ -213,43 +199,26 @@ Experiment experiment() {
   return {
       .name = "window-cost",
       .topic = topics::windows,
-      .title = {"What a window saves", "滑动窗口省下了什么"},
-      .claim =
-          {"By the formula, sliding-window attention takes time and memory N²; computed window "
-           "by window it takes time N·w and memory N.",
-           "按公式直接计算，滑动窗口注意力的时间与内存为 N²；逐窗口计算时时间为 N·w、内存为 N。"},
-      .source = {"Document 000, 3.1(a), (b), (d), (e). The student's answer to (b), memory N, is "
-                 "already doubted there.",
-                 "文档 000 的 3.1(a)(b)(d)(e)。其中学生对 (b) 的回答（内存 N）已被作者质疑。"},
-      .method =
-          {"The formula in plain products for N = 256 to 2048, Heddle's banded kernel for N = "
-           "2048 to 32768 and w = 1024 to 8192: time of one thread, peak bytes of tensors, and "
-           "arithmetic; exponents by least squares on logarithms.",
-           "N = 256 至 2048 用普通矩阵乘实现公式；N = 2048 至 32768、w = 1024 至 8192 用 Heddle "
-           "带状内核："
-           "测单线程时间、张量峰值字节数与运算量，在对数上用最小二乘求指数。"},
-      .threshold =
-          {"Exponents within 0.4 of 2 or 1: nearly halfway between the two, with room for "
-           "caches. The kernel's fixed workspace makes the exponent of its memory smaller "
-           "than 1, so there 1.4 is a bound from above. Time in w lies below 1: the blocks at "
-           "the two edges of the window and what is done once for each row cost the same "
-           "for every w.",
-           "指数与 2 或 1 相差不超过 "
-           "0.4：接近两者的中点，为缓存留出余地。内核的固定工作区使其内存指数小于 "
-           "1，故该项只设上界 1.4。时间对 w 的指数小于 1：窗口两端的块以及每行只做一次的工作"
-           "与 w 无关。"},
+      .title = mark("What a window saves"),
+      .claim = mark("By the formula, sliding-window attention takes time and memory N²; computed "
+                    "window by window it takes time N·w and memory N."),
+      .source = mark("Document 000, 3.1(a), (b), (d), (e). The student's answer to (b), memory N, "
+                     "is already doubted there."),
+      .method = mark("The formula in plain products for N = 256 to 2048, Heddle's banded kernel "
+                     "for N = 2048 to 32768 and w = 1024 to 8192: time of one thread, peak bytes "
+                     "of tensors, and arithmetic; exponents by least squares on logarithms."),
+      .threshold = mark(
+          "Exponents within 0.4 of 2 or 1: nearly halfway between the two, with room for caches. "
+          "The kernel's fixed workspace makes the exponent of its memory smaller than 1, so there "
+          "1.4 is a bound from above. Time in w lies below 1: the blocks at the two edges of the "
+          "window and what is done once for each row cost the same for every w."),
       .expected = Verdict::holds,
-      .because = {"The formula fills an N × N matrix of which the mask throws nearly all away. A "
-                  "kernel that visits only blocks within the window does N·(w/2 + 1) products and "
-                  "keeps no matrix at all, whatever w is.",
-                  "公式会填满一个 N × N 矩阵，而掩码几乎将其全部丢弃。只访问窗口内块的内核"
-                  "只做 N·(w/2 + 1) 次点积，且无论 w 多大都不保存矩阵。"},
-      .faults = {{"no-window", {"the banded kernel gets no window", "带状内核没有设窗口"}},
-                 {"twice-the-window",
-                  {"the banded kernel looks back w tokens instead of w/2",
-                   "带状内核回看 w 个而不是 w/2 个词元"}},
-                 {"nothing-timed",
-                  {"the call that is timed computes nothing", "被计时的调用什么也没算"}}},
+      .because = mark("The formula fills an N × N matrix of which the mask throws nearly all away. "
+                      "A kernel that visits only blocks within the window does N·(w/2 + 1) "
+                      "products and keeps no matrix at all, whatever w is."),
+      .faults = {{"no-window", mark("the banded kernel gets no window")},
+                 {"twice-the-window", mark("the banded kernel looks back w tokens instead of w/2")},
+                 {"nothing-timed", mark("the call that is timed computes nothing")}},
       .run = run,
   };
 }

@@ -104,10 +104,10 @@ Matrix second_program(const Findings& f, const Matrix& q, const Matrix& k) {
   return weights;
 }
 
-report::HeatMap map_of(const Findings& f, const Matrix& weights) {
+report::HeatMap map_of(const Matrix& weights) {
   report::HeatMap map;
-  map.x_label = f.say({"token seen", "被看到的词元"});
-  map.y_label = f.say({"token", "词元"});
+  map.x_label = tr("token seen");
+  map.y_label = tr("token");
   map.values = weights;
   map.limit = 1;
   return map;
@@ -131,30 +131,23 @@ struct Alone {
 };
 
 void show(Findings& f, const Alone& alone) {
-  f.number("first_only_extra", alone.extra,
-           {"… with only the extra token left in", "……只保留「多看一个词元」的错误"});
-  f.number("first_only_empty", alone.empty,
-           {"… with only the empty slots left in", "……只保留「空槽参与 softmax」的错误"});
-  f.number("first_only_reversed", alone.reversed,
-           {"… with only the reversed order left in", "……只保留「次序颠倒」的错误"});
+  f.number("first_only_extra", alone.extra, tr("… with only the extra token left in"));
+  f.number("first_only_empty", alone.empty, tr("… with only the empty slots left in"));
+  f.number("first_only_reversed", alone.reversed, tr("… with only the reversed order left in"));
 }
 
 void control_programs(Findings& f, const Alone& alone, const Matrix& first, double score,
                       double second_minus_v) {
-  f.control(
-      {"each of the three mistakes alone changes the output by", "三处错误各自单独造成的最小偏差"},
-      alone.least(), Relation::greater, 0.01);
-  f.control(
-      {"first program: weight of a token that M hides", "第一段程序：M 所隐藏的词元得到的权重"},
-      weight_outside(first), Relation::greater, 0.01);
+  f.control(tr("each of the three mistakes alone changes the output by"), alone.least(),
+            Relation::greater, 0.01);
+  f.control(tr("first program: weight of a token that M hides"), weight_outside(first),
+            Relation::greater, 0.01);
   // Row 0 holds one score and three empty slots: 3 / (e^s + 3) is lost.
   double kept = 0;
   for (const double w : first.front()) kept += w;
-  f.control({"weight lost by the first token, against 3/(e^s + 3)",
-             "首个词元流失的权重与 3/(e^s + 3) 之差"},
+  f.control(tr("weight lost by the first token, against 3/(e^s + 3)"),
             std::abs(1 - kept - 3 / (std::exp(score) + 3)), Relation::less, 1e-12);
-  f.control({"the second program differs from V by", "第二段程序与 V 之差"}, second_minus_v,
-            Relation::less, 1e-12);
+  f.control(tr("the second program differs from V by"), second_minus_v, Relation::less, 1e-12);
 }
 
 void run(Findings& f) {
@@ -182,37 +175,27 @@ void run(Findings& f) {
   double first_lost = 0;  // in the first row, to slots that hold no token
   for (const double w : first.front()) first_lost += w;
 
-  f.number("banded_off", band_off,
-           {"Heddle's banded kernel − dense with M", "Heddle 带状内核 − 用 M 的稠密计算"});
-  f.number("first_off", off(first),
-           {"first program − dense with M", "第一段程序 − 用 M 的稠密计算"});
-  f.number("first_outside", weight_outside(first),
-           {"… largest weight of a token that M hides", "……M 所隐藏的词元得到的最大权重"});
-  f.number("first_lost", 1 - first_lost,
-           {"… weight the first token loses to empty slots", "……首个词元流失到空槽的权重"});
+  f.number("banded_off", band_off, tr("Heddle's banded kernel − dense with M"));
+  f.number("first_off", off(first), tr("first program − dense with M"));
+  f.number("first_outside", weight_outside(first), tr("… largest weight of a token that M hides"));
+  f.number("first_lost", 1 - first_lost, tr("… weight the first token loses to empty slots"));
   show(f, alone);
-  f.number("first_mended", mended, {"… with all three mended", "……三处全部改正"});
-  f.number("second_off", off(second),
-           {"second program − dense with M", "第二段程序 − 用 M 的稠密计算"});
-  f.number("second_minus_v", second_minus_v, {"… − V itself", "……− V 本身"});
-  f.figure(map_of(f, rows_of(banded(f, q, k, identity))),
-           {"Right (Heddle, look_back = 2): three tokens, the last the token itself.",
-            "正确（Heddle，look_back = 2）：三个词元，最后一个是自身。"});
-  f.figure(map_of(f, first), {"First program: a fourth token is seen, the order is reversed, and "
-                              "early rows do not sum to 1.",
-                              "第一段程序：多看了第四个词元，次序颠倒，前几行之和不为 1。"});
-  f.figure(map_of(f, second),
-           {"Second program: every token sees itself alone.", "第二段程序：每个词元只看到自己。"});
+  f.number("first_mended", mended, tr("… with all three mended"));
+  f.number("second_off", off(second), tr("second program − dense with M"));
+  f.number("second_minus_v", second_minus_v, tr("… − V itself"));
+  f.figure(map_of(rows_of(banded(f, q, k, identity))),
+           tr("Right (Heddle, look_back = 2): three tokens, the last the token itself."));
+  f.figure(map_of(first), tr("First program: a fourth token is seen, the order is reversed, and "
+                             "early rows do not sum to 1."));
+  f.figure(map_of(second), tr("Second program: every token sees itself alone."));
 
   control_programs(f, alone, first, dot(rows_q[0], rows_k[0]) / std::sqrt(kWidth), second_minus_v);
-  f.control({"banded and dense with M differ by", "带状与稠密计算之差"}, band_off, Relation::less,
-            1e-12);
-  f.control({"the first program, mended, differs by", "改正后的第一段程序之差"}, mended,
-            Relation::less, 1e-12);
-  const bool first_right = f.check({"the first program differs by", "第一段程序之差"}, off(first),
-                                   Relation::less, 1e-12);
-  const bool second_right = f.check({"the second program differs by", "第二段程序之差"},
-                                    off(second), Relation::less, 1e-12);
+  f.control(tr("banded and dense with M differ by"), band_off, Relation::less, 1e-12);
+  f.control(tr("the first program, mended, differs by"), mended, Relation::less, 1e-12);
+  const bool first_right =
+      f.check(tr("the first program differs by"), off(first), Relation::less, 1e-12);
+  const bool second_right =
+      f.check(tr("the second program differs by"), off(second), Relation::less, 1e-12);
   f.verdict(first_right && second_right   ? Verdict::holds
             : first_right || second_right ? Verdict::conditional
                                           : Verdict::refuted);
@@ -224,38 +207,24 @@ Experiment experiment() {
   return {
       .name = "window-mask",
       .topic = topics::windows,
-      .title = {"Sliding-window attention and two programs for it", "滑动窗口注意力与两段程序"},
-      .claim =
-          {"The two published programs compute the attention of the mask M, with w/2 + 1 "
-           "visible tokens ending at the token itself.",
-           "文中给出的两段程序实现了掩码 M 所定义的注意力：可见 w/2 + 1 个词元，以当前词元结尾。"},
-      .source = {"Document 000, 3: M for N = 6 and w = 4, and the programs of 3.1(c).",
-                 "文档 000 第 3 节：N = 6、w = 4 的 M，以及 3.1(c) 的两段程序。"},
-      .method =
-          {"The formula with M, every pair in memory; Heddle's banded kernel with look_back = "
-           "w/2; and both programs as published in their essentials, the first also with each "
-           "of its faults alone and with none.",
-           "按公式用 M 做稠密计算；Heddle 的带状内核（look_back = w/2）；"
-           "再按原意运行两段程序，第一段还分别只保留一处错误以及全部改正。"},
-      .threshold = {"1e-12: the same function or not; rounding is near 1e-16.",
-                    "1e-12：是否为同一函数；舍入误差约 1e-16。"},
+      .title = mark("Sliding-window attention and two programs for it"),
+      .claim = mark("The two published programs compute the attention of the mask M, with w/2 + 1 "
+                    "visible tokens ending at the token itself."),
+      .source = mark("Document 000, 3: M for N = 6 and w = 4, and the programs of 3.1(c)."),
+      .method = mark("The formula with M, every pair in memory; Heddle's banded kernel with "
+                     "look_back = w/2; and both programs as published in their essentials, the "
+                     "first also with each of its faults alone and with none."),
+      .threshold = mark("1e-12: the same function or not; rounding is near 1e-16."),
       .expected = Verdict::refuted,
-      .because = {"The first goes back w/2 + 1 tokens (and writes beyond its tensor for it), lets "
-                  "slots that were never filled into the softmax, and pairs the scores with V in "
-                  "reversed order. The second hides everything but the token itself, so its output "
-                  "is V. Heddle's banded kernel and the formula agree.",
-                  "第一段多往回看了一个词元（并因此越界写入），让从未填充的槽参与 softmax，"
-                  "还把得分与 V 以相反的次序配对。第二段把除自身以外的词元全部遮住，输出就是 V。"
-                  "Heddle 的带状内核与公式一致。"},
-      .faults = {{"scale-left-out", {"the dense formula leaves 1/√d out", "稠密公式漏掉了 1/√d"}},
-                 {"look-back-of-w",
-                  {"the banded kernel looks back w tokens instead of w/2",
-                   "带状内核回看 w 个而不是 w/2 个词元"}},
-                 {"first-program-mended",
-                  {"the first program is run without its mistakes", "运行的是改正后的第一段程序"}},
+      .because = mark("The first goes back w/2 + 1 tokens (and writes beyond its tensor for it), "
+                      "lets slots that were never filled into the softmax, and pairs the scores "
+                      "with V in reversed order. The second hides everything but the token itself, "
+                      "so its output is V. Heddle's banded kernel and the formula agree."),
+      .faults = {{"scale-left-out", mark("the dense formula leaves 1/√d out")},
+                 {"look-back-of-w", mark("the banded kernel looks back w tokens instead of w/2")},
+                 {"first-program-mended", mark("the first program is run without its mistakes")},
                  {"second-program-mended",
-                  {"the second program's mask is cleared everywhere",
-                   "第二段程序的掩码被全部清除"}}},
+                  mark("the second program's mask is cleared everywhere")}},
       .run = run,
   };
 }

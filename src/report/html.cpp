@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "language/language.h"
 #include "report/style.h"
 
 namespace heddle::report {
@@ -76,7 +77,8 @@ void Page::add_script(std::string_view script) {
 }
 
 std::string Page::html() const {
-  std::string out = "<!doctype html>\n<html lang=\"" + escaped(language_) + "\">\n<head>\n";
+  std::string out =
+      "<!doctype html>\n<html lang=\"" + std::string(tag_of(language())) + "\">\n<head>\n";
   out += "<meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   out += "<title>" + escaped(title_) + "</title>\n";

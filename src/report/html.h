@@ -36,18 +36,18 @@ struct Table {
 };
 Html table(const Table& table);
 
+// In the language of the process (language/language.h), as its texts are.
 class Page {
  public:
   explicit Page(std::string title, std::string subtitle = {});
 
   void add(const Html& part);
-  void set_language(std::string tag) { language_ = std::move(tag); }  // "en", "zh-CN"
-  void add_style(std::string_view css) { style_ += css; }             // behind the common one
-  void add_script(std::string_view script);  // runs when all parts are there
+  void add_style(std::string_view css) { style_ += css; }  // behind the common one
+  void add_script(std::string_view script);                // runs when all parts are there
   std::string html() const;
 
  private:
-  std::string title_, subtitle_, body_, style_, script_, language_ = "en";
+  std::string title_, subtitle_, body_, style_, script_;
 };
 
 }  // namespace heddle::report
