@@ -255,7 +255,6 @@ MadePage inspect_page(const InspectPage& page, std::span<const InspectSide> side
   }
 
   Page out(page.title, page.subtitle);
-  out.set_language(std::string(tag_of(language())));
   out.add_style(kInspectStyle);
   out.add(facts(page.facts));
   out.add(inspect_body(sides.size()));
