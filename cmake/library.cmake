@@ -90,7 +90,8 @@ foreach(source IN LISTS sources)
 endforeach()
 
 add_library(heddle STATIC ${plain_sources} ${HEDDLE_OP_SOURCES}
-  "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" ${HEDDLE_FMT_SOURCE})
+  "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" "${HEDDLE_GENERATED}/ops/cpu_routines.cpp"
+  ${HEDDLE_FMT_SOURCE})
 add_library(heddle::heddle ALIAS heddle)
 heddle_target(heddle)
 heddle_unity(heddle src/autograd src/base src/bench src/check src/data src/generate src/io src/lab

@@ -81,7 +81,7 @@ def complaint(path: str, target: str):
     if layer == "ops" and room:
         tiles = f"ops/{room}/amx/"
         if name.endswith((".cpu.h", ".kernels.h")) or path.startswith(tiles):
-            own = target == f"ops/{room}/{room}.kernels.h" or target.startswith(tiles) or (
+            own = target in (f"ops/{room}/{room}.kernels.h", f"ops/{room}/{room}.kinds.h") or target.startswith(tiles) or (
                 target.startswith(f"ops/{room}/") and target.endswith(".cpu.h"))
             shared = target.startswith("ops/") and to_room is None and target.endswith(".cpu.h")
             plain = to_layer == "base" or target.startswith("backend/cpu/")
@@ -90,6 +90,25 @@ def complaint(path: str, target: str):
         elif to_layer == "ops" and to_room and to_room != room:
             if target not in (f"ops/{to_room}/{to_room}.h", f"heddle/ops/{to_room}.h"):
                 return f"op {room} may use the interface of op {to_room}, not {target}"
+    return None
+
+
+# Ops whose .cpp still calls the CPU itself instead of handing a call to the device's routine.
+OF_THE_CPU = {"adamw", "attention", "clip_grad", "elman", "linear", "linear_cross_entropy", "matmul", "rope"}
+OF_THE_CPU_SUPPORT = {"index.cpp", "op.h", "product.cpp", "product.h"}
+
+
+def device_complaint(path: str, line: str):
+    """Why this line may not stand in a file of an op that is for every device, or None."""
+    layer, room = place(path)
+    name = path.rsplit("/", 1)[-1]
+    if layer != "ops" or not path.startswith("ops/") or "/amx/" in path:
+        return None
+    for_the_cpu = name.endswith((".cpu.cpp", ".cpu.h", ".kernels.h", ".cpu_args.h")) or path == "ops/support/cpu.h"
+    if for_the_cpu or room in OF_THE_CPU or (room is None and name in OF_THE_CPU_SUPPORT):
+        return None
+    if re.search(r'\bcpu::|"backend/cpu/', line):
+        return "an op is for every device: what is the CPU's stands in its .cpu.cpp"
     return None
 
 
@@ -103,6 +122,10 @@ def check(root: Path):
             if is_test(path):
                 continue  # a test may look at whatever it needs
             for number, line in enumerate(file.read_text().splitlines(), 1):
+                reason = device_complaint(path, line)
+                if reason:
+                    yield f"{shown}:{number}: {reason}"
+                    continue
                 match = INCLUDE.match(line)
                 if not match:
                     continue

@@ -50,6 +50,8 @@ class Layers(unittest.TestCase):
             ("src/ops/add/add.cpp", "nn/linear.h"),
             ("src/ops/add/add.cpp", "ops/mul/mul.kernels.h"),
             ("src/ops/add/add.h", "backend/cpu/isa.h"),
+            ("src/ops/add/add.cpp", "backend/cpu/isa.h"),
+            ("src/ops/add/add.call.h", "backend/cpu/isa.h"),
             ("src/ops/add/add.cpu.h", "heddle/tensor.h"),
             ("src/ops/add/add.cpu.h", "ops/mul/mul.kernels.h"),
             ("src/ops/support/check.cpp", "ops/mul/mul.h"),

@@ -1,8 +1,6 @@
 #include "autograd/accumulate.h"
 
-#include "backend/cpu/copy.kernels.h"
-#include "backend/cpu/kernels.h"
-#include "backend/meta/cost.h"
+#include "backend/copy.call.h"
 #include "tensor/storage.h"
 
 namespace heddle::autograd {
@@ -22,21 +20,7 @@ bool sole_owner(const Tensor& x) {
 }
 
 void copy_values(Tensor& dst, const Tensor& src, bool accumulate) {
-  const auto count = static_cast<double>(dst.elements());
-  const auto written = static_cast<double>(dst.bytes());
-  const Cost cost{accumulate ? count : 0,
-                  static_cast<double>(src.bytes()) + written * (accumulate ? 2 : 1)};
-  if (!meta::charge(dst.device(), cost)) return;
-  cpu::CopyArgs args;
-  args.src = src.raw();
-  args.dst = dst.mutable_raw();
-  args.src_dtype = src.dtype();
-  args.dst_dtype = dst.dtype();
-  args.shape = dst.shape();
-  args.src_strides = src.strides();
-  args.dst_strides = dst.strides();
-  args.accumulate = accumulate;
-  cpu::kernels<cpu::CopyKernels>().copy(args);
+  backend::launch(backend::CopyCall{src, dst, accumulate});
 }
 
 Tensor accumulated(Tensor sum, const Tensor& term) {

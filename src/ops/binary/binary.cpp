@@ -1,37 +1,22 @@
 #include "ops/binary/binary.h"
 
-#include "ops/binary/binary.kernels.h"
+#include "ops/binary/binary.call.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduce.h"
 #include "ops/support/in_place.h"
 #include "ops/support/op.h"
-#include "ops/support/stream.h"
 #include "ops/unary/unary.h"
 
 namespace heddle::ops {
 
 namespace {
 
-using cpu::Binary;
-
 Tensor compute(Binary kind, const char* op, const Tensor& a, const Tensor& b) {
   check_compute({op, "a", a});
   check_dtype({op, "b", b}, a.dtype());
   check_same_device({op, "b", b}, a);
   Tensor y = Tensor::empty(broadcast_shapes(a.shape(), b.shape(), op), a.dtype(), a.device());
-  if (!launch(y, {count_of(y), bytes_of(a) + bytes_of(b) + bytes_of(y)})) return y;
-  cpu::BinaryArgs args;
-  args.kind = kind;
-  args.dtype = y.dtype();
-  args.stream = worth_streaming(y);
-  args.shape = y.shape();
-  args.a_strides = views::broadcast(a, y.shape()).strides();
-  args.b_strides = views::broadcast(b, y.shape()).strides();
-  args.y_strides = y.strides();
-  args.a = a.raw();
-  args.b = b.raw();
-  args.y = y.mutable_raw();
-  kernels<cpu::BinaryKernels>().forward(args);
+  launch(BinaryCall{kind, a, b, y});
   return y;
 }
 
@@ -119,16 +104,7 @@ void add_into(Tensor& target, const Tensor& term) {
   check_not_recorded({"add_into", "target", target});
   check_not_recorded({"add_into", "x", term});  // its gradient would be lost
   const Tensor x = apart_from(target, term);
-  if (!launch(target, {count_of(x), 3 * bytes_of(x)})) return;
-  cpu::BinaryArgs args;
-  args.dtype = target.dtype();
-  args.shape = target.shape();
-  args.a_strides = args.y_strides = target.strides();
-  args.b_strides = x.strides();
-  args.b = x.raw();
-  args.y = target.mutable_raw();
-  args.a = args.y;
-  kernels<cpu::BinaryKernels>().forward(args);
+  launch(BinaryCall{Binary::add, target, x, target});
 }
 
 }  // namespace heddle::ops

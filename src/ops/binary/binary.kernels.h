@@ -4,11 +4,11 @@
 
 #include "heddle/dtype.h"
 #include "heddle/shape.h"
+#include "ops/binary/binary.kinds.h"
 
 namespace heddle::cpu {
 
-// The last two are the derivatives of maximum(a, b): by a and by b.
-enum class Binary : std::uint8_t { add, sub, mul, div, maximum, prefers_a, prefers_b };
+using ops::Binary;
 
 // y[i] = f(a[i], b[i]); strides in elements, 0 where an operand is broadcast; y is contiguous.
 struct BinaryArgs {

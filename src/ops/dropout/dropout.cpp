@@ -5,9 +5,8 @@
 #include <string>
 
 #include "ops/copy/copy.h"
-#include "ops/dropout/dropout.kernels.h"
+#include "ops/dropout/dropout.call.h"
 #include "ops/support/op.h"
-#include "ops/support/stream.h"
 
 namespace heddle::ops {
 
@@ -20,10 +19,8 @@ Tensor masked(const Tensor& input, double p, const RandomKey& key) {
   Tensor y = empty_like(x);
   constexpr double kNumbers = 0x1p16;
   const double threshold = std::clamp(std::round(p * kNumbers), 1.0, kNumbers - 1);
-  if (launch(y, {count_of(y), 2 * bytes_of(y)}))
-    kernels<cpu::DropoutKernels>().forward(
-        {x.dtype(), worth_streaming(y), x.elements(), static_cast<std::uint32_t>(threshold),
-         kNumbers / (kNumbers - threshold), key, x.raw(), y.mutable_raw()});
+  launch(DropoutCall{static_cast<std::uint32_t>(threshold), kNumbers / (kNumbers - threshold), key,
+                     x, y});
   return y;
 }
 

@@ -1,10 +1,9 @@
 #include "ops/embedding/embedding.h"
 
 #include "ops/copy/copy.h"
-#include "ops/embedding/embedding.kernels.h"
+#include "ops/embedding/embedding.call.h"
 #include "ops/support/index.h"
 #include "ops/support/op.h"
-#include "ops/support/stream.h"
 
 namespace heddle::ops {
 
@@ -33,27 +32,7 @@ Tensor backward(const Tensor& ids, const Tensor& cotangent, const TableKind& tab
   const Tensor dy = dense(cotangent);  // [..., C]
   const bool add = sum.defined();
   Tensor dtable = add ? std::move(sum) : Tensor::empty(table.shape, table.dtype, dy.device());
-  const PurposeScope scope(Purpose::workspace);
-  Tensor starts = Tensor::empty({table.shape[0] + 2}, DType::i64, dy.device());
-  Tensor order = Tensor::empty({ids.elements()}, DType::i64, dy.device());
-  const double written =
-      add ? 2 * count_of(dy) * static_cast<double>(size_of(table.dtype)) : bytes_of(dtable);
-  if (launch(dtable, {count_of(dy), bytes_of(dy) + bytes_of(ids) + written})) {
-    cpu::EmbeddingBackwardArgs args;
-    args.add = add;
-    args.table_dtype = table.dtype;
-    args.out_dtype = dy.dtype();
-    args.id_dtype = ids.dtype();
-    args.count = ids.elements();
-    args.rows = table.shape[0];
-    args.width = table.shape[1];
-    args.ids = ids.raw();
-    args.dy = dy.raw();
-    args.dtable = dtable.mutable_raw();
-    args.starts = starts.mutable_data<std::int64_t>();
-    args.order = order.mutable_data<std::int64_t>();
-    kernels<cpu::EmbeddingKernels>().backward(args);
-  }
+  launch(EmbeddingBackwardCall{add, ids, dy, dtable});
   return dtable;
 }
 
@@ -72,11 +51,7 @@ Tensor embedding(const Tensor& table_in, const Tensor& ids_in, DType out) {
   Shape shape = ids.shape();
   shape.push_back(table.size(1));
   Tensor y = Tensor::empty(shape, out, table.device());  // [..., C]
-  const double read = count_of(y) * static_cast<double>(size_of(table.dtype()));
-  if (launch(y, {0, read + bytes_of(ids) + bytes_of(y)}))
-    kernels<cpu::EmbeddingKernels>().forward({worth_streaming(y), table.dtype(), out, ids.dtype(),
-                                              ids.elements(), table.size(0), table.size(1),
-                                              ids.raw(), table.raw(), y.mutable_raw()});
+  launch(EmbeddingCall{table, ids, y});
   if (tracked({&table_in}))
     record("embedding", {&table_in}, {&y},
            [ids = Saved(ids), kind = TableKind{table.shape(), table.dtype()}](VjpContext& c) {

@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "ops/copy/copy.h"
-#include "ops/gather/gather.kernels.h"
+#include "ops/gather/gather.call.h"
 #include "ops/support/index.h"
 #include "ops/support/op.h"
-#include "ops/support/stream.h"
 
 namespace heddle::ops {
 
@@ -45,19 +44,14 @@ Tensor checked_rows(const char* op, const Tensor& index, const Tensor& x) {
 Tensor gathered(const Tensor& input, int dim, const Tensor& ids) {
   const Tensor x = dense(input);
   Tensor y = Tensor::empty(ids.shape(), x.dtype(), x.device());
-  if (launch(y, {0, bytes_of(ids) + 2 * bytes_of(y)}))
-    kernels<cpu::GatherKernels>().gather({x.dtype(), ids.dtype(), ids.shape(), x.strides(), dim,
-                                          ids.raw(), x.raw(), y.mutable_raw()});
+  launch(GatherCall{dim, ids, x, y});
   return y;
 }
 
 // sum[ids] += source, in a sum of the compute type; the result in the source's type.
 Tensor scattered(Tensor sum, int dim, const Tensor& ids, const Tensor& input) {
   const Tensor source = dense(input);
-  if (launch(sum, {count_of(source), bytes_of(ids) + 3 * bytes_of(source)}))
-    kernels<cpu::GatherKernels>().scatter_add({source.dtype(), ids.dtype(), ids.shape(),
-                                               sum.strides(), dim, ids.raw(), source.raw(),
-                                               sum.mutable_raw()});
+  launch(ScatterAddCall{dim, ids, source, sum});
   return cast(sum, source.dtype());
 }
 
@@ -66,21 +60,12 @@ Tensor zero_sum(const Shape& shape, const Tensor& like) {
   return Tensor::zeros(shape, parameter_dtype(like), like.device());
 }
 
-std::int64_t width_of(const Shape& shape) {
-  std::int64_t width = 1;
-  for (int i = 1; i < shape.rank(); ++i) width *= shape[i];
-  return width;
-}
-
 Tensor selected(const Tensor& input, const Tensor& ids) {
   const Tensor x = dense(input);
   Shape shape = x.shape();
   shape[0] = ids.elements();
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-  if (launch(y, {0, bytes_of(ids) + 2 * bytes_of(y)}))
-    kernels<cpu::GatherKernels>().index_select({worth_streaming(y), x.dtype(), ids.dtype(),
-                                                ids.elements(), width_of(shape), ids.raw(), x.raw(),
-                                                y.mutable_raw()});
+  launch(IndexSelectCall{ids, x, y});
   return y;
 }
 
@@ -89,25 +74,7 @@ Tensor rows_added(const Tensor& base, const Shape& shape, const Tensor& ids, con
   const Tensor x = base.defined() ? dense(base) : Tensor();
   const Tensor source = dense(input);
   Tensor y = Tensor::empty(shape, source.dtype(), source.device());
-  const PurposeScope scope(Purpose::workspace);
-  Tensor starts = Tensor::empty({shape[0] + 2}, DType::i64, y.device());
-  Tensor order = Tensor::empty({ids.elements()}, DType::i64, y.device());
-  const double read = bytes_of(source) + bytes_of(ids) + (x.defined() ? bytes_of(x) : 0);
-  if (launch(y, {count_of(source), read + bytes_of(y)})) {
-    cpu::IndexAddArgs args;
-    args.dtype = y.dtype();
-    args.index_dtype = ids.dtype();
-    args.count = ids.elements();
-    args.rows = shape[0];
-    args.width = width_of(shape);
-    args.index = ids.raw();
-    args.x = x.defined() ? x.raw() : nullptr;
-    args.source = source.raw();
-    args.y = y.mutable_raw();
-    args.starts = starts.mutable_data<std::int64_t>();
-    args.order = order.mutable_data<std::int64_t>();
-    kernels<cpu::GatherKernels>().index_add(args);
-  }
+  launch(IndexAddCall{ids, x, source, y});
   return y;
 }
 

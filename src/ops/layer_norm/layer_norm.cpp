@@ -2,7 +2,7 @@
 
 #include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
-#include "ops/layer_norm/layer_norm.kernels.h"
+#include "ops/layer_norm/layer_norm.call.h"
 #include "ops/reduce/reduce.h"
 #include "ops/support/norm.h"
 #include "ops/support/op.h"
@@ -12,14 +12,20 @@ namespace heddle::ops {
 
 namespace {
 
-const cpu::NormKernels& layer_norm_table() { return kernels<cpu::LayerNormKernels>(); }
+NormOp layer_norm_named(const char* name) {
+  return {name, true, [](const NormCall& c) { launch(LayerNormCall{c}); },
+          [](const NormBackwardCall& c) { launch(LayerNormBackwardCall{c}); }};
+}
 
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
   if (is_half(x)) return to_half(layer_norm(wide(x), gain, bias, eps));
-  return apply_norm({"layer_norm", true, layer_norm_table}, {x, Tensor(), gain, bias, eps}, false)
-      .y;
+  const Tensor none;
+  const NormInputs in{x, none, gain, bias, eps};
+  check_norm("layer_norm", in, false);
+  if (!has_routine<LayerNormCall>(x)) return reference::layer_norm(x, gain, bias, eps);
+  return apply_norm(layer_norm_named("layer_norm"), in, false).y;
 }
 
 NormResidual add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gain,
@@ -29,8 +35,11 @@ NormResidual add_layer_norm(const Tensor& x, const Tensor& residual, const Tenso
     const NormResidual r = add_layer_norm(wide(x), wide(residual), gain, bias, eps);
     return {to_half(r.sum), to_half(r.y)};
   }
-  const NormOutputs out =
-      apply_norm({"add_layer_norm", true, layer_norm_table}, {x, residual, gain, bias, eps}, true);
+  const NormInputs in{x, residual, gain, bias, eps};
+  check_norm("add_layer_norm", in, true);
+  if (!has_routine<LayerNormCall>(x))
+    return reference::add_layer_norm(x, residual, gain, bias, eps);
+  const NormOutputs out = apply_norm(layer_norm_named("add_layer_norm"), in, true);
   return {out.sum, out.y};
 }
 

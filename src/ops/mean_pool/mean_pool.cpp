@@ -2,7 +2,7 @@
 
 #include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
-#include "ops/mean_pool/mean_pool.kernels.h"
+#include "ops/mean_pool/mean_pool.call.h"
 #include "ops/reduce/reduce.h"
 #include "ops/support/op.h"
 #include "ops/view/view.h"
@@ -18,17 +18,11 @@ void check_mask(const Tensor& mask, const Tensor& x) {
   check_same_device(arg, x);
 }
 
-DType mask_dtype(const Tensor& mask) { return mask.defined() ? mask.dtype() : DType::u8; }
-const void* mask_raw(const Tensor& mask) { return mask.defined() ? mask.raw() : nullptr; }
-
 // dx[b, t] = m[b, t]·dy[b] / Σ m[b]
 Tensor backward(const Shape& shape, const Tensor& mask, const Tensor& cotangent) {
   const Tensor dy = dense(cotangent);
   Tensor dx = Tensor::empty(shape, dy.dtype(), dy.device());
-  if (launch(dx, {count_of(dx), bytes_of(dx) + bytes_of(dy)}))
-    kernels<cpu::MeanPoolKernels>().backward({dy.dtype(), mask_dtype(mask), shape[0], shape[1],
-                                              shape[2], mask_raw(mask), dy.raw(),
-                                              dx.mutable_raw()});
+  launch(MeanPoolBackwardCall{mask, dy, dx});
   return dx;
 }
 
@@ -39,12 +33,11 @@ Tensor mean_pool(const Tensor& input, const Tensor& mask_given) {
   check_compute({"mean_pool", "x", input});
   check_rank({"mean_pool", "x", input}, 3);
   if (mask_given.defined()) check_mask(mask_given, input);
+  if (!has_routine<MeanPoolCall>(input)) return reference::mean_pool(input, mask_given);
   const Tensor x = dense(input);  // [B, T, C]
   const Tensor mask = mask_given.defined() ? dense(mask_given) : mask_given;
   Tensor y = Tensor::empty({x.size(0), x.size(2)}, x.dtype(), x.device());
-  if (launch(y, {count_of(x), bytes_of(x) + bytes_of(y)}))
-    kernels<cpu::MeanPoolKernels>().forward({x.dtype(), mask_dtype(mask), x.size(0), x.size(1),
-                                             x.size(2), x.raw(), mask_raw(mask), y.mutable_raw()});
+  launch(MeanPoolCall{x, mask, y});
   if (tracked({&input}))
     record("mean_pool", {&input}, {&y}, [shape = x.shape(), mask = Saved(mask)](VjpContext& c) {
       c.add(0, backward(shape, mask.get(), c.cotangent()));

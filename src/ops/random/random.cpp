@@ -1,6 +1,6 @@
 #include "ops/random/random.h"
 
-#include "ops/random/random.kernels.h"
+#include "ops/random/random.call.h"
 #include "ops/support/op.h"
 
 namespace heddle::ops {
@@ -26,9 +26,7 @@ Tensor random_uniform(const Shape& shape, double low, double high, const RandomK
   check_condition(low <= high, "random_uniform", "high", "at least low, " + std::to_string(low),
                   std::to_string(high));
   Tensor y = drawn("random_uniform", shape, dtype, device);
-  if (launch(y, {count_of(y), bytes_of(y)}))
-    kernels<cpu::RandomKernels>().uniform(
-        {dtype, y.elements(), low, high - low, key, y.mutable_raw()});
+  launch(RandomCall{false, low, high - low, key, y});
   return y;
 }
 
@@ -37,8 +35,7 @@ Tensor random_normal(const Shape& shape, double mean, double stddev, const Rando
   check_finite("random_normal", "mean", mean);
   check_number("random_normal", "stddev", stddev >= 0, "a finite number, 0 or more", stddev);
   Tensor y = drawn("random_normal", shape, dtype, device);
-  if (launch(y, {count_of(y), bytes_of(y)}))
-    kernels<cpu::RandomKernels>().normal({dtype, y.elements(), mean, stddev, key, y.mutable_raw()});
+  launch(RandomCall{true, mean, stddev, key, y});
   return y;
 }
 

@@ -1,7 +1,7 @@
 #include "ops/reduce/reduce.h"
 
 #include "ops/copy/copy.h"
-#include "ops/reduce/reduce.kernels.h"
+#include "ops/reduce/reduce.call.h"
 #include "ops/support/op.h"
 #include "ops/unary/unary.h"
 
@@ -9,15 +9,9 @@ namespace heddle::ops {
 
 namespace {
 
-using cpu::Reduce;
-
-struct Split {
-  std::int64_t outer = 1, length = 1, inner = 1;
-};
-
 // [outer, length, inner] around the dimensions first..last.
-Split split_at(const Shape& shape, int first, int last) {
-  Split s;
+ReduceSplit split_at(const Shape& shape, int first, int last) {
+  ReduceSplit s;
   for (int i = 0; i < first; ++i) s.outer *= shape[i];
   for (int i = first; i <= last; ++i) s.length *= shape[i];
   for (int i = last + 1; i < shape.rank(); ++i) s.inner *= shape[i];
@@ -30,17 +24,7 @@ Tensor reduced(Reduce kind, const Tensor& input, int first, int last, double sca
   Shape shape = x.shape();
   for (int i = first; i <= last; ++i) shape[i] = 1;
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-  const Split s = split_at(x.shape(), first, last);
-  const std::int64_t blocks = cpu::reduce_blocks(s.length, s.inner);
-  Tensor partial;
-  if (blocks > 1) {
-    const PurposeScope scope(Purpose::workspace);
-    partial = Tensor::empty({s.outer, blocks, s.inner}, parameter_dtype(x), x.device());
-  }
-  if (launch(y, {count_of(x), bytes_of(x) + bytes_of(y)}))
-    kernels<cpu::ReduceKernels>().forward(
-        {kind, x.dtype(), s.outer, s.length, s.inner, scale, x.raw(),
-         partial.defined() ? partial.mutable_raw() : nullptr, y.mutable_raw()});
+  launch(ReduceCall{kind, split_at(x.shape(), first, last), scale, x, y});
   return y;
 }
 
@@ -68,10 +52,7 @@ Tensor max_backward(const Tensor& input, const Tensor& y, const Tensor& cotangen
   const Tensor x = dense(input);
   const Tensor dy = dense(cotangent);
   Tensor dx = empty_like(x);
-  const Split s = split_at(x.shape(), dim, dim);
-  if (launch(dx, {2 * count_of(x), 3 * bytes_of(x)}))
-    kernels<cpu::ReduceKernels>().max_backward(
-        {x.dtype(), s.outer, s.length, s.inner, x.raw(), y.raw(), dy.raw(), dx.mutable_raw()});
+  launch(MaxBackwardCall{split_at(x.shape(), dim, dim), x, y, dy, dx});
   return dx;
 }
 

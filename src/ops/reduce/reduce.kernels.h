@@ -3,10 +3,11 @@
 #include <cstdint>
 
 #include "heddle/dtype.h"
+#include "ops/reduce/reduce.kinds.h"
 
 namespace heddle::cpu {
 
-enum class Reduce : std::uint8_t { sum, max };
+using ops::Reduce;
 
 // x is [outer, length, inner], contiguous; y is [outer, inner]. The length is cut into blocks of
 // reduce_block() steps; partial holds [outer, blocks, inner] in the compute type (f32; f64 for f64)

@@ -3,7 +3,7 @@
 #include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduce.h"
-#include "ops/rms_norm/rms_norm.kernels.h"
+#include "ops/rms_norm/rms_norm.call.h"
 #include "ops/support/norm.h"
 #include "ops/support/op.h"
 #include "ops/unary/unary.h"
@@ -12,14 +12,20 @@ namespace heddle::ops {
 
 namespace {
 
-const cpu::NormKernels& rms_norm_table() { return kernels<cpu::RmsNormKernels>(); }
+NormOp rms_norm_named(const char* name) {
+  return {name, false, [](const NormCall& c) { launch(RmsNormCall{c}); },
+          [](const NormBackwardCall& c) { launch(RmsNormBackwardCall{c}); }};
+}
 
 }  // namespace
 
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   if (is_half(x)) return to_half(rms_norm(wide(x), gain, eps));
   const Tensor none;
-  return apply_norm({"rms_norm", false, rms_norm_table}, {x, none, gain, none, eps}, false).y;
+  const NormInputs in{x, none, gain, none, eps};
+  check_norm("rms_norm", in, false);
+  if (!has_routine<RmsNormCall>(x)) return reference::rms_norm(x, gain, eps);
+  return apply_norm(rms_norm_named("rms_norm"), in, false).y;
 }
 
 NormResidual add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& gain, double eps) {
@@ -29,8 +35,10 @@ NormResidual add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor&
     return {to_half(r.sum), to_half(r.y)};
   }
   const Tensor none;
-  const NormOutputs out =
-      apply_norm({"add_rms_norm", false, rms_norm_table}, {x, residual, gain, none, eps}, true);
+  const NormInputs in{x, residual, gain, none, eps};
+  check_norm("add_rms_norm", in, true);
+  if (!has_routine<RmsNormCall>(x)) return reference::add_rms_norm(x, residual, gain, eps);
+  const NormOutputs out = apply_norm(rms_norm_named("add_rms_norm"), in, true);
   return {out.sum, out.y};
 }
 

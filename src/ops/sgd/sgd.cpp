@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "ops/sgd/sgd.kernels.h"
+#include "ops/sgd/sgd.call.h"
 #include "ops/support/in_place.h"
 #include "ops/support/op.h"
 
@@ -37,21 +37,7 @@ void sgd(Tensor& weight, const Tensor& gradient, Tensor& buffer, const SgdOption
                     buffer.describe());
   }
   const Tensor grad = dense(gradient);
-  if (!launch(weight,
-              {(momentum ? 6 : 4) * count_of(weight), (momentum ? 5 : 3) * bytes_of(weight)}))
-    return;
-  cpu::SgdArgs args;
-  args.dtype = weight.dtype();
-  args.count = weight.elements();
-  args.lr = options.lr;
-  args.momentum = options.momentum;
-  args.weight_decay = options.weight_decay;
-  args.grad_scale = options.grad_scale;
-  args.nesterov = options.nesterov;
-  args.grad = grad.raw();
-  args.weight = weight.mutable_raw();
-  args.buffer = momentum ? buffer.mutable_raw() : nullptr;
-  kernels<cpu::SgdKernels>().step(args);
+  launch(SgdCall{options, grad, weight, buffer});
 }
 
 }  // namespace heddle::ops

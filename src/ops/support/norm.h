@@ -1,15 +1,57 @@
 // What rms_norm and layer_norm do alike: checks, outputs, the tape.
 #pragma once
 
-#include "backend/cpu/norm.kernels.h"
-#include "heddle/tensor.h"
+#include "backend/routine.h"
 
 namespace heddle::ops {
 
+// y = (x - mean)·rstd·gain + bias, over rows of the last dimension. All contiguous; residual (then
+// sum too), gain, bias, mean and rstd may be undefined.
+struct NormCall {
+  double eps;
+  const Tensor& x;         // [..., C]
+  const Tensor& residual;  // as x: what is normalised is sum = x + residual
+  const Tensor& gain;      // [C]
+  const Tensor& bias;      // [C]
+  Tensor& sum;
+  Tensor& y;
+  Tensor& mean;  // [rows]; undefined where nothing is subtracted or nobody will go backward
+  Tensor& rstd;  // [rows]
+
+  const Tensor& output() const { return y; }
+  Cost cost() const {
+    return {6 * backend::count_of(x), (sum.defined() ? 4 : 2) * backend::bytes_of(x)};
+  }
+};
+
+// x is what was normalised (the sum, where a residual was added). dsum, if there is one, is added
+// to dx. dgain and dbias are undefined where nobody wants them.
+struct NormBackwardCall {
+  const Tensor& x;
+  const Tensor& gain;
+  const Tensor& mean;
+  const Tensor& rstd;
+  const Tensor& dy;
+  const Tensor& dsum;
+  Tensor& dx;
+  Tensor& dgain;
+  Tensor& dbias;
+  Tensor dgain_partial = {}, dbias_partial = {};  // workspace
+
+  const Tensor& output() const { return dx; }
+  Cost cost() const {
+    using backend::bytes_or_none;
+    return {12 * backend::count_of(x), 3 * backend::bytes_of(x) + bytes_or_none(dsum) +
+                                           bytes_or_none(dgain_partial) +
+                                           bytes_or_none(dbias_partial)};
+  }
+};
+
 struct NormOp {
   const char* name;
-  bool centred;                          // the mean is subtracted, and kept for the gradient
-  const cpu::NormKernels& (*kernels)();  // for the instruction set in use
+  bool centred;  // the mean is subtracted, and kept for the gradient
+  void (*forward)(const NormCall& call);
+  void (*backward)(const NormBackwardCall& call);
 };
 
 struct NormInputs {
@@ -26,6 +68,9 @@ struct NormOutputs {
 };
 
 // with_residual: the residual must be there; otherwise it is undefined.
+void check_norm(const char* op, const NormInputs& in, bool with_residual);
+
+// Of inputs that were checked.
 NormOutputs apply_norm(const NormOp& op, const NormInputs& in, bool with_residual);
 
 }  // namespace heddle::ops

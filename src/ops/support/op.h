@@ -4,7 +4,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/record.h"
 #include "backend/cpu/kernels.h"
-#include "backend/meta/cost.h"
+#include "backend/routine.h"
 #include "ops/support/check.h"
 
 namespace heddle::ops {
@@ -13,6 +13,9 @@ using autograd::dense;
 using autograd::record;
 using autograd::Saved;
 using autograd::tracked;
+using backend::bytes_of;
+using backend::count_of;
+using backend::launch;
 using cpu::kernels;
 
 // Books the cost; true when the kernel is to run (not on the meta device).
@@ -20,8 +23,11 @@ inline bool launch(const Tensor& output, const Cost& cost) {
   return meta::charge(output.device(), cost);
 }
 
-inline double bytes_of(const Tensor& x) { return static_cast<double>(x.bytes()); }
-inline double count_of(const Tensor& x) { return static_cast<double>(x.elements()); }
+// Whether the device of x has a routine for the call; otherwise the op's reference computes it.
+template <class Call>
+bool has_routine(const Tensor& x) {
+  return backend::has_routine<Call>(x.device());
+}
 
 // Of arguments that may be missing.
 inline const void* raw_or_null(const Tensor& x) { return x.defined() ? x.raw() : nullptr; }

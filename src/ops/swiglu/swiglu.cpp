@@ -3,8 +3,7 @@
 #include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
 #include "ops/support/op.h"
-#include "ops/support/stream.h"
-#include "ops/swiglu/swiglu.kernels.h"
+#include "ops/swiglu/swiglu.call.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
@@ -12,15 +11,10 @@ namespace heddle::ops {
 
 namespace {
 
-// How the kernels walk over gate and up: apart, everything is one row; packed, a row of `both`
-// holds one of each.
-struct Layout {
-  std::int64_t rows = 1, columns = 0, in_step = 0;
-};
+// Apart, everything is one row; packed, a row of `both` holds one of each.
+SwigluLayout apart(const Tensor& gate) { return {1, gate.elements(), gate.elements()}; }
 
-Layout apart(const Tensor& gate) { return {1, gate.elements(), gate.elements()}; }
-
-Layout packed(const Tensor& both) {
+SwigluLayout packed(const Tensor& both) {
   return {rows_of(both), both.shape().back() / 2, both.shape().back()};
 }
 
@@ -30,23 +24,14 @@ Tensor half(const Tensor& both, int which) {
   return views::slice(both, -1, which * columns, (which + 1) * columns);
 }
 
-void run_forward(const Layout& l, const Tensor& gate, const Tensor& up, Tensor& y) {
-  if (launch(y, {12 * count_of(y), 3 * bytes_of(y)}))
-    kernels<cpu::SwigluKernels>().forward({y.dtype(), worth_streaming(y), l.rows, l.columns,
-                                           l.in_step, gate.raw(), up.raw(), y.mutable_raw()});
-}
-
 struct Pair {
   Tensor gate, up;
 };
 
 // With s = sigmoid(gate):
 //   dup = dy·gate·s,  dgate = dy·up·s·(1 + gate·(1 - s))
-void run_backward(const Layout& l, const Pair& in, const Tensor& dy, Pair& grads) {
-  if (launch(dy, {18 * count_of(dy), 5 * bytes_of(dy)}))
-    kernels<cpu::SwigluKernels>().backward({dy.dtype(), worth_streaming(dy), l.rows, l.columns,
-                                            l.in_step, in.gate.raw(), in.up.raw(), dy.raw(),
-                                            grads.gate.mutable_raw(), grads.up.mutable_raw()});
+void run_backward(const SwigluLayout& layout, const Pair& in, const Tensor& dy, Pair& grads) {
+  launch(SwigluBackwardCall{layout, in.gate, in.up, dy, grads.gate, grads.up});
 }
 
 }  // namespace
@@ -58,9 +43,10 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) {
   }
   check_compute({"swiglu", "gate", gate});
   check_like({"swiglu", "up", up}, gate);
+  if (!has_routine<SwigluCall>(gate)) return reference::swiglu(gate, up);
   const Pair in{dense(gate), dense(up)};
   Tensor y = empty_like(in.gate);
-  run_forward(apart(y), in.gate, in.up, y);
+  launch(SwigluCall{apart(y), in.gate, in.up, y});
   if (tracked({&gate, &up}))
     record("swiglu", {&gate, &up}, {&y}, [g = Saved(in.gate), u = Saved(in.up)](VjpContext& c) {
       const Tensor dy = dense(c.cotangent());
@@ -78,11 +64,12 @@ Tensor swiglu(const Tensor& both) {
   check_rank_at_least({"swiglu", "both", both}, 1);
   check_condition(both.shape().back() % 2 == 0, "swiglu", "both", "an even last dimension",
                   both.describe());
+  if (!has_routine<SwigluCall>(both)) return reference::swiglu(both);
   const Tensor x = dense(both);
   Shape shape = x.shape();
   shape[shape.rank() - 1] /= 2;
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-  run_forward(packed(x), half(x, 0), half(x, 1), y);
+  launch(SwigluCall{packed(x), half(x, 0), half(x, 1), y});
   if (tracked({&both}))
     record("swiglu", {&both}, {&y}, [saved = Saved(x)](VjpContext& c) {
       const Tensor& in = saved.get();

@@ -5,21 +5,16 @@
 
 #include "ops/copy/copy.h"
 #include "ops/support/op.h"
-#include "ops/support/stream.h"
-#include "ops/unary/unary.kernels.h"
+#include "ops/unary/unary.call.h"
 
 namespace heddle::ops {
 
 namespace {
 
-using cpu::Unary;
-
 Tensor backward(Unary kind, double parameter, const Tensor& saved, const Tensor& cotangent) {
   const Tensor dy = dense(cotangent);
   Tensor dx = empty_like(dy);
-  if (launch(dx, {4 * count_of(dx), 3 * bytes_of(dx)}))
-    kernels<cpu::UnaryKernels>().backward({kind, dx.dtype(), worth_streaming(dx), dx.elements(),
-                                           parameter, saved.raw(), dy.raw(), dx.mutable_raw()});
+  launch(UnaryBackwardCall{kind, parameter, saved, dy, dx});
   return dx;
 }
 
@@ -28,11 +23,9 @@ Tensor apply(Unary kind, const char* op, const Tensor& input, double parameter =
   check_compute({op, "x", input});
   const Tensor x = dense(input);
   Tensor y = empty_like(x);
-  if (launch(y, {count_of(y), 2 * bytes_of(y)}))
-    kernels<cpu::UnaryKernels>().forward(
-        {kind, x.dtype(), worth_streaming(y), x.elements(), parameter, x.raw(), y.mutable_raw()});
+  launch(UnaryCall{kind, parameter, x, y});
   if (tracked({&input})) {
-    const Saved saved(cpu::derivative_from_output(kind) ? y.detach() : x);
+    const Saved saved(derivative_from_output(kind) ? y.detach() : x);
     record(op, {&input}, {&y}, [kind, parameter, saved](VjpContext& c) {
       c.add(0, backward(kind, parameter, saved.get(), c.cotangent()));
     });

@@ -3,26 +3,11 @@
 #include <cstdint>
 
 #include "heddle/dtype.h"
+#include "ops/unary/unary.kinds.h"
 
 namespace heddle::cpu {
 
-enum class Unary : std::uint8_t {
-  neg,
-  exp,
-  log,
-  sqrt,
-  rsqrt,
-  square,
-  scale,
-  shift,
-  relu,
-  gelu,
-  gelu_tanh,
-  silu,
-  tanh,
-  sigmoid,
-  softcap,
-};
+using ops::Unary;
 
 struct UnaryArgs {
   Unary kind = Unary::neg;
@@ -51,10 +36,5 @@ struct UnaryKernels {
   void (*forward)(const UnaryArgs& args) noexcept;
   void (*backward)(const UnaryBackwardArgs& args) noexcept;
 };
-
-constexpr bool derivative_from_output(Unary kind) {
-  return kind == Unary::exp || kind == Unary::sqrt || kind == Unary::rsqrt || kind == Unary::tanh ||
-         kind == Unary::sigmoid || kind == Unary::softcap;
-}
 
 }  // namespace heddle::cpu

@@ -1,0 +1,32 @@
+// mean_pool on the CPU.
+#include "backend/cpu/kernels.h"
+#include "ops/mean_pool/mean_pool.call.h"
+#include "ops/mean_pool/mean_pool.kernels.h"
+#include "ops/support/cpu.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+DType mask_dtype(const Tensor& mask) { return mask.defined() ? mask.dtype() : DType::u8; }
+
+void run_mean_pool(ops::MeanPoolCall& c) {
+  kernels<MeanPoolKernels>().forward({c.x.dtype(), mask_dtype(c.mask), c.x.size(0), c.x.size(1),
+                                      c.x.size(2), c.x.raw(), raw_or_null(c.mask),
+                                      c.y.mutable_raw()});
+}
+
+void run_mean_pool_backward(ops::MeanPoolBackwardCall& c) {
+  kernels<MeanPoolKernels>().backward({c.dx.dtype(), mask_dtype(c.mask), c.dx.size(0), c.dx.size(1),
+                                       c.dx.size(2), raw_or_null(c.mask), c.dy.raw(),
+                                       c.dx.mutable_raw()});
+}
+
+}  // namespace
+
+void add_mean_pool_routines() {
+  add<ops::MeanPoolCall>({run_mean_pool});
+  add<ops::MeanPoolBackwardCall>({run_mean_pool_backward});
+}
+
+}  // namespace heddle::cpu

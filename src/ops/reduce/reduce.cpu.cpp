@@ -1,0 +1,37 @@
+// reduce on the CPU.
+#include "backend/cpu/kernels.h"
+#include "ops/reduce/reduce.call.h"
+#include "ops/reduce/reduce.kernels.h"
+#include "ops/support/cpu.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+// Partial sums, one per block of steps: then the order of additions depends on the shape alone.
+void plan_reduce(ops::ReduceCall& c) {
+  const ops::ReduceSplit& s = c.split;
+  const std::int64_t blocks = reduce_blocks(s.length, s.inner);
+  if (blocks > 1) c.partial = workspace({s.outer, blocks, s.inner}, compute_dtype(c.x), c.x);
+}
+
+void run_reduce(ops::ReduceCall& c) {
+  const ops::ReduceSplit& s = c.split;
+  kernels<ReduceKernels>().forward({c.kind, c.x.dtype(), s.outer, s.length, s.inner, c.scale,
+                                    c.x.raw(), raw_or_null(c.partial), c.y.mutable_raw()});
+}
+
+void run_max_backward(ops::MaxBackwardCall& c) {
+  const ops::ReduceSplit& s = c.split;
+  kernels<ReduceKernels>().max_backward({c.x.dtype(), s.outer, s.length, s.inner, c.x.raw(),
+                                         c.y.raw(), c.dy.raw(), c.dx.mutable_raw()});
+}
+
+}  // namespace
+
+void add_reduce_routines() {
+  add<ops::ReduceCall>({run_reduce, plan_reduce});
+  add<ops::MaxBackwardCall>({run_max_backward});
+}
+
+}  // namespace heddle::cpu

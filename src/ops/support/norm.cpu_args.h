@@ -1,0 +1,59 @@
+// Norms on the CPU: what rms_norm and layer_norm hand to their kernels.
+#pragma once
+
+#include "backend/cpu/norm.kernels.h"
+#include "ops/support/cpu.h"
+#include "ops/support/norm.h"
+
+namespace heddle::cpu {
+
+inline NormArgs norm_args(ops::NormCall& c) {
+  NormArgs a;
+  a.dtype = c.x.dtype();
+  a.rows = rows_of(c.x);
+  a.columns = c.x.shape().back();
+  a.eps = c.eps;
+  a.stream = worth_streaming(c.x);
+  a.x = c.x.raw();
+  a.residual = raw_or_null(c.residual);
+  a.gain = raw_or_null(c.gain);
+  a.bias = raw_or_null(c.bias);
+  a.sum = raw_or_null(c.sum);
+  a.y = c.y.mutable_raw();
+  a.mean = raw_or_null(c.mean);
+  a.rstd = raw_or_null(c.rstd);
+  return a;
+}
+
+// Partial sums of the parameters' gradients, one row per block of rows.
+inline void plan_norm_backward(ops::NormBackwardCall& c) {
+  const std::int64_t columns = c.x.shape().back();
+  const std::int64_t blocks = norm_blocks(rows_of(c.x), columns);
+  const auto make = [&](const Tensor& grad, Tensor& partial) {
+    if (grad.defined()) partial = workspace({blocks, columns}, compute_dtype(c.x), c.x);
+  };
+  make(c.dgain, c.dgain_partial);
+  make(c.dbias, c.dbias_partial);
+}
+
+inline NormBackwardArgs norm_backward_args(ops::NormBackwardCall& c) {
+  NormBackwardArgs a;
+  a.dtype = c.x.dtype();
+  a.rows = rows_of(c.x);
+  a.columns = c.x.shape().back();
+  a.stream = worth_streaming(c.dx);
+  a.x = c.x.raw();
+  a.gain = raw_or_null(c.gain);
+  a.mean = raw_or_null(c.mean);
+  a.rstd = c.rstd.raw();
+  a.dy = c.dy.raw();
+  a.dsum = raw_or_null(c.dsum);
+  a.dx = c.dx.mutable_raw();
+  a.dgain_partial = raw_or_null(c.dgain_partial);
+  a.dbias_partial = raw_or_null(c.dbias_partial);
+  a.dgain = raw_or_null(c.dgain);
+  a.dbias = raw_or_null(c.dbias);
+  return a;
+}
+
+}  // namespace heddle::cpu
