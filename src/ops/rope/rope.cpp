@@ -3,9 +3,8 @@
 #include <cmath>
 #include <string>
 
-#include "backend/cpu/threads.h"
 #include "ops/copy/copy.h"
-#include "ops/rope/rope.kernels.h"
+#include "ops/rope/rope.call.h"
 #include "ops/support/index.h"
 #include "ops/support/op.h"
 
@@ -61,30 +60,7 @@ Tensor rotated(const Tensor& input, const Rotation& r, double direction) {
   const bool side_by_side = input.size(3) <= 1 || input.strides()[3] == 1;
   const Tensor x = side_by_side ? input : dense(input);
   Tensor y = empty_like(x);  // [B, T, H, D]
-  if (!launch(y, {3 * count_of(y), 2 * bytes_of(y)})) return y;
-  cpu::RopeArgs args;
-  args.dtype = x.dtype();
-  args.interleaved = r.pairing == Pairing::interleaved;
-  args.batch = x.size(0);
-  args.tokens = x.size(1);
-  args.heads = x.size(2);
-  args.width = x.size(3);
-  args.rotated = 2 * r.cos.size(1);
-  args.batch_stride = x.strides()[0];
-  args.token_stride = x.strides()[1];
-  args.head_stride = x.strides()[2];
-  args.first_position = r.first_position;
-  if (r.positions.defined()) {
-    args.position_dtype = r.positions.dtype();
-    args.position_step = r.positions.rank() == 2 ? x.size(1) : 0;
-    args.positions = r.positions.raw();
-  }
-  args.direction = direction;
-  args.cos = r.cos.raw();
-  args.sin = r.sin.raw();
-  args.x = x.raw();
-  args.y = y.mutable_raw();
-  kernels<cpu::RopeKernels>().rotate(args);
+  launch(RopeCall{r.pairing, r.first_position, direction, r.positions, r.cos, r.sin, x, y});
   return y;
 }
 
@@ -123,24 +99,7 @@ RopeTables rope_tables(std::int64_t positions, std::int64_t rotated, double base
          to_string(dtype));
   const Shape shape{positions, rotated / 2};
   RopeTables tables{Tensor::empty(shape, dtype, device), Tensor::empty(shape, dtype, device)};
-  const std::int64_t pairs = rotated / 2;
-  if (!launch(tables.cos, {2 * count_of(tables.cos), 2 * bytes_of(tables.cos)})) return tables;
-  const auto fill = [&]<class T>(T* cos, T* sin) {
-    cpu::parallel_ranges(positions, 64, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t p = first; p < last; ++p)
-        for (std::int64_t i = 0; i < pairs; ++i) {
-          // In double for either type: at position 100 000 a float angle is off by 0.004.
-          const double exponent = -2 * static_cast<double>(i) / static_cast<double>(rotated);
-          const double angle = static_cast<double>(p) * std::pow(base, exponent);
-          cos[p * pairs + i] = static_cast<T>(std::cos(angle));
-          sin[p * pairs + i] = static_cast<T>(std::sin(angle));
-        }
-    });
-  };
-  if (dtype == DType::f64)
-    fill(tables.cos.mutable_data<double>(), tables.sin.mutable_data<double>());
-  else
-    fill(tables.cos.mutable_data<float>(), tables.sin.mutable_data<float>());
+  launch(RopeTablesCall{base, tables.cos, tables.sin});
   return tables;
 }
 
