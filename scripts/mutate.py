@@ -3,7 +3,8 @@
 
 All drawn faults are compiled once into a copy of the tree (build/mutants/tree), each behind a switch
 that HEDDLE_MUTANT chooses at run time. One run of every test without a fault says which faults it
-reaches; then each fault meets the tests that reach it, the cheapest first, until one fails.
+reaches; then each fault meets the tests that reach it, those of its folder first and then the cheapest,
+until one fails.
 """
 
 import argparse
@@ -90,6 +91,7 @@ class Run:
         self.draw_file, self.results = self.work / "mutants.json", self.work / "results.jsonl"
         self.reach_file = self.work / "baseline.json"
         self.mutants, self.tests = [], []
+        self.homes = trial.homes(self.root)
         self.runner = trial.Runner(self.work, ENVIRONMENT, arguments.jobs)
 
     def prepare(self):
@@ -142,7 +144,9 @@ class Run:
     def judge(self, m):
         """Tries one mutant; what an earlier run has tried in vain is not tried again."""
         only = None if self.options.survivors else m.get("not_run")
-        found = self.runner.trial(m["id"], self.tests, self.options.most_seconds, only)
+        folder = os.path.dirname(m["file"])
+        found = self.runner.trial(m["id"], self.tests, self.options.most_seconds, only,
+                                  lambda test: folder in self.homes.get(trial.suite_of(test), ()))
         if self.options.survivors and self.options.tests and found["status"] == "survived":
             return  # some tests say nothing new about it
         result = {"id": m["id"], **found}

@@ -137,6 +137,19 @@ class Trials(unittest.TestCase):
         self.assertEqual([["long"], ["b", "c"], ["a"]],
                          [[t.name for t in batch] for batch in trial.batches(tests)])
 
+    def test_where_suites_live(self):
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in (("src/io/test_a.cpp", "TEST(Gzip, A) {\nTEST_F(Files, B) {"),
+                               ("src/ops/rope/test.cpp", "TEST(rope_calls, C) {"),
+                               ("src/io/gzip.cpp", "TEST(NoTest, D) {")):
+                file = Path(root) / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            self.assertEqual({"Gzip": {"src/io"}, "Files": {"src/io"}, "rope": {"src/ops/rope"},
+                              "rope_calls": {"src/ops/rope"}}, trial.homes(Path(root)))
+        for case, suite in (("Gzip.A", "Gzip"), ("Quick/LabFaults.*", "LabFaults"), ("", "")):
+            self.assertEqual(suite, trial.suite_of(trial.Test("n", [], ".", {}, case=case)))
+
     def test_who_failed(self):
         tests = [trial.Test(c, ["p"], ".", {}, case=c) for c in ("A.a", "B/C.*", "D.d")]
         for output, name in [("[  FAILED  ] B/C.x/3 (1 ms)", "B/C.*"),

@@ -83,6 +83,27 @@ def cases(test: Test):
             for name in names]
 
 
+CASE = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP)\((\w+),", re.MULTILINE)
+
+
+def homes(root: Path):
+    """The folders of each suite of Google Test: a fault is mostly noticed by the tests beside it."""
+    found = {}
+    for base in ("src", "cli"):
+        for file in sorted((root / base).rglob("test*.cpp")):
+            folder = file.parent.relative_to(root).as_posix()
+            for suite in CASE.findall(file.read_text()):
+                found.setdefault(suite, set()).add(folder)
+            if folder.startswith("src/ops/"):  # the harness calls suites of cases by their ops
+                found.setdefault(file.parent.name, set()).add(folder)
+    return found
+
+
+def suite_of(test: Test) -> str:
+    """"Quick/LabFaults.*" -> "LabFaults"."""
+    return test.case.split(".")[0].split("/")[-1]
+
+
 class Runner:
     def __init__(self, work: Path, environment, jobs: int):
         self.work, self.environment, self.jobs = work, environment, jobs
@@ -144,15 +165,15 @@ class Runner:
             passed = list(pool.map(measure, order))
         return [test for (_, test), ok in zip(order, passed) if ok]
 
-    def trial(self, mutant: int, tests, most: float, only=None):
-        """Runs the tests that reach the mutant (of those named, if any), the cheapest first, until
-        one fails or they would take more than `most` seconds."""
+    def trial(self, mutant: int, tests, most: float, only=None, near=lambda test: False):
+        """Runs the tests that reach the mutant (of those named, if any), those near it first and then
+        the cheapest, until one fails or they would take more than `most` seconds."""
         by_name = {t.name: t for t in tests}
         reaching = [t for t in tests if mutant in t.reaches and (not only or t.name in only)]
         if not reaching:
             return verdict("survived", "not reached by any test")
         spent, not_run = 0.0, []
-        queue = batches(reaching)
+        queue = batches([t for t in reaching if near(t)]) + batches([t for t in reaching if not near(t)])
         while queue:
             batch = queue.pop(0)
             expected = sum(t.seconds for t in batch)
