@@ -99,8 +99,13 @@ class Finder:
         if token.text == "?" and token.binary:
             first = self.operand_start(i)
             if first is not None and first < i:
-                condition = self.source.cut(first, i - 1)
-                yield self.site("negated", first, i - 1, f"!({condition})")
+                yield self.negation(first, i - 1)
+
+    # Both sides are bool: of an optional c, `on ? !c : c` would be an optional that holds !c.
+    def negation(self, first, last):
+        condition = self.source.cut(first, last)
+        return self.site("negated", first, last, f"!({condition})",
+                         f"({ON} ? !({condition}) : !!({condition}))")
 
     # if (c) -> if (!c); the early `return` of if (c) return ... is dropped
     def conditions(self, i):
@@ -111,7 +116,7 @@ class Finder:
         if ASSIGNING & set(inside) or ";" in inside or end < begin:
             return
         condition = self.source.cut(begin, end)
-        yield self.site("negated", begin, end, f"!({condition})")
+        yield self.negation(begin, end)
         after = end + 2
         if self.tokens[after].text == "{":
             after += 1
