@@ -134,6 +134,18 @@ TEST(Generate, LearnedPositionsEndWhereTheyEnd) {
   EXPECT_EQ(generate(free, kPrompt, o).samples[0].tokens.size(), 30u);
 }
 
+TEST(Generate, HowManyTokensFit) {
+  model::ModelConfig c;
+  c.sizes.context = 8;
+  c.attention.position = nn::LearnedPosition{8};
+  EXPECT_EQ(tokens_that_fit(c, 3, 100), 6);  // reads 3 + 5, and writes one more
+  EXPECT_EQ(tokens_that_fit(c, 3, 5), 5);
+  EXPECT_EQ(tokens_that_fit(c, 8, 100), 1);
+  EXPECT_EQ(tokens_that_fit(c, 9, 100), 1);  // which generate() refuses with its reason
+  c.attention.position = nn::RopePosition{};
+  EXPECT_EQ(tokens_that_fit(c, 3, 100), 100);
+}
+
 TEST(Generate, WhichModelsHaveALimit) {
   model::ModelConfig c;
   c.sizes.context = 16;

@@ -77,6 +77,43 @@ TEST(Asymmetric, EachStackHasItsOwnDepth) {
   }
 }
 
+Tensor parameter_named(const Model& model, const std::string& name) {
+  for (const nn::Parameter& p : model.parameters().all())
+    if (p.name == name) return p.tensor;
+  ADD_FAILURE() << "no parameter " << name;
+  return {};
+}
+
+// Layer i of the decoder begins with the end of layer i of the encoder, and those above the
+// encoder's last with the end of that one. Nothing else of the encoder reaches the scores when the
+// decoder does not look at it (the first half of `combine`) and only one bridge is open.
+TEST(Asymmetric, AStateIsHandedToTheLayerBesideIt) {
+  ModelConfig c = small(Kind::rnn_seq2seq, Task::translate);
+  c.layers = 2;
+  c.decoder_layers = 4;
+  const Batch batch = random_batch(c);
+  const NoGrad no_grad;
+  for (int open = 0; open < 4; ++open) {
+    const auto model = build_f64(c);
+    Tensor combine = parameter_named(*model, "combine.weight");  // [C, 2C]
+    for (std::int64_t row = 0; row < c.width; ++row)
+      std::fill_n(combine.mutable_data<double>() + row * 2 * c.width, c.width, 0.0);
+    for (int i = 0; i < 4; ++i) {
+      Tensor bridge = parameter_named(*model, "bridge." + std::to_string(i) + ".weight");
+      if (i != open) ops::scale_into(bridge, 0);
+    }
+    const Tensor before = model->logits(batch, pass_f64());
+    // The last layer's bias moves its own states alone.
+    Tensor bias = parameter_named(*model, "encoder.layers.1.forward.in.bias");
+    bias.mutable_data<double>()[0] += 0.5;
+    const double moved = distance(model->logits(batch, pass_f64()), before);
+    if (open == 0)
+      EXPECT_EQ(moved, 0);
+    else
+      EXPECT_GT(moved, 1e-6) << "bridge " << open;
+  }
+}
+
 // Exchanges the contents of two patches of every image, by row and column of the grid.
 void exchange(Tensor& images, std::int64_t side, std::array<std::int64_t, 2> a,
               std::array<std::int64_t, 2> b) {
