@@ -10,6 +10,7 @@
 #include "command.h"
 #include "find_recipe.h"
 #include "help.h"
+#include "language/language.h"
 
 namespace heddle::cli {
 
@@ -30,6 +31,7 @@ std::vector<std::string> long_options(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  names.emplace_back("--lang");
   return names;
 }
 
@@ -67,7 +69,8 @@ std::string in_quotes(const std::string& text) {
 
 // The first sentence is enough beside a list.
 std::string short_text(const std::string& description) {
-  std::string text = description.substr(0, description.find_first_of(";\n"));
+  std::string text =
+      description.substr(0, std::min(description.find_first_of(";\n"), description.find("；")));
   std::erase_if(text, [](char c) { return c == '[' || c == ']' || c == ':'; });
   return text;
 }
@@ -90,7 +93,7 @@ std::string manual_options(const CLI::App& command) {
     std::string name = option->get_name(positional, !positional);
     if (!positional && option->get_type_size() != 0)
       name += " " + value_words(option->get_type_name()).name;
-    text += ".TP\n.B " + roff(name) + "\n" + roff(option->get_description()) + "\n";
+    text += ".TP\n.B " + roff(name) + "\n" + roff(tr(option->get_description())) + "\n";
   }
   return text;
 }
@@ -113,9 +116,9 @@ std::string bash_completion(const CLI::App& app) {
          "_heddle() {\n"
          "  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
          "  local command= options= plain= only= word at=1\n"
-         "  while [ $at -lt $COMP_CWORD ] && [ $at -le 2 ]; do\n"
+         "  while [ $at -lt $COMP_CWORD ]; do\n"
          "    word=${COMP_WORDS[at]}\n"
-         "    case \"$word\" in -*) break ;; esac\n"
+         "    case \"$word\" in --lang) at=$((at + 2)); continue ;; -*) break ;; esac\n"
          "    case \"${command:+$command }$word\" in\n" +
          [&] {
            std::string known;
@@ -130,10 +133,11 @@ std::string bash_completion(const CLI::App& app) {
          "  done\n"
          "  case \"$command\" in\n"
          "    '') plain=" +
-         in_quotes(subcommands(app)) + " options='--help --version' only=1 ;;\n" + cases +
+         in_quotes(subcommands(app)) + " options='--help --version --lang' only=1 ;;\n" + cases +
          "  esac\n"
          "  case \"$command $before\" in\n" +
          values +
+         "    *' --lang') plain='en zh' only=1 ;;\n"
          "  esac\n"
          "  case \"$current\" in\n"
          "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$current\")) ;;\n"
@@ -152,14 +156,17 @@ std::string zsh_completion(const CLI::App& app) {
 }
 
 std::string fish_completion(const CLI::App& app) {
-  std::string text = "# heddle completion fish > ~/.config/fish/completions/heddle.fish\n";
+  std::string text =
+      "# heddle completion fish > ~/.config/fish/completions/heddle.fish\n"
+      "complete -c heddle -l lang -r -f -a 'en zh' -d " +
+      in_quotes(short_text(tr(app.get_option("--lang")->get_description()))) + "\n";
   for_each_command(app, "", [&](const CLI::App& command, const std::string& path) {
     const std::string parent =
         path.find(' ') == std::string::npos
             ? "__fish_use_subcommand"
             : "__fish_seen_subcommand_from " + path.substr(0, path.find(' '));
     text += "complete -c heddle -f -n " + in_quotes(parent) + " -a " + command.get_name() + " -d " +
-            in_quotes(short_text(command.get_description())) + "\n";
+            in_quotes(short_text(tr(command.get_description()))) + "\n";
     const std::string seen = in_quotes("__fish_seen_subcommand_from " + command.get_name());
     for (const CLI::Option* option : command.get_options()) {
       if (!option->nonpositional()) continue;
@@ -167,7 +174,7 @@ std::string fish_completion(const CLI::App& app) {
       if (option->get_type_size() != 0) text += " -r";
       if (const std::string list = choices(*option); !list.empty())
         text += " -f -a " + in_quotes(list);
-      text += " -d " + in_quotes(short_text(option->get_description())) + "\n";
+      text += " -d " + in_quotes(short_text(tr(option->get_description()))) + "\n";
     }
     if (takes_recipe(command))
       text += "complete -c heddle -n " + seen + " -a " + in_quotes(words(shipped_recipes())) + "\n";
@@ -181,19 +188,20 @@ std::string manual_page(const CLI::App& app) {
                      ".SH NAME\nheddle \\- a Transformer engine\n"
                      ".SH SYNOPSIS\n.B heddle\nCOMMAND [OPTION]...\n"
                      ".SH DESCRIPTION\n" +
-                     roff(app.get_description()) +
-                     "\n.SH EXIT STATUS\n0 done; 1 it ran and failed; 2 the input or usage is at "
+                     roff(tr(app.get_description())) + "\n.SH OPTIONS\n" + manual_options(app) +
+                     ".SH EXIT STATUS\n0 done; 1 it ran and failed; 2 the input or usage is at "
                      "fault; 130 interrupted, what was saved is whole.\n"
                      ".SH ENVIRONMENT\n"
                      ".TP\n.B HEDDLE_THREADS\nthreads to compute with\n"
+                     ".TP\n.B HEDDLE_LANG\nthe language: en or zh\n"
                      ".TP\n.B HEDDLE_ISA\na lower instruction set than the best one\n"
                      ".TP\n.B HEDDLE_DATA\nthe folder of data sets\n"
                      ".TP\n.B NO_COLOR\nno colours\n";
   for_each_command(app, "", [&](const CLI::App& command, const std::string& path) {
-    text += ".SH " + roff("heddle " + path) + "\n" + roff(command.get_description()) + ".\n" +
+    text += ".SH " + roff("heddle " + path) + "\n" + roff(tr(command.get_description())) + ".\n" +
             manual_options(command);
     if (const std::string footer = command.get_footer(); !footer.empty())
-      text += ".PP\n.nf\n" + roff(footer) + "\n.fi\n";
+      text += ".PP\n.nf\n" + roff(tr(footer)) + "\n.fi\n";
   });
   return text;
 }

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "language/language.h"
+#include "language/layout.h"
 
 namespace heddle::cli {
 
@@ -46,8 +48,8 @@ std::string range_words(const std::string& text) {
   double last = 0;
   const auto [end, error] = std::from_chars(high.data(), high.data() + high.size(), last);
   if (error != std::errc() || end != high.data() + high.size()) return {};
-  if (last <= kWorthSaying) return low + " to " + high;
-  return low == "0" || low == "1" ? "" : "at least " + low;
+  if (last <= kWorthSaying) return tr("{} to {}", low, high);
+  return low == "0" || low == "1" ? "" : tr("at least {}", low);
 }
 
 std::string plain_name(const std::string& type) {
@@ -70,19 +72,20 @@ std::string remarks(const CLI::Option& option, const ValueWords& words) {
   std::vector<std::string> all;
   if (!words.range.empty()) all.push_back(words.range);
   if (option.get_type_size() != 0 && !option.get_default_str().empty())
-    all.push_back("default: " + option.get_default_str());
-  if (!option.get_needs().empty()) all.push_back("with " + names_of(option.get_needs()));
-  if (!option.get_excludes().empty()) all.push_back("not with " + names_of(option.get_excludes()));
-  return all.empty() ? "" : " (" + joined(all, "; ") + ")";
+    all.push_back(tr("default: {}", option.get_default_str()));
+  if (!option.get_needs().empty()) all.push_back(tr("with {}", names_of(option.get_needs())));
+  if (!option.get_excludes().empty())
+    all.push_back(tr("not with {}", names_of(option.get_excludes())));
+  return all.empty() ? "" : tr(" ({})", joined(all, tr("; ")));
 }
 
 // Name and description in two columns; a long name has a line of its own.
 std::string two_columns(const std::string& name, const std::string& text) {
   std::string left = "  " + name;
-  if (left.size() + 2 > kColumn)
+  if (columns_of(left) + 2 > kColumn)
     left += "\n" + std::string(kColumn, ' ');
   else
-    left.resize(kColumn, ' ');
+    left = padded(left, kColumn);
   return left + wrapped(text, help_columns() - kColumn, kColumn) + "\n";
 }
 
@@ -94,23 +97,6 @@ std::size_t help_columns() {
   winsize size{};
   if (columns == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
   return columns == 0 ? kNoTerminal : std::clamp(columns, kNarrowest, kWidest);
-}
-
-std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent) {
-  const std::string blanks = "\n" + std::string(indent, ' ');
-  std::string all;
-  for (const std::string& line : split(text, '\n')) {
-    if (!all.empty()) all += blanks;
-    std::size_t used = 0;
-    std::istringstream words(line);
-    for (std::string word; words >> word;) {
-      const bool first = used == 0, fits = used + 1 + word.size() <= columns;
-      all += first ? "" : fits ? " " : blanks;
-      used = first || !fits ? word.size() : used + 1 + word.size();
-      all += word;
-    }
-  }
-  return all;
 }
 
 ValueWords value_words(const std::string& type) {
@@ -131,11 +117,11 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
   if (const std::size_t comma = name.find(','); comma != std::string::npos)
     name.insert(comma + 1, " ");
   if (!is_positional && option->get_type_size() != 0) name += " " + words.name;
-  return two_columns(name, option->get_description() + remarks(*option, words));
+  return two_columns(name, tr(option->get_description()) + remarks(*option, words));
 }
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
-  std::string line = "usage: " + name;
+  std::string line = tr("usage: {}", name);
   for (const CLI::Option* option :
        app->get_options([](const CLI::Option* o) { return o->get_positional(); }))
     line +=
@@ -143,25 +129,37 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
   // An option group is a command without a name.
   const bool has_commands =
       !app->get_subcommands([](const CLI::App* one) { return !one->get_name().empty(); }).empty();
-  if (has_commands) line += app->get_require_subcommand_min() > 0 ? " COMMAND" : " [COMMAND]";
-  return line + " [OPTION]...\n";
+  if (has_commands)
+    line +=
+        app->get_require_subcommand_min() > 0 ? " " + tr("COMMAND") : " [" + tr("COMMAND") + "]";
+  return line + " [" + tr("OPTION") + "]...\n";
+}
+
+std::string HelpFormatter::make_group(std::string group, bool is_positional,
+                                      std::vector<const CLI::Option*> options) const {
+  return CLI::Formatter::make_group(group == "Options" ? tr("Options") : tr(group), is_positional,
+                                    std::move(options));
 }
 
 // "Commands:" instead of the parser's own word.
 std::string HelpFormatter::make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const {
   std::string text = CLI::Formatter::make_subcommands(app, mode);
-  constexpr std::string_view kTheirs = "Subcommands:", kOurs = "Commands:";
+  constexpr std::string_view kTheirs = "Subcommands";
   if (const std::size_t at = text.find(kTheirs); at != std::string::npos)
-    text.replace(at, kTheirs.size(), kOurs);
+    text.replace(at, kTheirs.size(), tr("Commands"));
   return text;
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
-  return two_columns(command->get_name(), command->get_description());
+  return two_columns(command->get_name(), tr(command->get_description()));
 }
 
 std::string HelpFormatter::make_description(const CLI::App* app) const {
-  return wrapped(app->get_description(), help_columns(), 0) + "\n\n";
+  return wrapped(tr(app->get_description()), help_columns(), 0) + "\n\n";
+}
+
+std::string HelpFormatter::make_footer(const CLI::App* app) const {
+  return app->get_footer().empty() ? "" : tr(app->get_footer()) + "\n";
 }
 
 }  // namespace heddle::cli

@@ -1,19 +1,17 @@
 // Help as people read it: values by what they are ("N", "fp32|bf16"), never by the types of the
-// library that parses them, and lines that end where the terminal does.
+// library that parses them, in the language of the process, and lines that end where the terminal
+// does.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace heddle::cli {
 
 // Columns of the terminal, from 60 to 110; 80 where there is none. COLUMNS decides when it is set.
 std::size_t help_columns();
-
-// The text in lines of at most `columns`, all but the first indented. Words that are longer stay
-// whole, and line ends of the text are kept.
-std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent);
 
 // "INT:INT in [1 - 64]" -> "N" and "1 to 64"; "TEXT:{fp32,bf16}" -> "fp32|bf16" and nothing.
 struct ValueWords {
@@ -25,9 +23,12 @@ class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override;
   std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const override;
   std::string make_subcommand(const CLI::App* command) const override;
   std::string make_description(const CLI::App* app) const override;
+  std::string make_footer(const CLI::App* app) const override;
 };
 
 }  // namespace heddle::cli

@@ -10,17 +10,17 @@
 #include "help.h"
 #include "help_topics.h"
 #include "io/errors.h"
+#include "language/language.h"
+#include "language/layout.h"
 
 namespace heddle::cli::help_command {
 
 namespace {
 
 void list(const CLI::App& app) {
-  std::cout << app.help() << "\nTopics of heddle help TOPIC:\n";
+  std::cout << app.help() << "\n" << tr("Topics of heddle help TOPIC:") << "\n";
   for (const HelpTopic& topic : help_topics()) {
-    std::string name = "  " + std::string(topic.name);
-    name.resize(26, ' ');
-    std::cout << name << topic.title << "\n";
+    std::cout << padded("  " + std::string(topic.name), 26) << tr(topic.title) << "\n";
   }
 }
 
@@ -45,6 +45,8 @@ void show(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.size() == 1)
     for (const HelpTopic& topic : help_topics()) {
       if (topic.name == words[0]) {
+        if (language() != Language::english)
+          std::cout << tr("(This chapter is in English for now.)") << "\n\n";
         std::cout << topic.text;
         return;
       }

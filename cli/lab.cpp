@@ -12,7 +12,6 @@
 #include "io/file.h"
 #include "lab/experiments.h"
 #include "lab/present.h"
-#include "language/language.h"
 #include "progress.h"
 
 namespace heddle::cli::lab_command {
@@ -22,7 +21,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> names;
   bool slow = false, as_json = false;
-  std::string language = "en", page, markdown, fault;
+  std::string page, markdown, fault;
 };
 
 void list(const Arguments& a) {
@@ -80,7 +79,6 @@ void add(CLI::App& app) {
   auto a = std::make_shared<Arguments>();
   command->add_option("names", a->names, "list, all, or names of experiments");
   command->add_flag("--slow", a->slow, "with all: the slow ones too");
-  command->add_option("--lang", a->language, "en or zh")->check(CLI::IsMember({"en", "zh"}));
   command->add_option("--out", a->page, "write a page with figures")->type_name("FILE.html");
   command->add_option("--markdown", a->markdown, "write what docs/lab.md is")->type_name("FILE.md");
   command
@@ -89,7 +87,6 @@ void add(CLI::App& app) {
       ->type_name("FAULT");
   command->add_flag("--json", a->as_json, "one JSON document on standard output");
   command->callback([a] {
-    set_language(*language_named(a->language));
     if (a->names.empty() || a->names.front() == "list")
       list(*a);
     else

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -15,6 +17,8 @@
 #include "command.h"
 #include "heddle/error.h"
 #include "help.h"
+#include "language/language.h"
+#include "language_option.h"
 #include "signals.h"
 #include "suggest.h"
 
@@ -27,14 +31,20 @@ std::string command_of(const CLI::App& app) {
 
 int run_command(int argc, char** argv) {
   CLI::App app(
-      "Heddle: a Transformer engine. A recipe says what a model is; the commands train it and use "
-      "it.",
+      heddle::mark(
+          "Heddle: a Transformer engine. A recipe says what a model is; the commands train it and "
+          "use it."),
       "heddle");
   app.set_version_flag("--version", "heddle " HEDDLE_VERSION, "the version alone");
   app.set_help_flag("-h,--help", "this help");
   const auto formatter = std::make_shared<heddle::cli::HelpFormatter>();
-  formatter->label("Positionals", "Arguments");
+  formatter->label("Positionals", heddle::mark("Arguments"));
   app.formatter(formatter);
+  std::string language;  // taken out of the arguments before they are parsed: here for the help
+  app.add_option("--lang", language,
+                 "language of help, screens and pages, before or behind the command; otherwise "
+                 "HEDDLE_LANG or the locale decides")
+      ->check(CLI::IsMember({"en", "zh"}));
   app.footer("heddle help COMMAND says more, with an example; heddle help lists topics.");
   app.failure_message([](const CLI::App* parsed, const CLI::Error& e) {
     return "heddle: " + CLI::FailureMessage::simple(parsed, e);
@@ -60,12 +70,14 @@ int run_command(int argc, char** argv) {
   heddle::cli::train_command::add(app);
   heddle::cli::translate_command::add(app);
   heddle::cli::version_command::add(app);
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   try {
-    app.parse(argc, argv);
-    if (argc < 2) std::cout << app.help();
+    heddle::set_language(heddle::cli::chosen_language(arguments));
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    if (arguments.empty()) std::cout << app.help();
     return 0;
   } catch (const CLI::ParseError& e) {
-    if (const std::string complaint = heddle::cli::usage_complaint(app, {argv + 1, argv + argc}, e);
+    if (const std::string complaint = heddle::cli::usage_complaint(app, arguments, e);
         !complaint.empty()) {
       std::cerr << "heddle: " << complaint << "\n";
       return 2;
@@ -111,5 +123,11 @@ int main(int argc, char** argv) {
   occupy_standard_files();
   // A file that may not grow any more (ulimit -f) is a disk without space: writing says so.
   std::signal(SIGXFSZ, SIG_IGN);
-  return after_output(run_command(argc, argv));
+  // For tests: what a screen had no Chinese for.
+  const heddle::UntranslatedTexts untranslated;
+  const int status = after_output(run_command(argc, argv));
+  if (std::getenv("HEDDLE_SHOW_UNTRANSLATED") != nullptr)
+    for (const std::string& text : untranslated.found())
+      std::cerr << "untranslated: " << text << "\n";
+  return status;
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "language/layout.h"
 #include "tell.h"
 
 namespace heddle::cli {
@@ -40,8 +41,8 @@ ProgressLine::ProgressLine()
 // Overwrites the old line with spaces where it was longer; a line that wraps could not be taken
 // back.
 void ProgressLine::draw(const std::string& text) {
-  const std::string cut = text.substr(0, terminal_width() - 1);
-  tell("\r{:<{}}", cut, shown_.size());
+  const std::string cut(cut_to(text, terminal_width() - 1));
+  tell("\r{}", padded(cut, columns_of(shown_)));
   std::fflush(stderr);
   shown_ = cut;
 }

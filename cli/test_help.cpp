@@ -29,14 +29,6 @@ TEST(HelpWords, Ranges) {
   EXPECT_EQ(value_words("INT").range, "");
 }
 
-TEST(HelpWords, LinesEndWhereTheTerminalDoes) {
-  EXPECT_EQ(wrapped("one two three four", 9, 2), "one two\n  three\n  four");
-  EXPECT_EQ(wrapped("one two three four", 13, 0), "one two three\nfour");
-  EXPECT_EQ(wrapped("unbreakable word", 4, 1), "unbreakable\n word");
-  EXPECT_EQ(wrapped("kept\nlines", 80, 0), "kept\nlines");
-  EXPECT_EQ(wrapped("", 80, 4), "");
-}
-
 const std::vector<std::string> kGenerate = {"--prompt", "--tokens", "--temperature", "--json"};
 const std::vector<std::string> kTrain = {"--recipe", "--set", "--out", "--resume", "--json"};
 

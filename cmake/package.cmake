@@ -22,7 +22,7 @@ if(TARGET heddle_cli)
       set(man share/man/man1/heddle.1)
       cmake_path(GET \${kind} PARENT_PATH folder)
       file(MAKE_DIRECTORY \"\${root}/\${folder}\")
-      execute_process(COMMAND \"\${root}/${CMAKE_INSTALL_BINDIR}/heddle\" completion \${kind}
+      execute_process(COMMAND \"\${root}/${CMAKE_INSTALL_BINDIR}/heddle\" --lang en completion \${kind}
         OUTPUT_FILE \"\${root}/\${\${kind}}\" COMMAND_ERROR_IS_FATAL ANY)
       message(STATUS \"Installing: \${root}/\${\${kind}}\")
     endforeach()")

@@ -39,6 +39,7 @@ list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_te
 # What of the command line can be tested without a process, and its tests.
 file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
 list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/help.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/language_option.cpp"
   "${PROJECT_SOURCE_DIR}/cli/progress.cpp" "${PROJECT_SOURCE_DIR}/cli/shell_word.cpp"
   "${PROJECT_SOURCE_DIR}/cli/suggest.cpp")
 if(unit_sources)

@@ -18,7 +18,8 @@ SUFFIXES = {".h", ".cpp", ".js"}
 
 # Functions whose n-th argument (from 1) is a text, when it is a literal: tr() and mark() of
 # src/language/language.h, and what the command line gives its parser, whose help is translated.
-FUNCTIONS = {"tr": 1, "mark": 1, "add_option": 3, "add_flag": 3, "add_subcommand": 2, "footer": 1, "group": 1}
+FUNCTIONS = {"tr": 1, "mark": 1, "add_option": 3, "add_flag": 3, "add_subcommand": 2, "footer": 1, "group": 1,
+             "set_help_flag": 2, "set_version_flag": 3}
 # What is called the same in Chinese.
 NAMES = {"ALiBi", "BiRNN", "BLEU", "MoE", "RNN", "RoPE", "T5"}
 
@@ -102,7 +103,17 @@ def uses_in(path, source):
                 yield Use(text, path, line, token == "tr" and len(arguments) > 1)
 
 
+def chapter_titles(root):
+    """Headings of the chapters that `heddle help` lists (cmake/help_topics.cmake)."""
+    listed = root / "cmake/help_topics.cmake"
+    names = re.search(r"HEDDLE_HELP_TOPICS ([^)]*)", listed.read_text()) if listed.exists() else None
+    for name in names.group(1).split() if names else ():
+        heading = re.match("# (.*)", (root / f"docs/{name}.md").read_text(encoding="utf-8"))
+        yield Use(heading.group(1), f"docs/{name}.md", 1, False)
+
+
 def uses_of(root):
+    yield from chapter_titles(root)
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):
             if file.suffix in SUFFIXES and not file.name.startswith("test"):
