@@ -145,9 +145,10 @@ std::string a() { return tr("one " // joined
 const char* b = mark("a \\"table\\"");
 std::string c(bool x) { return tr(x ? "yes" : "no") + tr("{} of {:.3g}", 1, 2) + tr(variable); }
 void d() { app.add_subcommand("name", "what it does")->footer("Example: x"); other("none of this"); }
+void e() { app.add_option_function<std::string>("--x", [](auto& v) { f(v, "not this"); }, "by a function"); }
 """
     TEXTS = {"one two": "一二", 'a "table"': "表", "yes": "是", "no": "否", "{} of {:.3g}": "{1:.3g} 之 {0}",
-             "what it does": "做什么", "Example: x": "例：x"}
+             "what it does": "做什么", "by a function": "由函数", "Example: x": "例：x"}
 
     def complaints(self, source=SOURCE, catalogue=None, **other_texts):
         with tempfile.TemporaryDirectory() as root:
@@ -166,7 +167,7 @@ void d() { app.add_subcommand("name", "what it does")->footer("Example: x"); oth
 
     def test_a_text_without_a_translation(self):
         found = self.complaints(self.SOURCE + 'tr("new");')
-        self.assertEqual(["src/a.cpp:7: without a translation: new"], found)
+        self.assertEqual(["src/a.cpp:8: without a translation: new"], found)
         self.assertEqual(["src/a.cpp:5: without a translation: yes"], self.complaints(yes=""))
 
     def test_an_entry_that_is_not_needed(self):

@@ -19,7 +19,7 @@ SUFFIXES = {".h", ".cpp", ".js"}
 # Functions whose n-th argument (from 1) is a text, when it is a literal: tr() and mark() of
 # src/language/language.h, and what the command line gives its parser, whose help is translated.
 FUNCTIONS = {"tr": 1, "mark": 1, "add_option": 3, "add_flag": 3, "add_subcommand": 2, "footer": 1, "group": 1,
-             "set_help_flag": 2, "set_version_flag": 3}
+             "set_help_flag": 2, "set_version_flag": 3, "add_option_function": 3, "add_flag_function": 3}
 # What is called the same in Chinese.
 NAMES = {"ALiBi", "BiRNN", "BLEU", "MoE", "RNN", "RoPE", "T5"}
 
@@ -92,9 +92,14 @@ def uses_in(path, source):
     javascript = path.endswith(".js")
     tokens = tokens_of(source)
     for i, (token, _) in enumerate(tokens[:-1]):
-        if token not in FUNCTIONS or tokens[i + 1][0] != "(":
+        if token not in FUNCTIONS:
             continue
-        arguments = arguments_at(tokens, i + 1)
+        at = i + 1
+        if tokens[at][0] == "<":  # add_option_function<std::string>(
+            at = next((j for j in range(at, len(tokens)) if tokens[j][0] == ">"), at) + 1
+        if at >= len(tokens) or tokens[at][0] != "(":
+            continue
+        arguments = arguments_at(tokens, at)
         number = FUNCTIONS[token]
         if len(arguments) < number:
             continue
@@ -167,8 +172,8 @@ def written(header, uses, translations):
 
 
 def placeholders(text):
-    """{(number of the value, its format)} of a format of fmt's: "{}", "{:.3g}", "{1}"."""
-    found, following = set(), 0
+    """{(number of the value, its format)}: "{}", "{:.3g}", "{1}" of fmt's, "$1" of our pages."""
+    found, following = {(int(number), "$") for number in re.findall(r"\$(\d)", text)}, 0
     for name, form in re.findall(r"\{(\d*)(:[^{}]*)?\}", text.replace("{{", "").replace("}}", "")):
         found.add((int(name) if name else following, form))
         following += not name
