@@ -21,7 +21,7 @@ SUFFIXES = {".h", ".cpp", ".js"}
 FUNCTIONS = {"tr": 1, "mark": 1, "add_option": 3, "add_flag": 3, "add_subcommand": 2, "footer": 1, "group": 1,
              "set_help_flag": 2, "set_version_flag": 3, "add_option_function": 3, "add_flag_function": 3}
 # What is called the same in Chinese.
-NAMES = {"ALiBi", "BiRNN", "BLEU", "MoE", "RNN", "RoPE", "T5"}
+NAMES = {"ALiBi", "token", "tokens", "BiRNN", "BLEU", "MoE", "RNN", "RoPE", "T5"}
 
 TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_]\w*|\s+|.""",
