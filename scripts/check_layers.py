@@ -94,7 +94,7 @@ def complaint(path: str, target: str):
 
 
 # Ops whose .cpp still calls the CPU itself instead of handing a call to the device's routine.
-OF_THE_CPU = {"adamw", "attention", "clip_grad", "elman", "linear", "linear_cross_entropy", "matmul"}
+OF_THE_CPU = {"adamw", "attention", "clip_grad", "elman", "linear", "linear_cross_entropy"}
 OF_THE_CPU_SUPPORT = {"index.cpp", "op.h", "product.cpp", "product.h"}
 
 

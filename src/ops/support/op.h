@@ -38,4 +38,10 @@ inline Tensor empty_like(const Tensor& x) {
   return Tensor::empty(x.shape(), x.dtype(), x.device());
 }
 
+// x as [rows, width]; a view where the layout allows it.
+inline Tensor as_matrix(const Tensor& x, std::int64_t rows, std::int64_t width) {
+  const Shape shape{rows, width};
+  return views::reshape(views::can_reshape(x, shape) ? x : dense(x), shape);
+}
+
 }  // namespace heddle::ops

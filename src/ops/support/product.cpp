@@ -5,7 +5,6 @@
 #include <mutex>
 #include <vector>
 
-#include "autograd/accumulate.h"
 #include "backend/cpu/threads.h"
 #include "backend/meta/cost.h"
 #include "tensor/storage.h"
@@ -94,11 +93,6 @@ constexpr std::int64_t kSmallElements = 1 << 16;
 
 cpu::MatrixRef matrix_of(const Tensor& x) {
   return {x.raw(), x.dtype(), x.strides()[x.rank() - 2], x.strides()[x.rank() - 1]};
-}
-
-Tensor as_matrix(const Tensor& x, std::int64_t rows, std::int64_t width) {
-  const Shape shape{rows, width};
-  return views::reshape(views::can_reshape(x, shape) ? x : autograd::dense(x), shape);
 }
 
 Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,

@@ -37,9 +37,6 @@ struct PackedEntry;
 // The last two dimensions of x, as they lie in memory.
 cpu::MatrixRef matrix_of(const Tensor& x);
 
-// x as [rows, width]; a view where the layout allows it.
-Tensor as_matrix(const Tensor& x, std::int64_t rows, std::int64_t width);
-
 // Room for `count` packed [k, n] matrices, booked as workspace.
 Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,
                         std::int64_t count = 1);
