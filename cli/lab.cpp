@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "heddle/error.h"
+#include "help.h"
 #include "io/file.h"
 #include "lab/experiments.h"
 #include "lab/present.h"
@@ -35,7 +36,7 @@ void list(const Arguments& a) {
          "neither names nor --slow, --out, --markdown, --plant; to run them: heddle lab all");
   const std::vector<std::string> all = {"all"};
   const auto chosen = lab::choose(lab::experiments(), all, true);
-  std::cout << (a.as_json ? lab::list_json(chosen) + "\n" : lab::list_text(chosen));
+  std::cout << (a.as_json ? lab::list_json(chosen) + "\n" : lab::list_text(chosen, help_columns()));
 }
 
 // A file that cannot be written must not cost a run of minutes: this is known before it.
@@ -44,12 +45,35 @@ void check_outputs(const Arguments& a) {
     if (!path.empty()) const io::AtomicFile writable(path);
 }
 
+std::string names_of(const std::vector<const lab::Experiment*>& experiments) {
+  std::string names;
+  for (const lab::Experiment* e : experiments) names += (names.empty() ? "" : ", ") + e->name;
+  return names;
+}
+
+// Standard output is for what was found.
+void tell_matches(const Arguments& a) {
+  for (const lab::Match& m : lab::found_by(lab::experiments(), a.names)) {
+    if (!m.experiments.empty())
+      std::cerr << tr("{} is in: {}", m.word, names_of(m.experiments)) << "\n";
+    if (!m.slow.empty())
+      std::cerr << tr("also about {}, but slow (run by name): {}", m.word, names_of(m.slow))
+                << "\n";
+  }
+}
+
+void tell_written(const Arguments& a) {
+  for (const std::string& path : {a.page, a.markdown})
+    if (!path.empty()) std::cout << tr("written: {}", path) << "\n";
+}
+
 void run(const Arguments& a) {
   const auto chosen = lab::choose(lab::experiments(), a.names, a.slow);
   if (!a.fault.empty() && !a.markdown.empty())
     fail(ErrorCode::invalid_argument, "lab", "--plant beside --markdown",
          "one of them: what docs/lab.md shows was measured without faults");
   check_outputs(a);
+  tell_matches(a);
   const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   ProgressLine progress;
   lab::Watch watch;
@@ -58,12 +82,14 @@ void run(const Arguments& a) {
   };
   watch.ended = [&](const lab::Outcome& o) {
     if (!a.as_json)
-      std::cout << lab::outcome_text(o, colour) << "\n" << std::flush;  // as soon as it is there
+      std::cout << lab::outcome_text(o, colour, help_columns()) << "\n"
+                << std::flush;  // as soon as it is there
   };
   const std::vector<lab::Outcome> outcomes = lab::run(chosen, watch, a.fault);
   if (!a.page.empty()) io::write_file_atomic(a.page, lab::outcomes_page(outcomes));
   if (!a.markdown.empty()) io::write_file_atomic(a.markdown, lab::outcomes_markdown(outcomes));
   std::cout << (a.as_json ? lab::outcomes_json(outcomes) + "\n" : lab::summary_text(outcomes));
+  if (!a.as_json) tell_written(a);
   throw ExitStatus{lab::exit_status(outcomes)};
 }
 
@@ -77,7 +103,8 @@ void add(CLI::App& app) {
       "when a measured verdict differs from the one that the experiment states.\n"
       "Example: heddle lab all --out lab.html --lang zh");
   auto a = std::make_shared<Arguments>();
-  command->add_option("names", a->names, "list, all, or names of experiments");
+  command->add_option("names", a->names,
+                      "list, all, names of experiments, or a word: heddle lab rope");
   command->add_flag("--slow", a->slow, "with all: the slow ones too");
   command->add_option("--out", a->page, "write a page with figures")->type_name("FILE.html");
   command->add_option("--markdown", a->markdown, "write what docs/lab.md is")->type_name("FILE.md");

@@ -99,6 +99,11 @@ endif()
 if(TARGET heddle_cli)
   heddle_test(lab.all slow 300 heddle_cli lab all --lang zh --out ${PROJECT_BINARY_DIR}/lab.html)
   set_tests_properties(lab.all PROPERTIES RUN_SERIAL ON)  # some claims are of time
+  if(Python3_FOUND)
+    heddle_test(pages.lab slow 300 Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/pages/lab.py
+      $<TARGET_FILE:heddle_cli> ${PROJECT_BINARY_DIR}/pages/lab)
+    set_tests_properties(pages.lab PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+  endif()
   # The others train models: minutes.
   heddle_test(lab.slow nightly 1800 heddle_cli lab all --slow)
 endif()

@@ -111,6 +111,7 @@ Experiment experiment() {
       .title = mark("Additive attention and the angle"),
       .claim = mark("With suitable parameters the additive score wᵀ tanh(W[k; q]) approximates the "
                     "cosine of the angle between key and query."),
+      .formula = "s(k, q) = w^T tanh(W [k; q])",
       .source = mark("Document 000, 2.1(c): both answers, because a hidden layer approximates any "
                      "continuous function."),
       .method = mark("The score is trained on random pairs of width 3, fresh ones in each of 300 "

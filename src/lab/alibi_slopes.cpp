@@ -57,6 +57,34 @@ double step_error(const Findings& f, const std::vector<std::vector<double>>& wei
   return worst;
 }
 
+// The slope is free on the page; those of the 8 heads were measured.
+report::Explorer slopes(const std::vector<std::vector<double>>& weights) {
+  const std::vector<double> heads = nn::alibi_slopes(kHeads);
+  report::Explorer e{
+      .name = "alibi",
+      .title = tr("Choose a slope"),
+      .caption = tr("Weights of the last of 64 queries when all scores are equal and only the bias "
+                    "−m·(i − j) is added. Heads 1 to 8 have slopes of 1/2 to 1/256."),
+      .law = "alibi",
+      .numbers = {{"tokens", {static_cast<double>(kTokens)}}},
+      .slider = {.label = tr("slope m"),
+                 .low = std::pow(2.0, -10),
+                 .high = 2,
+                 .start = std::pow(2.0, -3),
+                 .steps = 44,
+                 .logarithmic = true},
+      .x = {tr("distance to the key"), 0, static_cast<double>(kTokens - 1)},
+      .y = {tr("weight"), 1e-6, 1, true},
+      .lines = {tr("weight")},
+      .measured = {},
+      .readings = {{tr("distance at which the bias is −1:")}}};
+  for (std::size_t h = 0; h < weights.size(); ++h)
+    for (std::size_t d = 0; d < weights[h].size(); d += 3)
+      e.measured.push_back(
+          {heads[h], 0, static_cast<double>(d), weights[h][weights[h].size() - 1 - d]});
+  return e;
+}
+
 void run(Findings& f) {
   double powers = 0;
   for (const std::int64_t heads : {1, 2, 4, 8, 16, 32})
@@ -88,6 +116,7 @@ void run(Findings& f) {
   f.figure(chart,
            tr("What the bias alone makes of the weights of the last of 64 tokens: straight lines "
               "on a logarithmic scale, steep heads for near, flat ones for far tokens."));
+  f.explore(slopes(weights));
   // By hand, 8 heads: 2⁻¹ and 2⁻⁸. Of 3 heads the third has 2⁻², and 2⁻⁸ by the formula: 64 times.
   f.control(tr("8 heads: reach of the steepest"), 1 / nn::alibi_slopes(kHeads).front(),
             Relation::equal, 2);
@@ -115,6 +144,7 @@ Experiment experiment() {
       .title = mark("The slopes of ALiBi"),
       .claim = mark("ALiBi adds −m·(i − j) to the scores, with the slope m = 2^(−8h/n) for head h "
                     "of n, and nothing is trained."),
+      .formula = "s_{i j} = frac{q_i · k_j}{sqrt{d}} - m_h (i - j) quad m_h = 2^{-8 h/n}",
       .source = mark("Document 004, ALiBi."),
       .method =
           mark("Heddle's slopes, which are those of the published models, against the formula for "

@@ -171,6 +171,7 @@ Experiment experiment() {
       .title = mark("Four matrix products"),
       .claim = mark("Self-attention is four matrix products, and its compute grows as O(N²) with "
                     "the number of vectors."),
+      .formula = "Y = softmax(frac{Q K^T}{sqrt{d}}) V W_o quad [Q, K, V] = X W",
       .source = mark("Document 002, \"Self-Attention is Four Matrix Multiplies!\""),
       .method =
           mark("The layer written as four products (Q, K and V in one), a softmax and nothing "

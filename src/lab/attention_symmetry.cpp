@@ -130,6 +130,7 @@ Experiment experiment() {
       .title = mark("Is the attention matrix symmetric if W_q = W_k?"),
       .claim =
           mark("The attention matrix is not always symmetric, but W_q = W_k ensures that it is."),
+      .formula = "A = softmax(frac{(X W_q) (X W_k)^T}{sqrt{d}})",
       .source = mark("Document 000, 2.2(a): both answers."),
       .method =
           mark("One head with W_q = W_k: asymmetry of the scores S and of the weights A on random "

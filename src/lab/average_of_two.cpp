@@ -81,6 +81,7 @@ Experiment experiment() {
       .title = mark("The mean of two values"),
       .claim = mark(
           "With orthonormal keys the query β(k_a + k_b), β large, makes the output ½(v_a + v_b)."),
+      .formula = "q = β (k_a + k_b) quad → quad c ≈ frac{1}{2} (v_a + v_b)",
       .source = mark("Document 001, (b) ii; document 003, 1(b)."),
       .method =
           mark("32 orthonormal keys with random values; Heddle's attention for β = 0 to 30, the "

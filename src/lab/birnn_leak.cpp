@@ -50,6 +50,7 @@ Experiment experiment() {
       .title = mark("A two-way network is no language model"),
       .claim = mark("With h_t of a two-way RNN over the whole sequence, Π p(x_t | h_{t−1}) is no "
                     "autoregressive language model, because h_{t−1} has read the future."),
+      .formula = "p(x) = prod_t p(x_t | h_{t-1}) quad h_{t-1} = f(x_1, …, x_n)",
       .source = mark("Document 000, 1.2(a): both answers."),
       .method = mark("Heddle's birnn over all 243 sequences of 5 tokens from an alphabet of 3: how "
                      "p(x_1) depends on x_5, and the sum of the products over all sequences; then "

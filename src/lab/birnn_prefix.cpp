@@ -50,6 +50,7 @@ Experiment experiment() {
       .title = mark("A two-way network on each prefix is one"),
       .claim = mark("Run anew on x_1 … x_{t−1} for every t, a two-way RNN does define an "
                     "autoregressive language model."),
+      .formula = "p(x) = prod_t p(x_t | h(x_1, …, x_{t-1}))",
       .source = mark("Document 000, 1.2(b): both answers."),
       .method =
           mark("Heddle's birnn as a language model, which reads every prefix for itself, over the "

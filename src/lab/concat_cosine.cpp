@@ -117,6 +117,7 @@ Experiment experiment() {
       .title = mark("Concat attention and the angle"),
       .claim = mark("No w makes the score wᵀ[k; q] approximate the angle between key and query, or "
                     "its cosine."),
+      .formula = "s(k, q) = w^T [k; q]",
       .source = mark("Document 000, 2.1(b): both answers."),
       .method =
           mark("Least squares over 4000 random pairs of width 8, judged on 4000 others. And the "

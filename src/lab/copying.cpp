@@ -1,6 +1,7 @@
 // copying: when does attention hand back one value as it is?
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lab/experiments.h"
@@ -23,6 +24,45 @@ double weight_at(const Findings& f, double gap, std::int64_t n) {
   return c.to_vector<double>()[f.fault("next-key") ? 1 : 0];
 }
 
+// One random query over 8 orthonormal keys at temperature T: q/T has scores s/T.
+report::Explorer temperature() {
+  constexpr std::int64_t kKeys = 8;
+  const Tensor q = normal({1, kKeys}, 31, 2),
+               keys = ops::reshape(unit_vectors(kKeys), {1, kKeys, kKeys});
+  report::Explorer e{
+      .name = "temperature",
+      .title = tr("Choose a temperature"),
+      .caption =
+          tr("Weights of one query over 8 keys with fixed scores that are divided by T. A "
+             "small T makes leads large: the softmax copies one value; a large T mixes all."),
+      .law = "softmax",
+      .numbers = {{"scores", q.to_vector<double>()}},
+      .slider = {.label = tr("temperature T"),
+                 .low = 1.0 / 16,
+                 .high = 16,
+                 .start = 1,
+                 .steps = 32,
+                 .logarithmic = true},
+      .x = {tr("key"), 1, static_cast<double>(kKeys)},
+      .y = {tr("weight"), 0, 1},
+      .lines = {tr("weight")},
+      .measured = {},
+      .readings = {{tr("highest weight:")}, {tr("entropy, bits:")}}};
+  for (int power = -4; power <= 4; ++power) {
+    const double t = std::pow(2.0, power);
+    const std::vector<double> w = attend(ops::scale(q, 1 / t), keys, keys).to_vector<double>();
+    double highest = 0, entropy = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      e.measured.push_back({t, 0, static_cast<double>(i + 1), w[i]});
+      highest = std::max(highest, w[i]);
+      if (w[i] > 0) entropy -= w[i] * std::log2(w[i]);
+    }
+    e.readings[0].measured.emplace_back(t, highest);
+    e.readings[1].measured.emplace_back(t, entropy);
+  }
+  return e;
+}
+
 void run(Findings& f) {
   report::LineChart chart;
   chart.x_label = tr("lead of the largest score");
@@ -42,6 +82,7 @@ void run(Findings& f) {
       chart,
       tr("The weight passes one half where the lead is log(n − 1): more keys want a larger lead."));
 
+  f.explore(temperature());
   const double barely = weight_at(f, kBarely, 64), half = weight_at(f, std::log(63), 64);
   const double enough = weight_at(f, std::log(63) + std::log(999), 64);
   f.number("weight_barely_larger", barely, tr("α_j of 64 keys, lead 0.01"));
@@ -50,7 +91,7 @@ void run(Findings& f) {
   f.number("off_formula", off_formula, tr("largest distance from 1/(1 + (n−1)·e^−lead)"));
 
   const bool not_enough =
-      f.check(tr("α_j when the score is merely larger"), barely, Relation::less, 0.5);
+      f.counter(tr("α_j when the score is merely larger"), barely, Relation::less, 0.5);
   const bool copies = f.check(tr("α_j when the lead is log(n−1) + log 999"), enough,
                               Relation::at_least, 0.999 - 1e-12);
   f.control(tr("distance from the formula"), off_formula, Relation::less, 1e-12);
@@ -68,6 +109,7 @@ Experiment experiment() {
       .title = mark("Copying one value"),
       .claim = mark("If the query's product with one key is larger than with all others, that key "
                     "takes all the weight, and the output is its value."),
+      .formula = "α_j = frac{exp(k_j^T q)}{sum_i exp(k_i^T q)} quad c = sum_i α_i v_i",
       .source = mark(
           "Document 001, (a) ii–iii, asks for “larger” only; document 003, 1(a), for much larger."),
       .method =

@@ -177,6 +177,8 @@ Experiment experiment() {
       .title = mark("Two units that remember both inputs"),
       .claim = mark("An Elman network with two units outputs 1 exactly from the step on at which "
                     "both inputs have been 1; and gradient descent finds such a network."),
+      .formula =
+          "h_t = slide(W_{hh} h_{t-1} + W_{hx} x_t + b_h) quad y_t = slide(W_{yh} h_t + b_y)",
       .source = mark("Document 000, 1.1: W_hh = W_hx = I, b_h = 0, W_yh = [1 1], b_y = −1, with "
                      "slide(a) = min(1, max(0, a))."),
       .method =

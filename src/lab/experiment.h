@@ -39,7 +39,9 @@ struct Experiment {
   std::string name;   // as on the command line: "elman-and"
   std::string topic;  // what experiments are grouped by; one of topics.h
   std::string title;
-  std::string claim;      // what is put to the test, in one or two sentences
+  std::string claim;  // what is put to the test, in one or two sentences
+  std::string formula =
+      {};                 // of the claim, in the notation of report/formula.h; empty: it has none
   std::string source;     // which document says so, and where
   std::string method;     // what is computed
   std::string threshold;  // what decides, and why there

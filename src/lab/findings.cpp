@@ -60,19 +60,35 @@ void Findings::number(const std::string& key, double value, const std::string& l
   numbers_.push_back({key, value, label, unit});
 }
 
-bool Findings::check(const std::string& what, double value, Relation relation, double bound) {
-  checks_.push_back({what, value, relation, bound, is_true(value, relation, bound)});
+bool Findings::add_check(Check check) {
+  check.satisfied = is_true(check.value, check.relation, check.bound);
+  checks_.push_back(std::move(check));
   return checks_.back().satisfied;
 }
 
+bool Findings::check(const std::string& what, double value, Relation relation, double bound) {
+  return add_check({what, value, relation, bound});
+}
+
+bool Findings::counter(const std::string& what, double value, Relation relation, double bound) {
+  return add_check({what, value, relation, bound, false, Role::counter});
+}
+
 void Findings::control(const std::string& what, double value, Relation relation, double bound) {
-  if (check(what, value, relation, bound)) return;
+  if (add_check({what, value, relation, bound, false, Role::control})) return;
   fail(ErrorCode::failed, "lab", "a control is not met: " + what,
        fmt::format("{} {:g}", symbol(relation), bound), fmt::format("{:g}", value));
 }
 
 void Findings::verdict(Verdict verdict) {
   if (verdict_) fail(ErrorCode::invalid_argument, "lab", "an experiment gave two verdicts");
+  const bool contradicted =
+      std::any_of(checks_.begin(), checks_.end(), [](const Check& c) { return c.contradicts(); });
+  if (contradicted == (verdict == Verdict::holds))
+    fail(ErrorCode::failed, "lab", "the checks do not show the verdict",
+         contradicted ? "a claim that does not hold: a check contradicts it"
+                      : "a claim that holds: no check contradicts it",
+         to_string(verdict));
   verdict_ = verdict;
 }
 

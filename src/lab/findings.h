@@ -1,6 +1,7 @@
 // What an experiment measured: numbers, the conditions that decide, pictures, and the verdict.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 #include "lab/experiment.h"
 #include "report/bars.h"
 #include "report/chart.h"
+#include "report/explorer.h"
 #include "report/heatmap.h"
 
 namespace heddle::lab {
@@ -29,12 +31,20 @@ class Findings {
     std::string label;
     std::string unit;  // "", "s", "bytes", …
   };
+  // What follows when a condition is met: the claim has what it needs, the claim is wrong, or the
+  // measurement can be trusted.
+  enum class Role : std::uint8_t { claim, counter, control };
   struct Check {
     std::string what;
     double value = 0;
     Relation relation = Relation::less;
     double bound = 0;
     bool satisfied = false;
+    Role role = Role::claim;
+
+    bool contradicts() const {
+      return role == Role::counter ? satisfied : role == Role::claim && !satisfied;
+    }
   };
   struct Figure {
     report::Html drawing;
@@ -51,13 +61,16 @@ class Findings {
   // A measured number; `key` names it in JSON and is used once: Error otherwise.
   void number(const std::string& key, double value, const std::string& label,
               const std::string& unit = {});
-  // A condition on measured numbers from which the verdict follows. Returns whether it is true.
+  // A condition on measured numbers that is true when the claim is. Returns whether it is true.
   bool check(const std::string& what, double value, Relation relation, double bound);
+  // One that is true when the claim is wrong, or not the whole truth.
+  bool counter(const std::string& what, double value, Relation relation, double bound);
   // A condition that says nothing about the claim itself: whether the measurement can be trusted,
   // such as a part whose result is known, or whether the stated reason is true as well. Error when
   // it is not met: then there is no verdict.
   void control(const std::string& what, double value, Relation relation, double bound);
-  // What an experiment concludes from its checks. Must be called once: Error on a second time.
+  // What an experiment concludes from its checks. Must be called once: Error on a second time, and
+  // for a verdict that they do not show: a claim holds when none contradicts it, else it does not.
   void verdict(Verdict verdict);
   // A sentence with measured numbers in it.
   void note(const std::string& note) { notes_.push_back(note); }
@@ -66,23 +79,29 @@ class Findings {
   void figure(const report::LineChart& chart, const std::string& caption);
   void figure(const report::HeatMap& map, const std::string& caption);
   void figure(const report::Bars& bars, const std::string& caption);
+  // A chart with a slider, below the pictures.
+  void explore(report::Explorer explorer) { explorers_.push_back(std::move(explorer)); }
 
   const std::vector<Number>& numbers() const { return numbers_; }
   const std::vector<Check>& checks() const { return checks_; }
   const std::vector<std::string>& notes() const { return notes_; }
   const std::vector<Figure>& figures() const { return figures_; }
+  const std::vector<report::Explorer>& explorers() const { return explorers_; }
   const std::optional<Verdict>& measured_verdict() const { return verdict_; }
   const std::string& planted() const { return planted_; }
   // Names that the measurement has asked for: a fault that is not among them cannot be planted.
   const std::set<std::string, std::less<>>& asked_faults() const { return asked_faults_; }
 
  private:
+  bool add_check(Check check);
+
   std::string planted_;
   mutable std::set<std::string, std::less<>> asked_faults_;  // a record of reads
   std::vector<Number> numbers_;
   std::vector<Check> checks_;
   std::vector<std::string> notes_;
   std::vector<Figure> figures_;
+  std::vector<report::Explorer> explorers_;
   std::optional<Verdict> verdict_;
 };
 

@@ -171,6 +171,7 @@ Experiment experiment() {
       .claim =
           mark("Plain attention needs O(N²) memory. Computed tile by tile, with tiles thrown away "
                "at once, it needs O(N), the result is the same and the arithmetic stays O(N²)."),
+      .formula = "y_i = frac{sum_j e^{s_{i j} - m_i} v_j}{sum_j e^{s_{i j} - m_i}}",
       .source = mark("Document 002, four matrix multiplies and Flash Attention."),
       .method =
           mark("Heddle's tiled kernel against the formula written with Heddle's products: outputs "

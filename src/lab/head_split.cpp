@@ -103,6 +103,7 @@ Experiment experiment() {
       .title = mark("Cutting Q, K and V into heads"),
       .claim = mark("Heads may be made by cutting the projected Q, K and V into pieces; that is "
                     "the same as giving each head a projection of its own."),
+      .formula = "X W_q = [X W_{q,1}, …, X W_{q,h}]",
       .source = mark("Document 004, multi-head attention: heads by a second matrix per head, with "
                      "the remark that cutting the global Q, K, V does it too."),
       .method =

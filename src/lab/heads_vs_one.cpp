@@ -98,6 +98,7 @@ Experiment experiment() {
       .claim = mark(
           "Two heads and one head with the concatenated parameters give different outputs, because "
           "one head forms only one set of weights (not just because its scale differs)."),
+      .formula = "[A_1 V_1, A_2 V_2] ≠ A [V_1, V_2]",
       .source = mark("Document 000, 2.2(b). Both answers say “different”; the student's reason is "
                      "the scale √d_k alone, the other's is the single attention map."),
       .method = mark("Heddle's layer with 2 heads and with 1, the same parameter tensors; then the "

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/present.h"
+#include "report/formula.h"
 
 namespace heddle::lab {
 
@@ -20,6 +21,7 @@ Json described(const Experiment& e) {
           {"topic", tr(e.topic)},
           {"title", tr(e.title)},
           {"claim", tr(e.claim)},
+          {"formula", e.formula.empty() ? "" : report::formula_text(e.formula)},
           {"expected", to_string(e.expected)},
           {"slow", e.slow},
           {"faults", faults_of(e)}};
@@ -32,7 +34,9 @@ Json checks_of(const Findings& findings) {
                    {"value", c.value},
                    {"relation", symbol(c.relation)},
                    {"bound", c.bound},
-                   {"true", c.satisfied}});
+                   {"true", c.satisfied},
+                   {"of", c.role == Findings::Role::control ? "measurement" : "claim"},
+                   {"contradicts", c.contradicts()}});
   return all;
 }
 

@@ -158,6 +158,7 @@ Experiment experiment() {
       .title = mark("Keeping keys and values"),
       .claim = mark("Kept keys and values save a decoder from computing those of the earlier "
                     "tokens again for every new one; the price is memory."),
+      .formula = "K_t = [K_{t-1}; k_t] quad V_t = [V_{t-1}; v_t]",
       .source = mark("Document 004, KV cache."),
       .method = mark("A decoder with 2 layers and 8 heads writes 128 tokens with Heddle's cache, "
                      "and again with an empty state for every token: tokens, scores, arithmetic of "

@@ -142,6 +142,7 @@ Experiment experiment() {
       .claim = mark("Layer norm works on the features of one sample, batch norm on one feature of "
                     "the whole batch; so layer norm suits sequences better, whose batches may be "
                     "small and lengths unequal."),
+      .formula = "y = γ frac{x - μ}{sqrt{σ^2 + ε}} + β",
       .source = mark("Document 004, layer normalization."),
       .method = mark(
           "Heddle's layer norm in float64, and batch norm as the same formula on the transposed "

@@ -1,8 +1,10 @@
 // docs/lab.md.
 #include <fmt/format.h>
 
+#include "lab/documents.h"
 #include "lab/present.h"
 #include "lab/words.h"
+#include "report/formula.h"
 
 namespace heddle::lab {
 
@@ -39,6 +41,7 @@ std::string experiment(const Outcome& o) {
   };
   std::string out =
       fmt::format("### {}\n\n**{}** {}\n\n", e.name, cell(tr(e.title)), cell(tr(e.claim)));
+  if (!e.formula.empty()) out += item(said::formula, report::formula_text(e.formula));
   out += item(said::source, tr(e.source)) + item(said::method, tr(e.method)) +
          item(said::threshold, tr(e.threshold));
   out += item(said::verdict, verdict_of(o) + ": " + tr(e.because)) + "\n";
@@ -58,8 +61,9 @@ std::string experiment(const Outcome& o) {
 std::string outcomes_markdown(std::span<const Outcome> outcomes) {
   std::string out = "# " + tr(said::lab) + "\n\n";
   out += tr(said::about) + "\n\n" + tr(said::usage) + "\n\n";
-  out +=
-      table(outcomes) + "\n## " + tr(said::documents_title) + "\n\n" + tr(said::documents) + "\n";
+  out += table(outcomes) + "\n## " + tr(said::documents_title) + "\n\n";
+  for (const Document& d : documents())
+    out += fmt::format("- **{}: {}**. {}\n", d.number, tr(d.title), cell(tr(d.about)));
   std::string topic;
   for (const Outcome& o : outcomes) {
     if (tr(o.experiment->topic) != topic) {

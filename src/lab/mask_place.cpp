@@ -126,6 +126,7 @@ Experiment experiment() {
       .topic = topics::heads,
       .title = mark("Where the causal mask belongs"),
       .claim = mark("The causal (triangular) mask is applied to the matrices K and V."),
+      .formula = "Y = softmax(frac{Q K^T}{sqrt{d}} + M) V",
       .source = mark("Document 004, masked multi-head self-attention."),
       .method = mark("Heddle's causal attention (mask on the scores) against hiding rows of K and "
                      "V: set to zero for each query, hidden once for all queries, and, as a "

@@ -171,6 +171,7 @@ Experiment experiment() {
       .title = mark("Mixture of experts: parameters × E, compute × A"),
       .claim = mark("E experts of which each token uses A multiply the parameters by E and the "
                     "compute by A only."),
+      .formula = "y = sum_{e=1}^A g_e F_e(x)",
       .source = mark("Document 002, mixture of experts."),
       .method =
           mark("Heddle's mixture (width 32, hidden 128) against one dense layer: parameters "

@@ -137,6 +137,7 @@ Experiment experiment() {
       .title = mark("Two heads and an uncertain key"),
       .claim = mark("With q₁ = βμ_a and q₂ = βμ_b the mean of two heads stays at ½(v_a + v_b) in "
                     "all samples, however long the sampled k_a is."),
+      .formula = "q_1 = β μ_a quad q_2 = β μ_b quad c = frac{1}{2} (c_1 + c_2)",
       .source = mark("Document 003, 1(d) ii (always stable, γ only varies around 1); document 001, "
                      "the last part."),
       .method = mark(

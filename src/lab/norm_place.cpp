@@ -148,6 +148,7 @@ Experiment experiment() {
       .title = mark("Norms before or behind the branches"),
       .claim = mark("Pre-norm is easier and more stable to train; post-norm wants care, such as a "
                     "warm-up of the learning rate."),
+      .formula = "x + F(norm(x)) quad norm(x + F(x))",
       .source = mark("Document 004, pre-norm and post-norm; document 002, pre-norm Transformer."),
       .method = mark("Decoders with 12 layers, initialised as the first Transformer (Xavier), on a "
                      "task made of random numbers: 16 tokens, each with a fixed partner to name. "

@@ -138,6 +138,7 @@ Experiment experiment() {
       .claim =
           mark("One-hot vectors are orthogonal to each other, so they say nothing about meaning, "
                "and they are large and waste compute; a learned embedding replaces them."),
+      .formula = "e_i · e_j = 0 quad E^T e_i = E_i",
       .source = mark("Document 004, word embedding."),
       .method = mark("64 tokens of a vocabulary of 1000, as one-hot vectors times a table and as a "
                      "lookup in Heddle: vectors, gradients of the table, arithmetic and bytes."),

@@ -1,8 +1,15 @@
 // The lab's page: what was found on top, then each experiment with its numbers and its picture.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
+#include "lab/documents.h"
+#include "lab/page_files.h"
 #include "lab/present.h"
 #include "lab/words.h"
+#include "report/explorer.h"
+#include "report/formula.h"
 #include "report/html.h"
 
 namespace heddle::lab {
@@ -12,43 +19,43 @@ namespace {
 using report::escaped;
 using report::Html;
 
-constexpr std::string_view kStyle = R"css(
-:root { --holds: #2a8050; --conditional: #96650a; --refuted: #b3303c; }
-@media (prefers-color-scheme: dark) {
-  :root { --holds: #6cc794; --conditional: #dcb659; --refuted: #f2858e; }
+// Letters with an index, as texts have them: W_q, h_{t−1}. The base is one letter or Greek, so that
+// names such as look_back stay what they are.
+std::string with_indices(const std::string& text) {
+  std::string out;
+  const auto is_letter = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           static_cast<unsigned char>(c) >= 0x80;
+  };
+  // Bytes of the character before `at`, and whether another letter stands before that.
+  const auto base_is_one = [&](std::size_t at) {
+    std::size_t first = at;
+    while (first > 0 && (static_cast<unsigned char>(text[first - 1]) & 0xC0U) == 0x80U) --first;
+    if (first == 0 || !is_letter(text[first - 1])) return false;
+    --first;
+    return first == 0 || std::isalnum(static_cast<unsigned char>(text[first - 1])) == 0;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_' || !base_is_one(i) || i + 1 == text.size()) {
+      out += report::escaped(text.substr(i, 1));
+      continue;
+    }
+    std::size_t end = i + 1;
+    const bool group = text[end] == '{';
+    if (group)
+      end = text.find('}', end);
+    else
+      while (end < text.size() && std::isalnum(static_cast<unsigned char>(text[end])) != 0) ++end;
+    if (end == std::string::npos || end == i + 1) {
+      out += '_';
+      continue;
+    }
+    const std::size_t first = i + 1 + (group ? 1 : 0);
+    out += "<sub>" + report::escaped(text.substr(first, end - first)) + "</sub>";
+    i = group ? end : end - 1;
+  }
+  return out;
 }
-.badge { display: inline-block; border: 1px solid currentColor; border-radius: 999px;
-  padding: 0 .6em; font-size: .8rem; font-weight: 600; white-space: nowrap; }
-.badge.holds { color: var(--holds); }
-.badge.conditional { color: var(--conditional); }
-.badge.refuted { color: var(--refuted); }
-.badge.wrong { background: var(--refuted); color: var(--card); border-color: var(--refuted); }
-.contents { columns: 2; column-gap: 2.2rem; }
-.contents div { break-inside: avoid; margin-bottom: .9rem; }
-.contents h3 { margin: 0 0 .25rem; font-size: .88rem; color: var(--soft); font-weight: 600; }
-.contents ul { list-style: none; margin: 0; padding: 0; }
-.contents li { display: flex; gap: .6rem; align-items: baseline; padding: .1rem 0; }
-.contents li .badge { flex: none; min-width: 6.2em; text-align: center; }
-.contents a { color: inherit; text-decoration-color: var(--line); text-underline-offset: .2em; }
-h2 .name { font-family: ui-monospace, "Cascadia Mono", Menlo, monospace; font-size: .85em;
-  color: var(--soft); font-weight: 500; margin-left: .5em; }
-.head { display: flex; gap: 1rem; justify-content: space-between; align-items: baseline; }
-.claim { font-size: 1.06rem; border-left: 3px solid var(--s0); padding-left: .9rem; margin: 0 0 .9rem; }
-dl.about { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.1rem; margin: 0 0 1rem; }
-dl.about dt { color: var(--soft); font-size: .88rem; padding-top: .1rem; }
-dl.about dd { margin: 0; }
-.figures { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
-figure { margin: 1.1rem 0; flex: 1 1 100%; }
-figure:has(svg.map) { flex: 0 1 auto; }
-figure:has(svg.map) figcaption { max-width: 26rem; }
-figcaption { color: var(--soft); font-size: .9rem; margin-top: .4rem; }
-.checks .yes { color: var(--holds); } .checks .no { color: var(--refuted); }
-.checks :is(td, th):not(:first-child), .numbers :is(td, th):not(:first-child) { text-align: right; white-space: nowrap; }
-.because { margin: .9rem 0 0; }
-code { font-family: ui-monospace, "Cascadia Mono", Menlo, monospace; font-size: .82rem;
-  color: var(--soft); }
-@media (max-width: 720px) { .contents { columns: 1; } dl.about { grid-template-columns: 1fr; } }
-)css";
 
 std::string badge(const Outcome& o) {
   if (!o.problem.empty())
@@ -58,23 +65,45 @@ std::string badge(const Outcome& o) {
                      o.pass() ? "" : " wrong", escaped(words(verdict)));
 }
 
-Html contents(std::span<const Outcome> outcomes) {
-  std::string out = "<section><div class=\"contents\">\n", topic;
+std::string dot(const Outcome& o) {
+  const std::string verdict =
+      o.problem.empty() ? std::string(to_string(*o.findings.measured_verdict())) : "refuted";
+  const std::string words_of =
+      o.problem.empty() ? words(*o.findings.measured_verdict()) : tr(said::failed);
+  return fmt::format("<span class=\"dot {}{}\" role=\"img\" aria-label=\"{}\"></span>", verdict,
+                     o.pass() ? "" : " wrong", escaped(words_of));
+}
+
+std::string verdict_key() {
+  std::string out = "<p class=\"key\">";
+  for (const Verdict v : {Verdict::holds, Verdict::conditional, Verdict::refuted})
+    out += fmt::format("<span><span class=\"dot {}\"></span>{}</span>", to_string(v),
+                       escaped(words(v)));
+  return out + "</p>\n";
+}
+
+std::string index_of(std::span<const Outcome> outcomes) {
+  std::string out = "<nav class=\"index\"><details open><summary>" + escaped(tr(said::index)) +
+                    "</summary>\n" + verdict_key(),
+              topic;
   for (const Outcome& o : outcomes) {
     const Experiment& e = *o.experiment;
     if (tr(e.topic) != topic) {
-      if (!topic.empty()) out += "</ul></div>\n";
+      if (!topic.empty()) out += "</ul>\n";
       topic = tr(e.topic);
-      out += "<div><h3>" + escaped(topic) + "</h3><ul>\n";
+      out += "<h3>" + escaped(topic) + "</h3><ul>\n";
     }
-    out += fmt::format("<li>{}<a href=\"#{}\">{}</a></li>\n", badge(o), escaped(e.name),
-                       escaped(tr(e.title)));
+    out += fmt::format("<li><a href=\"#{}\">{}<span>{}</span></a></li>\n", escaped(e.name), dot(o),
+                       with_indices(tr(e.title)));
   }
-  return {out + (topic.empty() ? "" : "</ul></div>\n") + "</div></section>\n"};
+  out += topic.empty() ? "" : "</ul>\n";
+  out +=
+      fmt::format("<h3><a href=\"#documents\">{}</a></h3>\n", escaped(tr(said::documents_title)));
+  return out + "</details></nav>\n";
 }
 
 std::string row(const char* name, const std::string& text) {
-  return "<dt>" + escaped(tr(name)) + "</dt><dd>" + escaped(text) + "</dd>\n";
+  return "<dt>" + escaped(tr(name)) + "</dt><dd>" + with_indices(text) + "</dd>\n";
 }
 
 std::string numbers_table(const Findings& findings) {
@@ -85,23 +114,47 @@ std::string numbers_table(const Findings& findings) {
   out += "</tr></thead><tbody>\n";
   for (const Findings::Number& n : findings.numbers())
     out += fmt::format("<tr><td>{}</td><td>{}{}</td><td><code>{}</code></td></tr>\n",
-                       escaped(n.label), number_text(n.value),
+                       with_indices(n.label), number_text(n.value),
                        n.unit.empty() ? "" : " " + escaped(n.unit), escaped(n.key));
   return out + "</tbody></table></div>\n";
 }
 
-std::string checks_table(const Findings& findings) {
-  if (findings.checks().empty()) return {};
+using Check = Findings::Check;
+
+// Rows of conditions; what they say of the claim stands in the last column, where they say
+// anything.
+std::string checks_table(const std::vector<Check>& checks, bool of_claim) {
   std::string out = "<div class=\"scroll\"><table class=\"checks\"><thead><tr>";
-  for (const char* t : {said::condition, said::measured, said::required, said::met})
+  for (const char* t :
+       {said::condition, said::measured, said::required, of_claim ? said::says : said::met})
     out += "<th>" + escaped(tr(t)) + "</th>";
   out += "</tr></thead><tbody>\n";
-  for (const Findings::Check& c : findings.checks())
+  for (const Check& c : checks) {
+    const char* kind = !of_claim ? "met" : c.contradicts() ? "contradicts" : "supports";
+    const std::string says = !of_claim         ? (c.satisfied ? tr(said::yes) : tr(said::no))
+                             : c.contradicts() ? "✗ " + tr(said::contradicts)
+                                               : "✓ " + tr(said::supports);
     out += fmt::format("<tr><td>{}</td><td>{}</td><td>{} {}</td><td class=\"{}\">{}</td></tr>\n",
-                       escaped(c.what), number_text(c.value), escaped(symbol(c.relation)),
-                       number_text(c.bound), c.satisfied ? "yes" : "no",
-                       escaped(tr(c.satisfied ? said::yes : said::no)));
+                       with_indices(c.what), number_text(c.value), escaped(symbol(c.relation)),
+                       number_text(c.bound), kind, escaped(says));
+  }
   return out + "</tbody></table></div>\n";
+}
+
+// What is measured to be sure of the measurement stands apart from what decides: a measurement that
+// works may well refute a claim.
+std::string checks_of(const Findings& findings) {
+  std::vector<Check> of_claim, controls;
+  for (const Check& c : findings.checks())
+    (c.role == Findings::Role::control ? controls : of_claim).push_back(c);
+  std::string out;
+  if (!of_claim.empty())
+    out += "<h3 class=\"tests\">" + escaped(tr(said::of_claim)) + "</h3>\n" +
+           checks_table(of_claim, true);
+  if (!controls.empty())
+    out += "<h3 class=\"tests\">" + escaped(tr(said::of_measurement)) + "</h3>\n<p>" +
+           escaped(tr(said::controls)) + "</p>\n" + checks_table(controls, false);
+  return out;
 }
 
 Html experiment_section(const Outcome& o) {
@@ -109,39 +162,65 @@ Html experiment_section(const Outcome& o) {
   std::string out = fmt::format(
       "<section id=\"{}\">\n<div class=\"head\"><h2>{}<span "
       "class=\"name\">{}</span></h2>{}</div>\n",
-      escaped(e.name), escaped(tr(e.title)), escaped(e.name), badge(o));
-  out += "<p class=\"claim\">" + escaped(tr(e.claim)) + "</p>\n<dl class=\"about\">\n";
+      escaped(e.name), with_indices(tr(e.title)), escaped(e.name), badge(o));
+  out += "<p class=\"claim\">" + with_indices(tr(e.claim)) + "</p>\n";
+  if (!e.formula.empty()) out += report::formula(e.formula).text;
+  out += "<dl class=\"about\">\n";
   if (const std::string& name = o.findings.planted(); !name.empty())
     out += row(said::planted, name + ": " + tr(fault_of(e, name).what));
   out += row(said::source, tr(e.source));
   out += row(said::method, tr(e.method));
   out += row(said::threshold, tr(e.threshold)) + "</dl>\n";
   out += numbers_table(o.findings);
-  for (const std::string& note : o.findings.notes()) out += report::paragraph(note).text;
+  for (const std::string& note : o.findings.notes()) out += "<p>" + with_indices(note) + "</p>\n";
   out += "<div class=\"figures\">\n";
   for (const Findings::Figure& f : o.findings.figures())
-    out += "<figure>" + f.drawing.text + "<figcaption>" + escaped(f.caption) +
+    out += "<figure>" + f.drawing.text + "<figcaption>" + with_indices(f.caption) +
            "</figcaption></figure>\n";
   out += "</div>\n";
-  out += checks_table(o.findings);
+  for (const report::Explorer& x : o.findings.explorers()) out += report::explorer(x).text;
+  out += checks_of(o.findings);
   out += "<p class=\"because\">" + badge(o) + " ";
   if (!o.problem.empty())
     out += escaped(o.problem);
   else if (o.pass())
-    out += escaped(tr(e.because));
+    out += with_indices(tr(e.because));
   else
     out += escaped(tr(said::differs) + " (" + words(e.expected) + ")");
   return {out + "</p>\n</section>\n"};
+}
+
+// What each document is, and what of it was put to the test here.
+std::string documents_section(std::span<const Outcome> outcomes) {
+  std::string out = "<section id=\"documents\" class=\"document\">\n<h2>" +
+                    escaped(tr(said::documents_title)) + "</h2>\n";
+  for (const Document& d : documents()) {
+    out += fmt::format("<h3 id=\"document-{}\">{}: {}</h3>\n<p>{}</p>\n", d.number, d.number,
+                       escaped(tr(d.title)), escaped(tr(d.about)));
+    std::string claims;
+    for (const Outcome& o : outcomes) {
+      const std::vector<std::string> named = documents_of(*o.experiment);
+      if (std::find(named.begin(), named.end(), d.number) == named.end()) continue;
+      claims += fmt::format("<li>{} <a href=\"#{}\">{}</a></li>\n", badge(o),
+                            escaped(o.experiment->name), with_indices(tr(o.experiment->title)));
+    }
+    if (!claims.empty()) out += "<ul>\n" + claims + "</ul>\n";
+  }
+  return out + "</section>\n";
 }
 
 }  // namespace
 
 std::string outcomes_page(std::span<const Outcome> outcomes) {
   report::Page page(tr(said::lab), tr(said::about));
-  page.add_style(kStyle);
-  page.add(contents(outcomes));
+  page.add_style(kLabStyle);
+  page.add_style(report::explorer_style());
+  page.add({"<div class=\"lab\" id=\"top\">\n" + index_of(outcomes) + "<div class=\"body\">\n"});
   for (const Outcome& o : outcomes) page.add(experiment_section(o));
-  page.add(report::section(tr(said::documents_title), report::paragraph(tr(said::documents))));
+  page.add({documents_section(outcomes) + "</div></div>\n<a class=\"to-top\" href=\"#\" hidden>↑ " +
+            escaped(tr(said::to_top)) + "</a>\n"});
+  page.add_script(report::explorer_script());
+  page.add_script(kLabScript);
   return page.html();
 }
 

@@ -100,6 +100,7 @@ Experiment experiment() {
       .title = mark("A convolution that is a linear layer"),
       .claim = mark("A 16 × 16 convolution with stride 16, 3 input and D output channels is the "
                     "same as flattening the patches and a linear layer from 768 to D."),
+      .formula = "y = W x + b quad 16 · 16 · 3 = 768",
       .source = mark("Document 002, ViT."),
       .method = mark("A convolution by its definition, a linear layer on flattened patches and "
                      "Heddle's patch embedding on a random image of 48 × 64 pixels, D = 8, in "

@@ -9,9 +9,9 @@
 
 namespace heddle::lab {
 
-// On a terminal. `colour`: with ANSI styles.
-std::string list_text(std::span<const Experiment* const> list);
-std::string outcome_text(const Outcome& outcome, bool colour);
+// On a terminal of so many columns, 60 or more. `colour`: with ANSI styles.
+std::string list_text(std::span<const Experiment* const> list, std::size_t columns = 96);
+std::string outcome_text(const Outcome& outcome, bool colour, std::size_t columns = 96);
 std::string summary_text(std::span<const Outcome> outcomes);
 
 // {"experiments": [...]}, as DESIGN and docs/lab.md describe it.
@@ -24,7 +24,8 @@ std::string outcomes_page(std::span<const Outcome> outcomes);
 // docs/lab.md.
 std::string outcomes_markdown(std::span<const Outcome> outcomes);
 
-// A measured number as people read it: whole ones exactly, others to four digits.
+// A measured number as people read it: whole ones exactly, large ones without what is behind the
+// point, others to four digits.
 std::string number_text(double value);
 
 }  // namespace heddle::lab

@@ -120,6 +120,7 @@ Experiment experiment() {
       .claim =
           mark("With y = x + F(x) the gradient reaches the first layers even where F′ is small, "
                "because of the one in 1 + F′; so residuals relieve vanishing gradients."),
+      .formula = "y = x + F(x) quad frac{d y}{d x} = 1 + frac{d F}{d x}",
       .source = mark("Document 004, residual connection."),
       .method =
           mark("4 to 48 of Heddle's feed-forward layers in float64 at initialisation, with and "

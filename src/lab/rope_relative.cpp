@@ -68,6 +68,50 @@ double turned_score(std::int64_t steps) {
   return dot(query(), k);
 }
 
+// The score over the distance for any base. Each pair of dimensions (halves) turns by its own
+// angle, so a score is Σ a·cos + b·sin with a = q₁k₁ + q₂k₂ and b = q₁k₂ − q₂k₁.
+report::Explorer bases() {
+  const std::vector<double> q = query().to_vector<double>(), k = key().to_vector<double>();
+  constexpr std::size_t kPairs = kWidth / 2;
+  std::vector<double> a, b;
+  a.reserve(kPairs);
+  b.reserve(kPairs);
+  for (std::size_t i = 0; i < kPairs; ++i) {
+    a.push_back(q[i] * k[i] + q[i + kPairs] * k[i + kPairs]);
+    b.push_back(q[i] * k[i + kPairs] - q[i + kPairs] * k[i]);
+  }
+  report::Explorer e{
+      .name = "rope-base",
+      .title = tr("Choose a base"),
+      .caption = tr("The score of one query and one key over their distance. Small bases turn all "
+                    "pairs fast, large ones keep the slow pairs almost still."),
+      .law = "rope",
+      .numbers = {{"a", a}, {"b", b}},
+      .slider = {.label = tr("base of the angles"),
+                 .low = 100,
+                 .high = 1e6,
+                 .start = 1e4,
+                 .steps = 40,
+                 .logarithmic = true},
+      .x = {tr("distance"), 0, 200},
+      .y = {tr("score"), -1, 1},
+      .lines = {tr("score")},
+      .measured = {},
+      .readings = {{tr("distance after which the slowest pair has turned once:")}}};
+  double largest = 0;
+  for (const double base : {1e2, 1e3, 1e4, 1e5, 1e6}) {
+    const nn::Rotary rotary({.base = base}, kWidth);
+    for (std::int64_t d = 0; d <= 200; d += 5) {
+      const double score = dot(rotary.rotate(query(), d), rotary.rotate(key(), 0));
+      largest = std::max(largest, std::abs(score));
+      e.measured.push_back({base, 0, static_cast<double>(d), score});
+    }
+  }
+  e.y.high = std::ceil(1.3 * largest);
+  e.y.low = -e.y.high;
+  return e;
+}
+
 void run(Findings& f) {
   using ops::Pairing;
   const auto spread_of = [&f](Pairing pairing, DType dtype) {
@@ -103,6 +147,7 @@ void run(Findings& f) {
     chart.series[1].points.push_back({x, added_score(n + kDistance, n)});
   }
   f.figure(chart, tr("One query and one key, always 7 places apart, moved along the sequence."));
+  f.explore(bases());
   const bool relative = f.check(tr("RoPE's score varies along the sequence by"),
                                 std::max(half, interleaved), Relation::less, kSame);
   f.control(tr("with added codes it varies by"), added, Relation::greater, 0.1);
@@ -124,6 +169,7 @@ Experiment experiment() {
       .title = mark("RoPE's scores know distances only"),
       .claim = mark("When queries and keys are rotated by their positions, a score depends on the "
                     "distance m − n alone, however large m and n are."),
+      .formula = "(R_n q) · (R_m k) = q · R_{m - n} k",
       .source = mark("Document 004, RoPE, point 2."),
       .method = mark("One random query and key of width 64, 7 positions apart, at places from 0 to "
                      "20000: Heddle's rotation in float64 with both ways to pair dimensions, "

@@ -14,8 +14,17 @@ namespace heddle::lab {
 // The experiments that are meant by names, in the order of the list: "all" stands for those that
 // are not slow, and with `slow` for those too; a slow one that is named is run. Error for a name
 // that is not there, with the nearest one.
+// A word that is no name chooses what has it in its name, topic, title or claim; see found_by().
 std::vector<const Experiment*> choose(std::span<const Experiment> list,
                                       std::span<const std::string> names, bool slow);
+
+// What a word that is no name has found.
+struct Match {
+  std::string word;
+  std::vector<const Experiment*> experiments;
+  std::vector<const Experiment*> slow;  // found too, but run only by their names
+};
+std::vector<Match> found_by(std::span<const Experiment> list, std::span<const std::string> names);
 
 struct Outcome {
   const Experiment* experiment = nullptr;

@@ -1,5 +1,6 @@
 // scale-sqrt-d: why scores are divided by the square root of the width of a head.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "heddle/tape.h"
@@ -75,6 +76,35 @@ void control_widths(Findings& f, const Extremes& e, double mean_over_middle) {
             Relation::greater, 10);
 }
 
+constexpr std::array<std::int64_t, 5> kWidths = {4, 16, 64, 256, 1024};
+
+// Scores divided by d to the power p: how the softmax saturates for every p, measured at all
+// widths.
+report::Explorer saturation(const Findings& f) {
+  constexpr int kSteps = 8;
+  report::Explorer e{
+      .name = "scale",
+      .title = tr("Divide by another power of d"),
+      .caption =
+          tr("The highest of 64 weights when scores are divided by d to the power p: 0 is no "
+             "scale, 0.5 the square root."),
+      .law = "grid",
+      .slider = {.label = "p", .low = 0, .high = 1, .start = 0.5, .steps = kSteps},
+      .x = {tr("width of a head"), 4, 1024, true},
+      .y = {tr("highest weight"), 0, 1},
+      .lines = {tr("divided by d to the power p"), tr("divided by √d")},
+      .measured = {}};
+  for (int step = 0; step <= kSteps; ++step) {
+    const double p = static_cast<double>(step) / kSteps;
+    for (const std::int64_t width : kWidths) {
+      const auto d = static_cast<double>(width);
+      e.measured.push_back({p, 0, d, measure(f, width, std::pow(d, -p)).highest});
+      e.measured.push_back({p, 1, d, measure(f, width, 1 / std::sqrt(d)).highest});
+    }
+  }
+  return e;
+}
+
 void run(Findings& f) {
   report::LineChart chart;
   chart.x_label = tr("width of a head");
@@ -84,7 +114,7 @@ void run(Findings& f) {
   std::vector<double> widths, variances;
   Softmax first, last, plain_first, plain_last;
   Extremes extremes;
-  for (const std::int64_t width : {4, 16, 64, 256, 1024}) {
+  for (const std::int64_t width : kWidths) {
     const auto d = static_cast<double>(width);
     const double scale = f.fault("scale-by-d") ? 1 / d : 1 / std::sqrt(d);
     const Softmax plain = measure(f, width, 1), scaled = measure(f, width, scale);
@@ -113,6 +143,7 @@ void run(Findings& f) {
   f.number("gradient_left_scaled", kept, tr("the middle row with scale"));
   f.figure(chart, tr("What is left of the gradient behind the softmax. Without the scale one "
                      "weight takes all, and a saturated softmax passes almost nothing on."));
+  f.explore(saturation(f));
   control_widths(f, extremes, mean_lost / lost);
   const bool grows =
       f.check(tr("exponent of the variance: 1 up to"), std::abs(exponent - 1), Relation::less, 0.1);
@@ -134,6 +165,7 @@ Experiment experiment() {
       .title = mark("Why scores are divided by √d"),
       .claim = mark("Scores are divided by the root of the key's width so that the softmax is not "
                     "pushed to where its gradients are tiny."),
+      .formula = "s = frac{q · k}{sqrt{d}}",
       .source = mark("Document 004, self-attention, steps of the computation."),
       .method = mark(
           "128 queries and 64 keys with independent entries of variance 1, for widths from 4 to "

@@ -75,6 +75,7 @@ Experiment experiment() {
       .title = mark("One head and an uncertain key"),
       .claim = mark("If the length of k_a varies (γ ~ N(1, ½)), one head with q = β(μ_a + μ_b) "
                     "does not give the mean: the output jumps between v_a and v_b."),
+      .formula = "k_a = γ μ_a quad q = β (μ_a + μ_b)",
       .source = mark("Document 001, (c); document 003, 1(c) ii."),
       .method =
           mark("20000 draws of 8 keys with orthonormal means; all vary by 1e-4, k_a along its own "

@@ -118,6 +118,7 @@ Experiment experiment() {
       .title = mark("Is p_i · W · p_j a function of i − j?"),
       .claim = mark("With sinusoidal codes the position term p_iᵀ W_qᵀ W_k p_j of a score is a "
                     "bias β(i − j) that depends on the distance only."),
+      .formula = "p_i^T W_q^T W_k p_j = β(i - j)",
       .source = mark("Document 004, relative positions: the step from the product to β, taken "
                      "without a word. (The mixed terms of content and position it drops by a "
                      "stated assumption: that the two are independent.)"),

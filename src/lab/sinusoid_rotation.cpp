@@ -79,6 +79,8 @@ Experiment experiment() {
       .title = mark("A step in position is a rotation"),
       .claim = mark("The sinusoidal code of position p + Δ is that of p turned clockwise, each "
                     "pair of dimensions by Δ·θᵢ, whatever p is."),
+      .formula =
+          "e_{2 i}(p) = sin(p θ_i) quad e_{2 i + 1}(p) = cos(p θ_i) quad θ_i = 10000^{-2 i/d}",
       .source = mark("Document 004, properties of the sinusoidal encoding, with a proof."),
       .method = mark("Rows of Heddle's table (width 64, float64) at p from 0 to 100255 are turned "
                      "by Heddle's rotary op with the document's matrix for Δ = 1, 14, 27, … and "

@@ -81,6 +81,7 @@ Experiment experiment() {
       .title = mark("Taking one vector out of a sum"),
       .claim = mark("For v_a = A·c and v_b = B·d with orthonormal columns that are orthogonal to "
                     "each other, M = Aᵀ gives M(v_a + v_b) = v_a."),
+      .formula = "v_a = A c quad v_b = B d quad M (v_a + v_b) = v_a",
       .source = mark("Document 001, (b): asks for M·s = v_a, arrives at M·v_a = c and takes it for "
                      "the answer."),
       .method = mark("Random orthonormal A (8 × 3) and B (8 × 4), random c and d; Aᵀs and A·Aᵀs "

@@ -107,6 +107,7 @@ Experiment experiment() {
       .title = mark("T5's buckets of distances"),
       .claim =
           mark("T5 learns a bias per bucket, and distances are put into buckets by their size."),
+      .formula = "s_{i j} = q_i · k_j + b_{bucket(i - j)}",
       .source = mark("Document 004, T5, which leaves the details for later."),
       .method = mark("The bucket of every distance up to 2000 with T5's own settings (32 buckets, "
                      "128), causal and both ways; and which of the learned numbers get a gradient "

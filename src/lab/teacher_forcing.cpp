@@ -186,6 +186,7 @@ Experiment experiment() {
       .title = mark("Learning with a teacher"),
       .claim = mark("A decoder that is given the true previous token in training learns faster "
                     "than one that reads its own outputs, and errors do not pile up."),
+      .formula = "p(y_t | y_1, …, y_{t-1})",
       .source = mark("Document 004, teacher forcing."),
       .method = mark("A task made of random numbers in which errors must spread: from 8 digits "
                      "write the running sum modulo 5. An encoder-decoder (1 layer each, width 64) "

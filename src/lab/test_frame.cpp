@@ -8,10 +8,12 @@
 
 #include "heddle/error.h"
 #include "io/file.h"
+#include "lab/documents.h"
 #include "lab/experiments.h"
 #include "lab/present.h"
 #include "lab/run.h"
 #include "language/test_support.h"
+#include "report/formula.h"
 #include "unit/source_tree.h"
 
 namespace heddle::lab {
@@ -137,6 +139,73 @@ TEST(Lab, NamesChoose) {
   }
 }
 
+TEST(Lab, WordsFindWhatHasToDoWithThem) {
+  std::vector<Experiment> list = {planted("rope-relative", Verdict::holds, measures_two),
+                                  planted("other", Verdict::holds, measures_two),
+                                  planted("long-one", Verdict::holds, measures_two)};
+  list[1].title = "What RoPE is";
+  list[2].claim = "thanks to rope";
+  list[2].slow = true;
+  const std::vector<std::string> word = {"RoPE"};
+  const std::vector<const Experiment*> chosen = choose(list, word, false);
+  ASSERT_EQ(chosen.size(), 2U);
+  EXPECT_EQ(chosen[0]->name, "rope-relative");
+  EXPECT_EQ(chosen[1]->name, "other");
+  const std::vector<Match> matches = found_by(list, word);
+  ASSERT_EQ(matches.size(), 1U);
+  EXPECT_EQ(matches[0].word, "RoPE");
+  ASSERT_EQ(matches[0].slow.size(), 1U) << "told, not run";
+  EXPECT_EQ(matches[0].slow[0]->name, "long-one");
+  const std::vector<std::string> name = {"other"}, slow = {"thanks"}, none = {"alibi"};
+  EXPECT_TRUE(found_by(list, name).empty()) << "a name is no word";
+  EXPECT_THROW(choose(list, slow, false), Error) << "found, but slow";
+  EXPECT_THROW(choose(list, none, false), Error);
+}
+
+TEST(Lab, EveryExperimentNamesItsDocumentAndHasAFormulaThatCanBeSet) {
+  std::set<std::string> used;
+  for (const Experiment& e : experiments()) {
+    const std::vector<std::string> named = documents_of(e);
+    EXPECT_FALSE(named.empty()) << e.name;
+    used.insert(named.begin(), named.end());
+    if (!e.formula.empty()) {
+      EXPECT_NO_THROW(report::formula(e.formula)) << e.name;
+    }
+  }
+  EXPECT_EQ(used.size(), documents().size()) << "a document without a claim";
+}
+
+// A claim that is refuted shows what refutes it; one that holds shows nothing against it.
+TEST(Lab, ChecksShowTheVerdict) {
+  Findings refuted;
+  refuted.control("sound", 1, Relation::less, 2);
+  EXPECT_FALSE(refuted.checks()[0].contradicts());
+  EXPECT_THROW(refuted.verdict(Verdict::refuted), Error) << "nothing speaks against it";
+  EXPECT_TRUE(refuted.counter("it moves", 2, Relation::greater, 1));
+  EXPECT_TRUE(refuted.checks()[1].contradicts());
+  EXPECT_THROW(refuted.verdict(Verdict::holds), Error);
+  refuted.verdict(Verdict::refuted);
+
+  Findings holds;
+  EXPECT_FALSE(holds.counter("it moves", 0, Relation::greater, 1));
+  EXPECT_TRUE(holds.check("it stays", 0, Relation::less, 1));
+  EXPECT_THROW(holds.verdict(Verdict::conditional), Error);
+  holds.verdict(Verdict::holds);
+}
+
+TEST(Lab, ThePageTellsChecksOfTheClaimFromThoseOfTheMeasurement) {
+  const std::vector<Experiment> list = {planted("right", Verdict::refuted, [](Findings& f) {
+    f.control("sound", 1, Relation::less, 2);
+    f.counter("W_q of look_back", 2, Relation::greater, 1);
+    f.verdict(Verdict::refuted);
+  })};
+  const std::string page = outcomes_page(run_all(list));
+  EXPECT_NE(page.find("class=\"contradicts\">✗ contradicts it"), std::string::npos);
+  EXPECT_EQ(page.find("class=\"supports\""), std::string::npos) << "green beside refuted";
+  EXPECT_NE(page.find("class=\"met\">yes"), std::string::npos);
+  EXPECT_NE(page.find("W<sub>q</sub> of look_back"), std::string::npos);
+}
+
 TEST(Lab, ConditionsWithoutANumberAreNotMet) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Relation r : {Relation::less, Relation::at_most, Relation::greater, Relation::at_least,
@@ -223,6 +292,7 @@ TEST(Lab, NumbersAreReadable) {
   EXPECT_EQ(number_text(1048576), "1048576");
   EXPECT_EQ(number_text(-0.0), "0");
   EXPECT_EQ(number_text(0.123456), "0.1235");
+  EXPECT_EQ(number_text(12345.6), "12346") << "not 1.235e+04 beside 12346";
   EXPECT_EQ(number_text(1.5e-13), "1.5e-13");
 }
 

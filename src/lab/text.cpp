@@ -7,12 +7,11 @@
 #include "lab/present.h"
 #include "lab/words.h"
 #include "language/layout.h"
+#include "report/formula.h"
 
 namespace heddle::lab {
 
 namespace {
-
-constexpr std::size_t kColumns = 96;
 
 const char* style(Verdict verdict) {
   switch (verdict) {
@@ -27,13 +26,43 @@ std::string styled(const std::string& text, const char* style, bool colour) {
   return colour ? fmt::format("\033[{}m{}\033[0m", style, text) : text;
 }
 
-std::string entry(const char* name, const std::string& text) {
+std::string entry(const char* name, const std::string& text, std::size_t columns) {
   constexpr std::size_t kIndent = 13;
-  return "  " + padded(tr(name), kIndent - 2) + wrapped(text, kColumns - kIndent, kIndent) + "\n";
+  return "  " + padded(tr(name), kIndent - 2) + wrapped(text, columns - kIndent, kIndent) + "\n";
+}
+
+// What is measured on the left, in as many lines as it needs, and the number behind the last.
+std::string measured_row(const std::string& label, const std::string& number, std::size_t columns) {
+  constexpr std::size_t kIndent = 4, kNumber = 24;
+  const std::size_t room = columns - kNumber;
+  std::string text = std::string(kIndent, ' ') + wrapped(label, room - kIndent, kIndent);
+  const std::size_t last = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+  return text.substr(0, last) + padded(text.substr(last), room) + " " + number + "\n";
 }
 
 std::string with_unit(double value, const std::string& unit) {
   return unit.empty() ? number_text(value) : number_text(value) + " " + unit;
+}
+
+// What decides, with what each condition says of the claim; then what shows that the measurement
+// can be trusted, which says nothing of it.
+std::string checks_text(const Findings& findings, bool colour, std::size_t columns) {
+  std::string deciding, controls;
+  for (const Findings::Check& c : findings.checks()) {
+    const std::string number =
+        fmt::format("{} {} {}", number_text(c.value), symbol(c.relation), number_text(c.bound));
+    if (c.role == Findings::Role::control) {
+      controls += measured_row((c.satisfied ? "· " : "✗ ") + c.what, number, columns);
+      continue;
+    }
+    const bool against = c.contradicts();
+    std::string row = measured_row((against ? "✗ " : "✓ ") + c.what, number, columns);
+    deciding += styled(row, against ? "31" : "32", colour);
+  }
+  std::string out;
+  if (!deciding.empty()) out += "  " + tr(said::marks) + "\n" + deciding;
+  if (!controls.empty()) out += "  " + tr(said::of_measurement) + "\n" + controls;
+  return out;
 }
 
 std::string verdict_line(const Outcome& outcome, bool colour) {
@@ -49,45 +78,49 @@ std::string verdict_line(const Outcome& outcome, bool colour) {
 }  // namespace
 
 std::string number_text(double value) {
-  if (std::isfinite(value) && value == std::round(value) && std::abs(value) < 1e15)
+  const bool whole = value == std::round(value) || std::abs(value) >= 1e4;
+  if (std::isfinite(value) && whole && std::abs(value) < 1e15)
     return fmt::format("{:.0f}", value == 0 ? 0.0 : value);
   return fmt::format("{:.4g}", value);
 }
 
-std::string list_text(std::span<const Experiment* const> list) {
+std::string list_text(std::span<const Experiment* const> list, std::size_t columns) {
   std::string out, topic;
   for (const Experiment* e : list) {
     if (tr(e->topic) != topic) {
       topic = tr(e->topic);
       out += (out.empty() ? "" : "\n") + topic + "\n";
     }
-    out += "  " + padded(e->name, 24) + padded(words(e->expected), 12) + tr(e->title) +
-           (e->slow ? " (" + tr(said::slow) + ")" : "") + "\n";
+    const std::string title = tr(e->title) + (e->slow ? " (" + tr(said::slow) + ")" : "");
+    out += "  " + padded(e->name, 24) + padded(words(e->expected), 12) +
+           wrapped(title, columns - 38, 38) + "\n";
   }
   return out;
 }
 
-std::string outcome_text(const Outcome& outcome, bool colour) {
+std::string outcome_text(const Outcome& outcome, bool colour, std::size_t columns) {
   const Experiment& e = *outcome.experiment;
   std::string out = styled(e.name, "1", colour) + ": " + tr(e.title) + "\n";
+  const auto add = [&](const char* name, const std::string& text) {
+    out += entry(name, text, columns);
+  };
   if (const std::string& name = outcome.findings.planted(); !name.empty())
-    out += entry(said::planted, name + ": " + tr(fault_of(e, name).what));
-  out += entry(said::claim, tr(e.claim));
-  out += entry(said::source, tr(e.source));
-  out += entry(said::method, tr(e.method));
+    add(said::planted, name + ": " + tr(fault_of(e, name).what));
+  add(said::claim, tr(e.claim));
+  if (!e.formula.empty()) add(said::formula, report::formula_text(e.formula));
+  add(said::source, tr(e.source));
+  add(said::method, tr(e.method));
   for (const Findings::Number& n : outcome.findings.numbers())
-    out += "    " + padded(n.label, 72) + " " + with_unit(n.value, n.unit) + "\n";
+    out += measured_row(n.label, with_unit(n.value, n.unit), columns);
   for (const std::string& note : outcome.findings.notes())
-    out += "    " + wrapped(note, kColumns - 4, 4) + "\n";
-  out += entry(said::threshold, tr(e.threshold));
-  for (const Findings::Check& c : outcome.findings.checks())
-    out += fmt::format("    {} {} {} {} {}\n", c.satisfied ? "✓" : "✗", padded(c.what, 70),
-                       number_text(c.value), symbol(c.relation), number_text(c.bound));
-  out += entry(said::verdict, verdict_line(outcome, colour));
-  if (outcome.pass()) out += entry(said::because, tr(e.because));
+    out += "    " + wrapped(note, columns - 4, 4) + "\n";
+  add(said::threshold, tr(e.threshold));
+  out += checks_text(outcome.findings, colour, columns);
+  add(said::verdict, verdict_line(outcome, colour));
+  if (outcome.pass()) add(said::because, tr(e.because));
   std::string names;
   for (const Fault& fault : e.faults) names += (names.empty() ? "" : ", ") + fault.name;
-  if (!names.empty()) out += entry(said::faults, "--plant " + names);
+  if (!names.empty()) add(said::faults, "--plant " + names);
   return out;
 }
 

@@ -210,6 +210,7 @@ Experiment experiment() {
       .title = mark("Sliding-window attention and two programs for it"),
       .claim = mark("The two published programs compute the attention of the mask M, with w/2 + 1 "
                     "visible tokens ending at the token itself."),
+      .formula = "M_{i j} = 0 quad 0 ≤ i - j ≤ frac{w}{2}",
       .source = mark("Document 000, 3: M for N = 6 and w = 4, and the programs of 3.1(c)."),
       .method = mark("The formula with M, every pair in memory; Heddle's banded kernel with "
                      "look_back = w/2; and both programs as published in their essentials, the "

@@ -12,10 +12,6 @@ inline constexpr const char* about = mark(
     "where they exist, and its verdict follows from the numbers of this run. The notes are "
     "numbered documents 000 to 004; what they are is said under “The documents”.");
 inline constexpr const char* documents_title = mark("The documents");
-inline constexpr const char* documents = mark(
-    "000: homework answers on RNN language models, attention scores, heads and sliding windows. "
-    "001 and 003: answers on what attention can compute, with one head and with two. 002: a "
-    "lecture on attention and Transformers. 004: notes on the whole Transformer.");
 inline constexpr const char* usage = mark(
     "`heddle lab list` shows the experiments, `heddle lab NAME...` runs some, `heddle lab all` "
     "those that take seconds, with `--slow` the others too. `--out page.html` draws a page with a "
@@ -35,6 +31,19 @@ inline constexpr const char* key = mark("Key");
 inline constexpr const char* condition = mark("Condition");
 inline constexpr const char* required = mark("Compared with");
 inline constexpr const char* met = mark("True");
+inline constexpr const char* says = mark("Says of the claim");
+inline constexpr const char* supports = mark("supports it");
+inline constexpr const char* contradicts = mark("contradicts it");
+inline constexpr const char* of_claim = mark("What decides");
+inline constexpr const char* marks =
+    mark("What decides (✓ supports the claim, ✗ contradicts it)");
+inline constexpr const char* of_measurement = mark("Whether the measurement can be trusted");
+inline constexpr const char* controls = mark(
+    "These say nothing of the claim: their answers are known beforehand, and were any of them "
+    "not met, there would be no verdict.");
+inline constexpr const char* index = mark("Index");
+inline constexpr const char* to_top = mark("top");
+inline constexpr const char* formula = mark("Formula");
 inline constexpr const char* yes = mark("yes");
 inline constexpr const char* no = mark("no");
 inline constexpr const char* verdict = mark("Verdict");

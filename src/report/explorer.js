@@ -21,14 +21,14 @@
       value: (numbers, t, line, x, explorer) =>
           explorer.measured.find(m => m[1] === line && near(m[0], t) && near(m[2], x))?.[3] ?? NaN,
     },
-    // Weights of scores that are multiplied by t, in the order of the keys.
+    // Weights of scores at temperature t, in the order of the keys.
     softmax: {
       xs: numbers => numbers.scores.map((_, i) => i + 1),
-      value: (numbers, t, line, x) => softmax(numbers.scores.map(s => t * s))[Math.round(x) - 1],
+      value: (numbers, t, line, x) => softmax(numbers.scores.map(s => s / t))[Math.round(x) - 1],
       readings: [
-        (numbers, t) => Math.max(...softmax(numbers.scores.map(s => t * s))),
+        (numbers, t) => Math.max(...softmax(numbers.scores.map(s => s / t))),
         (numbers, t) =>
-            -sum(softmax(numbers.scores.map(s => t * s)).map(w => w > 0 ? w * Math.log2(w) : 0)),
+            -sum(softmax(numbers.scores.map(s => s / t)).map(w => w > 0 ? w * Math.log2(w) : 0)),
       ],
     },
     // ALiBi with equal scores: each step back is worth e^(−t), over as many tokens as there are.

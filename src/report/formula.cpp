@@ -105,6 +105,7 @@ class Parser {
     std::string name =
         taken([](char d) { return std::isalpha(static_cast<unsigned char>(d)) != 0; });
     if (name == "sqrt") return {.kind = Kind::root, .parts = {group()}};
+    if (name == "quad") return {Kind::text, "\u2003"};
     if (name == "sum") return {Kind::sign, "Σ"};
     if (name == "prod") return {Kind::sign, "Π"};
     if (name != "frac") return {Kind::letter, std::move(name)};
@@ -183,10 +184,10 @@ std::string mathml(const Node& node) {
 
 // ---- text --------------------------------------------------------------------------------------
 
-constexpr std::array kSpaced = {"=", "≠", "+", "−", "·", "×", "<",
-                                ">", "≤", "≥", "≈", "→", "∈", "~"};
-constexpr std::array kOpening = {"(", "[", "|", "‖", "√", "Σ", "Π"};
-constexpr std::array kClosing = {")", "]", "|", "‖", ",", ";", ":", "…", "!"};
+constexpr std::array kSpaced = {"=", "≠", "+", "−", "·", "×", "<", ">",
+                                "≤", "≥", "≈", "→", "∈", "~", "|"};
+constexpr std::array kOpening = {"(", "[", "‖", "√", "Σ", "Π"};
+constexpr std::array kClosing = {")", "]", "‖", ",", ";", ":", "…", "!"};
 
 template <class List>
 bool has(const List& list, const std::string& text) {
@@ -219,10 +220,12 @@ std::string row_line(const Node& node) {
   for (std::size_t i = 0; i < node.parts.size(); ++i) {
     const Node& part = node.parts[i];
     const std::string text = line(part);
+    // A script of a bracket stands where the bracket does.
+    const Node& base = part.kind == Kind::script ? part.parts[0] : part;
     const bool sign = part.kind == Kind::sign;
     const bool spaced = sign && has(kSpaced, text) && !tight;  // else a sign of what follows
     const bool slash = sign && text == "/";
-    const bool closes = slash || (sign && has(kClosing, text));
+    const bool closes = slash || (base.kind == Kind::sign && has(kClosing, base.text));
     // f(x), but W (x)
     const bool call =
         sign && (text == "(" || text == "[") && i > 0 &&

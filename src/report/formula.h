@@ -4,7 +4,7 @@
 //
 // Letters and Greek are variables, longer words are upright (softmax, max), "quoted" text is text.
 // `_` and `^` take the next letter, number or {group}; frac{…}{…}, sqrt{…}; sum and prod have what
-// `_` and `^` give below and above them.
+// `_` and `^` give below and above them. quad is a wide space, between two formulas.
 #pragma once
 
 #include <string>

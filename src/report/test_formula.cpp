@@ -33,6 +33,7 @@ TEST(Formula, IsALineOfText) {
   EXPECT_EQ(formula_text("frac{a}{b}"), "a/b");
   EXPECT_EQ(formula_text("m=2^{-8h/n}"), "m = 2^(−8 h/n)");
   EXPECT_EQ(formula_text("softmax(x_i+M_{i j})"), "softmax(x_i + M_{i j})");
+  EXPECT_EQ(formula_text("p(x_t|h) (X W)^T quad y"), "p(x_t | h) (X W)ᵀ \u2003 y");
   EXPECT_EQ(formula_text("A^T A=I,B^{-1}"), "Aᵀ A = I, B⁻¹");
 }
 
