@@ -155,6 +155,7 @@ TEST(DataDeterminism, TargetsOfAnEvaluationDoNotDependOnTheBatchSize) {
       return sum;
     };
     EXPECT_GT(counted(3), 0);
+    EXPECT_EQ(counted(3), counted(1));  // a batch may have no target: most windows hide few tokens
     EXPECT_EQ(counted(3), counted(8));
     EXPECT_EQ(counted(3), counted(1000));
   }

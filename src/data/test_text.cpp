@@ -356,6 +356,13 @@ TEST(DataMasked, ABatchAlwaysHasATarget) {
     EXPECT_EQ(ints(batch.tokens)[0], data->codec().mask());
     EXPECT_GE(ints(batch.targets)[0], 0);
   }
+  // An evaluation has one, whatever the batch.
+  for (const std::int64_t size : {1, 2, 100}) {
+    EXPECT_EQ(data->validation_batch(0, size).counted, 1) << size;
+    EXPECT_EQ(ints(data->validation_batch(0, size).tokens)[0], data->codec().mask()) << size;
+    for (std::int64_t i = 1; i < data->validation_batches(size); ++i)
+      EXPECT_EQ(data->validation_batch(i, size).counted, 0) << size;
+  }
 }
 
 }  // namespace

@@ -67,7 +67,10 @@ model::Batch TextDataset::training_batch(std::int64_t step, std::int64_t batch,
       windows[row].prompt = static_cast<std::int64_t>(
           draw(prompts, row, static_cast<std::uint64_t>(options_.context)));
   }
-  return make(tokens, windows, stream_key(seed, step, Stream::masks));
+  model::Batch made = make(tokens, windows, stream_key(seed, step, Stream::masks));
+  if (made.counted == 0)
+    ask_for_one(tokens.tokens, windows.front(), made);  // a step needs a target
+  return made;
 }
 
 BatchShape TextDataset::training_shape(std::int64_t /*step*/, std::int64_t batch,
@@ -97,7 +100,14 @@ model::Batch TextDataset::batch(Split split, std::int64_t index, std::int64_t ba
                         static_cast<std::uint64_t>(begin)};
     if (options_.prompts) row_windows[row].prompt = row_windows[row].length / 2;
   }
-  return make(tokens, row_windows, stream_key(kEvaluationSeed, 0, Stream::masks));
+  model::Batch made = make(tokens, row_windows, stream_key(kEvaluationSeed, 0, Stream::masks));
+  // So does an evaluation. That of a split's first window does not depend on where batches end, as
+  // one in each batch would.
+  const auto* targets = made.targets.data<std::int32_t>();
+  if (index == 0 && std::all_of(targets, targets + made.targets.size(1),
+                                [](std::int32_t t) { return t == model::kIgnore; }))
+    ask_for_one(tokens.tokens, row_windows.front(), made);
+  return made;
 }
 
 model::Batch TextDataset::make(const EncodedText& text, Windows windows,
@@ -120,13 +130,19 @@ model::Batch TextDataset::make(const EncodedText& text, Windows windows,
     fill_language(text.tokens, windows, batch);
   if (!text.documents.empty()) add_documents(text, windows, batch);
   if (options_.prompts) add_prompts(windows, batch);
-  if (batch.counted == 0) {  // nothing but ends of documents, and a step needs a target
-    const std::int64_t last = windows.front().length - 1;
-    batch.targets.mutable_data<std::int32_t>()[last] =
-        text.tokens.at(windows.front().begin + last + 1);
-    batch.counted = 1;
-  }
   return batch;
+}
+
+void TextDataset::ask_for_one(const TokenStore& text, const Window& first,
+                              model::Batch& batch) const {
+  auto* targets = batch.targets.mutable_data<std::int32_t>();
+  if (masking_) {
+    masking_->hide({batch.tokens.mutable_data<std::int32_t>(), 1}, {targets, 1}, 0);
+  } else {  // nothing but ends of documents
+    const std::int64_t last = first.length - 1;
+    targets[last] = text.at(first.begin + last + 1);
+  }
+  ++batch.counted;
 }
 
 void TextDataset::fill_language(const TokenStore& text, Windows windows,
@@ -159,10 +175,6 @@ void TextDataset::fill_masked(const TokenStore& text, Windows windows, const Ran
     std::fill(out + window.length, out + longest, codec().padding());
     std::fill(wanted + window.length, wanted + longest, model::kIgnore);
     batch.counted += masking_->apply({out, length}, {wanted, length}, masks, window.random_place);
-  }
-  if (batch.counted == 0) {
-    masking_->hide({tokens, 1}, {targets, 1}, 0);
-    batch.counted = 1;
   }
 }
 

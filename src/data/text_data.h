@@ -56,6 +56,8 @@ class TextDataset final : public Dataset {
   std::int64_t next() const { return options_.task == model::Task::language ? 1 : 0; }
   std::int64_t windows(Split split) const;
   model::Batch make(const EncodedText& text, Windows windows, const RandomKey& masks) const;
+  // Gives the first window a target, where it has none.
+  void ask_for_one(const TokenStore& text, const Window& first, model::Batch& batch) const;
   void fill_language(const TokenStore& text, Windows windows, model::Batch& batch) const;
   void fill_masked(const TokenStore& text, Windows windows, const RandomKey& masks,
                    model::Batch& batch) const;
