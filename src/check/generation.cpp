@@ -78,13 +78,12 @@ model::Batch read_at_once(const Subject& subject, const Rhythm& rhythm) {
 
 void check_generated(const Subject& subject, const std::vector<Setting>& settings, Report& report) {
   if (settings.empty()) return;
-  const NoGrad no_grad;
   std::vector<Tensor> whole;
   std::vector<Spreads> spreads;
   for (const Rhythm& rhythm : kRhythms) {
     const model::Batch batch = read_at_once(subject, rhythm);
     const auto logits = [&](const Jitter& jitter) {
-      return subject.model(jitter)->logits(batch, evaluation_pass(DType::f64));
+      return logits_of(*subject.model(jitter), batch, DType::f64, true);
     };
     spreads.push_back(measure_spreads(
         [&](const Jitter& jitter) { return std::vector<Named>{{"", logits(jitter), "logits"}}; }));

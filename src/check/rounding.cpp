@@ -1,34 +1,60 @@
 #include "check/rounding.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "backend/cpu/kernels.h"
 #include "heddle/random.h"
-#include "ops/attention/attention.kernels.h"
 #include "ops/layer_norm/layer_norm.kernels.h"
 #include "ops/rms_norm/rms_norm.kernels.h"
+#include "tensor/storage.h"
 
 namespace heddle::check {
 
 namespace {
 
 constexpr std::uint64_t kSeedOfRounding = 40961;
-constexpr std::uint32_t kStreamOfKernels = 1u << 20;  // behind those of tensors
+constexpr std::uint32_t kStreamOfOps = 1u << 20;  // behind those of tensors
 
 void move_numbers(double* v, std::int64_t count, const Jitter& jitter, std::uint32_t stream) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint32_t bits =
-        philox({kSeedOfRounding, jitter.draw, stream}, static_cast<std::uint64_t>(i))[0];
-    v[i] *= 1 + jitter.epsilon * ((static_cast<double>(bits) + 0.5) * 0x1p-31 - 1);
+  for (std::int64_t i = 0; i < count; i += 4) {
+    const PhiloxBlock bits =
+        philox({kSeedOfRounding, jitter.draw, stream}, static_cast<std::uint64_t>(i / 4));
+    for (std::int64_t k = 0; k < std::min<std::int64_t>(4, count - i); ++k)
+      v[i + k] *=
+          1 + jitter.epsilon *
+                  ((static_cast<double>(bits[static_cast<std::size_t>(k)]) + 0.5) * 0x1p-31 - 1);
   }
 }
 
 // Kernels are plain functions, so what these need lies beside them. One check runs at a time: it
 // sets the instruction set of the whole process as well.
-Jitter jitter_of_kernels;
-std::uint32_t stream_of_kernels = 0;
+Jitter jitter_of_ops;
+std::uint32_t stream_of_ops = 0;
 
-void move_kept(void* kept, std::int64_t count) noexcept {
-  if (kept != nullptr)
-    move_numbers(static_cast<double*>(kept), count, jitter_of_kernels, ++stream_of_kernels);
+// What an op has made, before anybody reads it: as if its kernel had written these numbers, so it
+// is no change that a tape would have to refuse. In rows, because several tensors may share theirs.
+void move_made(const Tensor& t) {
+  if (!t.defined() || t.dtype() != DType::f64 || t.elements() < 2) return;
+  auto* first = const_cast<double*>(t.data<double>());
+  if (t.contiguous()) return move_numbers(first, t.elements(), jitter_of_ops, ++stream_of_ops);
+  const int last = t.rank() - 1;
+  if (t.strides()[last] != 1) return;  // nothing that an op makes
+  for (std::int64_t row = 0; row < t.elements() / t.size(last); ++row) {
+    std::int64_t offset = 0, rest = row;
+    for (int dim = last; dim-- > 0; rest /= t.size(dim))
+      offset += rest % t.size(dim) * t.strides()[dim];
+    move_numbers(first + offset, t.size(last), jitter_of_ops, ++stream_of_ops);
+  }
+}
+
+const Storage* storage_of(const Tensor& t) {
+  return t.defined() ? t.impl()->storage.get() : nullptr;
+}
+
+bool among(const std::vector<Tensor>& tensors, const Tensor& t) {
+  return std::ranges::any_of(
+      tensors, [&](const Tensor& other) { return storage_of(other) == storage_of(t); });
 }
 
 // A table that a test has planted stays below.
@@ -41,26 +67,20 @@ struct Rounded {
     return below != nullptr ? *below : cpu::native_kernels<K>(cpu::current_isa());
   }
 
-  static void begin(decltype(K::forward) forward) {
+  static void norm(const cpu::NormArgs& a) noexcept {
+    inner().forward(a);
+    if (a.dtype == DType::f64 && a.rstd != nullptr)
+      move_numbers(static_cast<double*>(a.rstd), a.rows, jitter_of_ops, ++stream_of_ops);
+  }
+
+  static void begin() {
     below = cpu::planted_kernels<K>;
     table = inner();
-    table.forward = forward;
+    table.forward = norm;
     cpu::planted_kernels<K> = &table;
   }
   static void end() { cpu::planted_kernels<K> = below; }
 };
-
-template <class K>
-void rounded_norm(const cpu::NormArgs& a) noexcept {
-  Rounded<K>::inner().forward(a);
-  if (a.dtype == DType::f64) move_kept(a.rstd, a.rows);
-}
-
-void rounded_attention(const cpu::AttentionArgs& a) noexcept {
-  Rounded<cpu::AttentionKernels>::inner().forward(a);
-  const cpu::AttentionShape& s = a.shape;
-  if (a.dtype == DType::f64) move_kept(a.y, s.batch * s.queries * s.heads * s.value_width);
-}
 
 }  // namespace
 
@@ -68,18 +88,42 @@ void Jitter::move(Tensor t, std::uint32_t stream) const {
   if (epsilon > 0) move_numbers(t.mutable_data<double>(), t.elements(), *this, stream);
 }
 
-RoundedKernels::RoundedKernels(const Jitter& jitter) {
-  jitter_of_kernels = jitter;
-  stream_of_kernels = kStreamOfKernels;
-  Rounded<cpu::AttentionKernels>::begin(rounded_attention);
-  Rounded<cpu::LayerNormKernels>::begin(rounded_norm<cpu::LayerNormKernels>);
-  Rounded<cpu::RmsNormKernels>::begin(rounded_norm<cpu::RmsNormKernels>);
+RoundedOps::RoundedOps(const Jitter& jitter)
+    : observe_([this](const autograd::OpEvent& event) {
+        event.backward ? backward(event) : forward(event);
+      }) {
+  jitter_of_ops = jitter;
+  stream_of_ops = kStreamOfOps;
+  Rounded<cpu::LayerNormKernels>::begin();
+  Rounded<cpu::RmsNormKernels>::begin();
 }
 
-RoundedKernels::~RoundedKernels() {
-  Rounded<cpu::AttentionKernels>::end();
+RoundedOps::~RoundedOps() {
   Rounded<cpu::LayerNormKernels>::end();
   Rounded<cpu::RmsNormKernels>::end();
+}
+
+void RoundedOps::forward(const autograd::OpEvent& event) {
+  bool view = true;
+  for (const Tensor& made : event.values)
+    if (!among(event.inputs, made)) {
+      view = false;
+      move_made(made);
+    }
+  if (view)
+    views_.insert(event.number);
+  else
+    views_.erase(event.number);  // of a tape before
+}
+
+void RoundedOps::backward(const autograd::OpEvent& event) {
+  if (views_.contains(event.number)) return;
+  std::vector<Tensor> moved;
+  for (std::size_t i = 0; i < event.values.size(); ++i) {
+    if (event.inputs[i].defined() || among(moved, event.values[i])) continue;  // a leaf; the same
+    move_made(event.values[i]);
+    moved.push_back(event.values[i]);
+  }
 }
 
 }  // namespace heddle::check

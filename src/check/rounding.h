@@ -1,9 +1,12 @@
-// Rounding as a random event: a result in float64 whose inputs, weights and kept numbers are moved
-// as rounding to another type would move them.
+// Rounding as a random event: a result in float64 whose inputs, weights and all that is made of
+// them are moved as rounding to another type would move them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <set>
 
+#include "autograd/observe.h"
 #include "heddle/tensor.h"
 
 namespace heddle::check {
@@ -16,15 +19,25 @@ struct Jitter {
   void move(Tensor t, std::uint32_t stream) const;
 };
 
-// While it lives, what kernels keep for the way back is moved too: the results of attention, and by
-// how much a norm divides. Gradients of both are differences of terms that are made of them, and
-// where those cancel (one visible key, two columns), moved inputs alone would show nothing.
-class RoundedKernels {
+// While it lives, what ops on a tape make is moved too: their results, and on the way back the
+// gradients of all that is no leaf. So is by how much a norm divides, which its gradient needs and
+// nobody else sees. Gradients are differences of terms that are made of these; where they cancel
+// (one visible key, two columns), moved inputs alone would show nothing, and what they show of a
+// deep model is the first of many roundings. A single number stays: a loss is summed in f32
+// whatever the type of the pass.
+class RoundedOps {
  public:
-  explicit RoundedKernels(const Jitter& jitter);
-  ~RoundedKernels();
-  RoundedKernels(const RoundedKernels&) = delete;
-  RoundedKernels& operator=(const RoundedKernels&) = delete;
+  explicit RoundedOps(const Jitter& jitter);
+  ~RoundedOps();
+  RoundedOps(const RoundedOps&) = delete;
+  RoundedOps& operator=(const RoundedOps&) = delete;
+
+ private:
+  void forward(const autograd::OpEvent& event);
+  void backward(const autograd::OpEvent& event);
+
+  std::set<std::size_t> views_;  // numbers of ops that show their input and make nothing
+  autograd::ObserveOps observe_;
 };
 
 }  // namespace heddle::check

@@ -43,7 +43,7 @@ Spreads measure_spreads(const std::function<std::vector<Named>(const Jitter&)>& 
   Spreads spreads;
   const auto draw = [&](DType dtype, std::uint32_t number, Spread& spread) {
     const Jitter jitter{kWidthOfDraws * epsilon(dtype), number};
-    const RoundedKernels rounded(jitter);
+    const RoundedOps rounded(jitter);
     spread.add(differences_of(results(jitter), unmoved));
   };
   for (std::uint32_t i = 1; i <= kDrawsOfF32; ++i) draw(DType::f32, i, spreads.f32);

@@ -10,18 +10,6 @@
 
 namespace heddle::check {
 
-namespace {
-
-void note_uncompared(Report& report, const std::string& path, const Setting& setting,
-                     std::size_t count, std::size_t of) {
-  const std::string note = std::string(to_string(setting.dtype)) + ": " + path + ": " +
-                           std::to_string(count) + " of " + std::to_string(of) +
-                           " not compared, because rounding alone moves them too far";
-  if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(note);
-}
-
-}  // namespace
-
 void Setting::use() const {
   cpu::set_isa(isa);
   cpu::set_threads(threads);
@@ -97,14 +85,22 @@ Evaluation evaluate(const model::Model& model, const model::Batch& batch, DType 
     e.gradients.push_back({p.name, p.tensor.grad()});
     p.tensor.clear_grad();
   }
-  const NoGrad no_grad;
-  e.logits = model.logits(batch, evaluation_pass(dtype));
+  e.logits = logits_of(model, batch, dtype, options.logits_on_tape);
   return e;
 }
 
+Tensor logits_of(const model::Model& model, const model::Batch& batch, DType dtype, bool on_tape) {
+  std::optional<NoGrad> no_grad;
+  if (!on_tape) no_grad.emplace();
+  const Tape tape;
+  return model.logits(batch, evaluation_pass(dtype)).detach();
+}
+
 Spreads spreads_of_passes(const Subject& subject, const EvaluationOptions& options) {
+  EvaluationOptions watched = options;
+  watched.logits_on_tape = true;
   return measure_spreads([&](const Jitter& jitter) {
-    const Evaluation e = evaluate(*subject.model(jitter), subject.batch, DType::f64, options);
+    const Evaluation e = evaluate(*subject.model(jitter), subject.batch, DType::f64, watched);
     std::vector<Named> all = e.gradients;
     all.push_back({"loss", e.loss, "loss"});
     all.push_back({"logits", e.logits, "logits"});
@@ -116,6 +112,14 @@ void add_case(Report& report, const std::string& path, const Setting& setting,
               const WorstError& worst, double tolerance) {
   report.cases.push_back({path, setting.dtype, std::string(cpu::to_string(setting.isa)),
                           setting.threads, worst.error, tolerance, worst.name});
+}
+
+void note_uncompared(Report& report, const std::string& path, const Setting& setting,
+                     std::size_t count, std::size_t of) {
+  const std::string note = std::string(to_string(setting.dtype)) + ": " + path + ": " +
+                           std::to_string(count) + " of " + std::to_string(of) +
+                           " not compared, because rounding alone moves them too far";
+  if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(note);
 }
 
 void WorstError::add(double e, const std::string& where) {

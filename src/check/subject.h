@@ -69,6 +69,7 @@ struct Evaluation {
 struct EvaluationOptions {
   bool recompute = false;
   double label_smoothing = 0;
+  bool logits_on_tape = false;  // so that RoundedOps moves what they are made of
 };
 
 nn::Pass evaluation_pass(DType dtype);
@@ -76,6 +77,9 @@ nn::Pass training_pass(DType dtype, bool recompute = false);
 
 Evaluation evaluate(const model::Model& model, const model::Batch& batch, DType dtype,
                     const EvaluationOptions& options);
+
+// Of an evaluation. On a tape RoundedOps sees the ops they are made by.
+Tensor logits_of(const model::Model& model, const model::Batch& batch, DType dtype, bool on_tape);
 
 // Of loss, logits and gradients, in the groups "loss", "logits" and those of layers.
 Spreads spreads_of_passes(const Subject& subject, const EvaluationOptions& options);
@@ -89,6 +93,10 @@ struct WorstError {
 
 void add_case(Report& report, const std::string& path, const Setting& setting,
               const WorstError& worst, double tolerance);
+
+// Says that so many results of a path prove nothing.
+void note_uncompared(Report& report, const std::string& path, const Setting& setting,
+                     std::size_t count, std::size_t of);
 
 // The difference that comes nearest to what is allowed for it (see allowed()). What rounding alone
 // makes unpredictable is not compared, and a note says so; NaN is found all the same.

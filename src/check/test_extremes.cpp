@@ -16,7 +16,6 @@
 #include "check/check.h"
 #include "check/paths.h"
 #include "check/reduce.h"
-#include "check/rounding.h"
 #include "check/spread.h"
 #include "check/test_support.h"
 #include "check/tolerance.h"
@@ -78,66 +77,6 @@ TEST(AttentionByTheBook, ASinkMayBeLargerThanAllScores) {
   EXPECT_EQ(nn::book::weights(a, p, x, x, nothing, 0).item(), 0);
   a.sinks = false;
   EXPECT_EQ(nn::book::weights(a, p, x, x, nothing, 0).item(), 0);
-}
-
-TEST(CheckRounding, MovesEveryNumberByItsShareAtMost) {
-  const double epsilon = 0x1p-8;
-  std::vector<double> v(1000, 3.0);
-  Tensor a = Tensor::from<double>({1000}, std::span<const double>(v));
-  Tensor b = Tensor::from<double>({1000}, std::span<const double>(v));
-  Jitter{epsilon, 1}.move(a, 5);
-  Jitter{epsilon, 2}.move(b, 5);
-  double most = 0, sum = 0;
-  std::size_t alike = 0;
-  for (std::size_t i = 0; i < v.size(); ++i) {
-    const double apart = a.to_vector<double>()[i] / 3 - 1;
-    most = std::max(most, std::abs(apart));
-    sum += apart;
-    alike += a.data<double>()[i] == b.data<double>()[i] ? 1 : 0;
-  }
-  EXPECT_LE(most, epsilon);
-  EXPECT_GT(most, 0.98 * epsilon);
-  EXPECT_LT(std::abs(sum / 1000), 0.06 * epsilon);  // even: a deviation of 1 / √3000
-  EXPECT_LT(alike, 5u);
-}
-
-TEST(CheckRounding, LeavesPlantedKernelsAsTheyWere) {
-  static AttentionTable table = cpu::native_kernels<AttentionTable>(cpu::Isa::generic);
-  cpu::planted_kernels<AttentionTable> = &table;
-  {
-    const RoundedKernels rounded(Jitter{0x1p-8, 1});
-    EXPECT_NE(cpu::planted_kernels<AttentionTable>, &table);
-  }
-  EXPECT_EQ(cpu::planted_kernels<AttentionTable>, &table);
-  cpu::planted_kernels<AttentionTable> = nullptr;
-}
-
-// Draws are of four times the rounding. y = exp(1000 x) moves 1000 times as far as x, z = x as far.
-TEST(CheckSpread, FollowsHowFarResultsMove) {
-  const cpu::SettingsScope restore;
-  const auto results = [](const Jitter& jitter) {
-    Tensor x = Tensor::full({500}, 1, DType::f64);
-    jitter.move(x, 1);
-    std::vector<double> y = x.to_vector<double>();
-    for (double& v : y) v = std::exp(1000 * (v - 1));
-    return std::vector<Named>{{"y", Tensor::from<double>({500}, std::span<const double>(y)), "y"},
-                              {"z", x, "z"}};
-  };
-  const Spreads s = measure_spreads(results);
-  const double even = 1 / std::sqrt(3);  // of a number between -1 and 1
-  EXPECT_NEAR(s.of("z", DType::f32, Measure::mean), even * 0x1p-21, 0.1 * 0x1p-21);
-  EXPECT_NEAR(s.of("y", DType::f32, Measure::mean), 1000 * even * 0x1p-21, 100 * 0x1p-21);
-  EXPECT_NEAR(s.of("y", DType::f64, Measure::mean), 1000 * even * 0x1p-50, 100 * 0x1p-50);
-  EXPECT_NEAR(s.of("z", DType::bf16, Measure::largest), 0x1p-7, 0.05 * 0x1p-7);  // |b| + r = 2
-  const Way way{.roundings = 1, .terms = 16};
-  const Allowance allowance{way, &s};
-  EXPECT_EQ(allowed(allowance, "z", DType::f32, Measure::mean),
-            std::max(tolerance(way, DType::f32, Measure::mean),
-                     2 * s.of("z", DType::f32, Measure::mean)));
-  EXPECT_FALSE(allowed(allowance, "y", DType::bf16, Measure::mean));  // anything: not compared
-  EXPECT_TRUE(allowed(allowance, "y", DType::f64, Measure::mean));
-  EXPECT_EQ(allowed({way}, "y", DType::bf16, Measure::mean),
-            tolerance(way, DType::bf16, Measure::mean));
 }
 
 model::ModelConfig extreme_decoder() {
@@ -262,17 +201,26 @@ const Mask kMasks[] = {
     {"encoder\"\ntask = \"masked\"", "look_ahead = 4\nposition = \"t5\"", "documents = \"line\""},
 };
 
-train::Recipe recipe_with(const Mask& mask, int context) {
+train::Recipe recipe_of_text(const std::string& text) {
   const std::string path = testing::TempDir() + "heddle_check_extremes.toml";
-  std::ofstream(path) << "[model]\nkind = \"" << mask.kind
-                      << "\nlayers = 1\nwidth = 4\n[model.attention]\n"
-                      << mask.keys
-                      << "\n[data]\ntext = \"a.txt\"\ntokenizer = \"char\"\ncontext = " << context
-                      << "\n"
-                      << mask.data << "\n[train]\nsteps = 1\nbatch = 1\n";
+  std::ofstream(path) << text << "\n[train]\nsteps = 1\nbatch = 1\n";
   train::Recipe recipe = train::load_recipe(path);
   std::filesystem::remove(path);
   return recipe;
+}
+
+train::Recipe recipe_with(const Mask& mask, int context) {
+  return recipe_of_text(std::string("[model]\nkind = \"") + mask.kind +
+                        "\nlayers = 1\nwidth = 4\n[model.attention]\n" + mask.keys +
+                        "\n[data]\ntext = \"a.txt\"\ntokenizer = \"char\"\ncontext = " +
+                        std::to_string(context) + "\n" + mask.data);
+}
+
+Subject subject_of(const model::ModelConfig& m, bool documents = false) {
+  Subject subject(m, 0, documents);
+  subject.threads = {1};
+  subject.progress = [](const std::string&) {};
+  return subject;
 }
 
 TEST(CheckExtremes, EveryMaskAtEveryShortContext) {
@@ -285,14 +233,133 @@ TEST(CheckExtremes, EveryMaskAtEveryShortContext) {
       EXPECT_EQ(m.sizes.context, context);
       EXPECT_EQ(m.attention.prefix, recipe.model.attention.prefix);
       EXPECT_EQ(m.attention.look_back.has_value(), recipe.model.attention.look_back.has_value());
-      Subject subject(m, 0, recipe.data.documents != data::Documents::none);
-      subject.threads = {1};
-      subject.progress = [](const std::string&) {};
+      const Subject subject = subject_of(m, recipe.data.documents != data::Documents::none);
       Report report;
       check_generation(subject, report);
       check_passes(subject, report);
       EXPECT_TRUE(report.pass()) << failures(report);
     }
+}
+
+// Differences of tanh, 638 times as large, in layers of two columns: 16 and more roundings, each of
+// which grows on its way through all that follow.
+constexpr const char* kManyRoundings = R"([model]
+kind = "encoder-decoder"
+layers = 1
+decoder_layers = 3
+width = 2
+norm = "rms"
+ffn_width = 1
+embedding_dropout = 0.52
+bias = false
+[model.attention]
+head_width = 4
+heads = 6
+score = "additive"
+scale = 637.7635
+dropout = 0.242
+look_back = 31
+[data]
+pairs = "a.tsv"
+tokenizer = "word"
+max_length = 64)";
+
+// A score that is a sum of one number for the query and one for the key: a single choice between
+// two keys decides every row.
+constexpr const char* kOneChoice = R"([model]
+kind = "encoder"
+layers = 1
+task = "classify"
+width = 228
+norm = "rms"
+norm_place = "post"
+ffn_width = 15
+pooling = "mean"
+[model.attention]
+heads = 12
+kv_heads = 12
+score = "concat"
+scale = 688.8025
+position = "learned"
+[data]
+labelled = "a.tsv"
+tokenizer = "char"
+max_length = 20)";
+
+// Layer norms of three columns.
+constexpr const char* kThreeColumns = R"([model]
+kind = "encoder"
+layers = 2
+task = "masked"
+width = 7
+norm_place = "post"
+norm_epsilon = 4.822836e-05
+dropout = 0.3357777
+bias = false
+tied = false
+scale_embedding = true
+[model.attention]
+heads = 7
+score = "multiplicative"
+scale = 0.1470542
+softcap = 948.8854
+look_back = 21
+position = "learned"
+[data]
+text = "a.txt"
+tokenizer = "bpe:280"
+context = 7)";
+
+// Scores far above their cap: the loss is a row of steps, and bends within a thousandth of a
+// weight.
+constexpr const char* kBent = R"([model]
+kind = "vit"
+layers = 2
+width = 72
+ffn = "swiglu"
+dropout = 0.1216368
+patch = 4
+[model.attention]
+head_width = 36
+heads = 4
+scale = 21.07218
+softcap = 0.05583182
+look_back = 30
+position = "learned"
+[data]
+image_folder = "images")";
+
+// These raised false alarms once.
+TEST(CheckExtremes, WhatRoundingDoesToTheseIsNoAlarm) {
+  const cpu::SettingsScope restore;
+  using Check = void (*)(const Subject&, Report&);
+  for (const auto& [text, check] : {std::pair<const char*, Check>{kManyRoundings, check_passes},
+                                    {kOneChoice, check_definitions},
+                                    {kThreeColumns, check_passes},
+                                    {kBent, check_differences}}) {
+    Report report;
+    check(subject_of(reduced(recipe_of_text(text))), report);
+    EXPECT_FALSE(report.cases.empty());
+    EXPECT_TRUE(report.pass()) << text << "\n" << failures(report);
+  }
+}
+
+// However the loss bends, a gradient that is off by a hundredth is.
+TEST(CheckExtremes, AWrongGradientOfABentLossIsFoundByDifferences) {
+  const cpu::SettingsScope restore;
+  static AttentionTable table;
+  table = cpu::native_kernels<AttentionTable>(cpu::available_isas().back());
+  table.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
+    cpu::AttentionBackwardArgs b = a;
+    b.forward.scale *= 1.01;
+    cpu::native_kernels<AttentionTable>(cpu::current_isa()).backward(b);
+  };
+  const Subject subject = subject_of(reduced(recipe_of_text(kBent)));
+  cpu::planted_kernels<AttentionTable> = &table;
+  Report report;
+  check_differences(subject, report);
+  cpu::planted_kernels<AttentionTable> = nullptr;
+  EXPECT_FALSE(report.pass());
 }
 
 }  // namespace

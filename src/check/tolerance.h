@@ -43,7 +43,7 @@ double tolerance(const Way& way, DType dtype, Measure measure);
 
 // A way knows nothing of the numbers. Scores of 1000 multiply the errors of queries and keys by as
 // much, a small cap divides by itself, and a norm of two columns by their difference: that is what
-// the spread of the results shows, the most that was seen in a few draws of four times the
+// the spread of the results shows, the most that was seen in a few draws of several times the
 // rounding. What is allowed is the larger of t and
 //   spread · (ε + e · √terms / 4) / ε
 // because draws move numbers once, and sums round at every term. Nothing where the spread is above

@@ -39,6 +39,9 @@ MEGABYTE = 1 << 20
 ROOM = 100 * MEGABYTE  # code, stacks, buffers
 ADDRESS_SPACE = 8 << 30  # no child may take the machine with it
 MOST_REFUSED = 200  # in a row: then the generator is at fault
+# What inspect says of a head as a share of its weights, which f32 gives to a hundredth where scores
+# are ten thousands.
+SHARES = ("entropy_share", "first", "last", "largest", "next", "previous", "self", "sink")
 STAGES = ("train", "check", "logits", "generate", "inspect", "eval")
 
 
@@ -161,7 +164,7 @@ class Way:
         scores = self.json("logits", "run", "--prompt", self.recipe.prompt)["logits"]
         if not all(math.isfinite(x) for row in scores for x in row):
             self.find("difference", "heddle logits: not a finite number")
-        self.recipe.last_scores = scores[-1]
+        self.recipe.scores = scores
 
     def generate(self):
         if self.recipe.task == "translate":
@@ -182,7 +185,7 @@ class Way:
         uncached = self.json(*ask, "--no-cache")["tokens"]
         if cached != uncached:
             self.find("difference", f"generate: {cached} with the cache, {uncached} without")
-        scores = getattr(self.recipe, "last_scores", None)
+        scores = getattr(self.recipe, "scores", [None])[-1]
         if scores and cached and scores[cached[0]] < max(scores) - 1e-4 * (1 + abs(max(scores))):
             self.find("difference", f"generate begins with {cached[0]} of score "
                                     f"{scores[cached[0]]}; logits has {max(scores)}")
@@ -193,12 +196,33 @@ class Way:
             return
         what = (("--image", self.recipe.image) if self.recipe.kind == "vit"
                 else ("--prompt", self.recipe.prompt))
-        self.json("inspect", "run", *what)
+        seen = self.json("inspect", "run", *what)
+        for layer in seen["layers"]:
+            for head in layer["heads"]:
+                shares = [head[name] for name in SHARES if name in head]
+                if not all(isinstance(x, (int, float)) and -1e-2 <= x <= 1.01 for x in shares):
+                    self.find("difference", f"inspect: layer {layer['name']}: shares {shares}")
+        scores = getattr(self.recipe, "scores", None)
+        tokens = len(seen["tokens"]["source"])
+        if scores and self.recipe.task in ("language", "masked") and tokens != len(scores):
+            self.find("difference", f"inspect: {tokens} tokens; logits has {len(scores)} rows")
 
     def eval(self):
-        loss = self.json("eval", "run")["loss"]
+        train = self.recipe.tables["train"]
+        ask = ["eval", "run", "--precision", train.get("precision", "fp32")]
+        if "capacity" in self.recipe.tables.get("model.moe", {}):  # tokens of a batch compete
+            ask += ["--batch", max(1, train["batch"] // train.get("accumulate", 1))]
+        loss = self.json(*ask)["loss"]
         if not isinstance(loss, (int, float)) or not math.isfinite(loss):
             self.find("difference", f"heddle eval: loss {loss}")
+        elif not any(math.isclose(loss, logged, rel_tol=1e-6) for logged in self.logged()):
+            self.find("difference", f"heddle eval: loss {loss}; training had {self.logged()}")
+
+    def logged(self):
+        """Losses on the validation data that training has seen."""
+        lines = (Path(self.folder) / "run" / "log.jsonl").read_text().splitlines()
+        entries = [json.loads(line) for line in lines]
+        return [entry["eval_loss"] for entry in entries if "eval_loss" in entry]
 
     def go(self):
         try:
