@@ -148,7 +148,7 @@ void print(const bench::AttentionFigure& f) {
   fmt::print("{:6} {:3}x{:<3} {:4} {:10} {:9} {:7} {:10.3f} {:9.1f} {:6.1f}% {:9.1f}", c.n, c.heads,
              c.head_width, to_string(c.dtype), c.additive ? "additive" : "scaled-dot", mask,
              c.both ? "both" : "forward", 1e3 * f.seconds, f.flops_per_s / 1e9,
-             100 * f.share_of_peak, static_cast<double>(f.extra_bytes) / 1048576);
+             100 * f.share_of_peak, static_cast<double>(f.extra_bytes) / 1e6);
   if (f.times_torch) fmt::print(" {:10.3f} {:5.2f}", 1e3 * *f.torch_seconds, *f.times_torch);
   fmt::print("\n");
 }

@@ -39,13 +39,13 @@ void print(const DecodeFigure& f) {
              static_cast<double>(f.parameters) / 1e6, f.precision, f.prompt_tokens_per_s,
              f.decode_tokens_per_s);
   if (f.share_of_bandwidth) fmt::print("{:.0f}% of the bandwidth, ", 100 * *f.share_of_bandwidth);
-  fmt::print("{:.0f} MB\n", static_cast<double>(f.peak_bytes) / 1048576);
+  fmt::print("{:.0f} MB\n", static_cast<double>(f.peak_bytes) / 1e6);
   if (f.torch)
     fmt::print(
         "  PyTorch, {}: {:.0f} of a prompt, {:.1f} written, {:.0f} MB; Heddle writes {:.2f} times "
         "as fast\n",
         f.torch->mode, f.torch->prompt_tokens_per_s, f.torch->decode_tokens_per_s,
-        static_cast<double>(f.torch->peak_bytes) / 1048576, *f.times_torch);
+        static_cast<double>(f.torch->peak_bytes) / 1e6, *f.times_torch);
 }
 
 void run_decode(const BenchArguments& arguments) {

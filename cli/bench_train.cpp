@@ -38,11 +38,11 @@ void print(const TrainFigure& f) {
       "{} ({:.1f}M parameters, {}): {:.2f} ms a step, {:.0f} tokens/s, {:.0f}% of peak, {:.0f} "
       "MB\n",
       f.name, static_cast<double>(f.parameters) / 1e6, f.precision, 1e3 * f.step_seconds,
-      f.tokens_per_s, 100 * f.share_of_peak, static_cast<double>(f.peak_bytes) / 1048576);
+      f.tokens_per_s, 100 * f.share_of_peak, static_cast<double>(f.peak_bytes) / 1e6);
   if (f.torch)
     fmt::print("  PyTorch, {}: {:.0f} tokens/s, {:.0f} MB; Heddle is {:.2f} times as fast\n",
-               f.torch->mode, f.torch->tokens_per_s,
-               static_cast<double>(f.torch->peak_bytes) / 1048576, *f.times_torch);
+               f.torch->mode, f.torch->tokens_per_s, static_cast<double>(f.torch->peak_bytes) / 1e6,
+               *f.times_torch);
 }
 
 void run_train(const BenchArguments& arguments) {

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
 
 #include "command.h"
 #include "data/dataset.h"
@@ -15,6 +18,7 @@
 #include "progress.h"
 #include "train/evaluate.h"
 #include "train/run_directory.h"
+#include "train/unit.h"
 #include "with_model.h"
 
 namespace heddle::cli::eval_command {
@@ -73,6 +77,9 @@ std::unique_ptr<data::Dataset> open_data(const Arguments& a, const train::Loaded
   const model::ModelConfig& model = run.model->config();
   const bool test = a.split == data::Split::test;
   if (!a.data.empty()) {
+    if (std::error_code error; !std::filesystem::exists(a.data, error))
+      fail(ErrorCode::invalid_argument, "--data", "there is no such file",
+           "a file like those of the recipe's [data], or a folder of images", a.data);
     (test ? config.test : config.validation) = files_of(a.data, model);
     config.validation_share = {};
   }
@@ -81,11 +88,13 @@ std::unique_ptr<data::Dataset> open_data(const Arguments& a, const train::Loaded
   options.training = false;
   options.validation = !test;
   options.test = test;
-  return data::open_dataset(config, model.kind, model.task, options);
+  return train::with_places(
+      run.recipe, [&] { return data::open_dataset(config, model.kind, model.task, options); });
 }
 
-void print(const train::Evaluation& e, const std::optional<text::Bleu>& bleu) {
-  fmt::print("loss        {:.4f}\nperplexity  {:.4f}\ntokens      {}\n", e.loss, e.perplexity,
+void print(const train::Evaluation& e, std::string_view unit,
+           const std::optional<text::Bleu>& bleu) {
+  fmt::print("loss        {:.4f}\nperplexity  {:.4f}\n{:12}{}\n", e.loss, e.perplexity, unit,
              e.tokens);
   if (e.accuracy) fmt::print("accuracy    {:.4f}\n", *e.accuracy);
   if (bleu)
@@ -133,7 +142,7 @@ void run(const Arguments& a) {
   if (a.model.as_json)
     print_json(result, bleu);
   else
-    print(result, bleu);
+    print(result, train::unit_judged(run.model->config()), bleu);
 }
 
 }  // namespace

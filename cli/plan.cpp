@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "find_recipe.h"
 #include "heddle/error.h"
+#include "language/language.h"
 #include "print_json.h"
 #include "report/numbers.h"
 #include "train/plan_run.h"
@@ -36,7 +37,7 @@ struct Answer {
   train::Recipe recipe;
   train::Plan plan;  // of the largest batch; its time is of the usual one
   train::ProcessMemory process;
-  std::optional<std::int64_t> largest_batch;
+  train::Fit fit;
   std::optional<std::int64_t> cache_bytes;  // of --context tokens
 };
 
@@ -75,10 +76,8 @@ Answer make(const Arguments& a) {
   const train::Plan without_time = train::plan_run(out.recipe, shapes);
   out.process = train::expect_process(without_time, data.get());  // before the probe takes memory
   out.plan = train::plan_run(out.recipe, shapes, train::measure_machine);
-  if (a.memory > 0)
-    out.largest_batch =
-        train::largest_batch(m, t, shapes.largest, a.memory - out.process.besides_tensors())
-            .value_or(0);
+  out.fit = train::fit_into(out.recipe, shapes.largest, out.process,
+                            a.memory > 0 ? a.memory : train::room_of_process());
   return out;
 }
 
@@ -90,47 +89,82 @@ json to_json(const Answer& answer) {
   if (p.step_seconds > 0)
     j["total_seconds"] = p.step_seconds * static_cast<double>(answer.recipe.train.steps);
   if (answer.cache_bytes) j["kv_bytes"] = *answer.cache_bytes;
-  if (answer.largest_batch) j["largest_batch"] = *answer.largest_batch;
+  j["fits"] = answer.fit.fits;
+  j["room_bytes"] = answer.fit.room;
+  j["largest_batch"] = answer.fit.largest_batch;
   return j;
 }
 
-void line(const char* name, const std::string& value) { fmt::print("{:24} {}\n", name, value); }
+void line(const std::string& name, const std::string& value) {
+  fmt::print("{:37} {}\n", name, value);
+}
+void bytes_line(const std::string& name, std::int64_t bytes) {
+  line(name, report::bytes_text(static_cast<double>(bytes)));
+}
+
+std::string name_of(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::parameters: return tr("  parameters");
+    // They come while activations go: most are not there yet, or no longer.
+    case Purpose::gradients: return tr("  gradients at the moment of the peak");
+    case Purpose::optimizer: return tr("  optimizer");
+    case Purpose::activations: return tr("  activations");
+    case Purpose::workspace: return tr("  workspace");
+    case Purpose::thread_buffers: break;  // counted apart
+  }
+  return {};
+}
+
+void print_tensors(const train::Plan& p) {
+  bytes_line(tr("tensors of a step, at its peak"), p.memory.peak);
+  for (int i = 0; i < kPurposeCount; ++i)
+    bytes_line(name_of(static_cast<Purpose>(i)), p.memory.at_peak[static_cast<std::size_t>(i)]);
+}
 
 void print_process(const train::ProcessMemory& p) {
-  const auto bytes = [](const char* name, std::int64_t count) {
-    line(name, report::bytes_text(static_cast<double>(count)));
-  };
-  bytes("the process, about", p.total());
-  bytes("  tensors", p.tensors);
-  bytes("  buffers of threads", p.thread_buffers);
-  if (p.loading > 0) bytes("  data", p.data);
-  bytes("  program, tokenizers", p.program);
-  if (p.loading > 0) bytes("  while data is read", p.loading);
+  bytes_line(tr("the process, about"), p.total());
+  bytes_line(tr("  tensors"), p.tensors);
+  bytes_line(tr("  buffers of threads"), p.thread_buffers);
+  if (p.loading > 0) bytes_line(tr("  data"), p.data);
+  bytes_line(tr("  program, tokenizers"), p.program);
+  if (p.loading > 0) bytes_line(tr("  while data is read"), p.loading);
+}
+
+// What follows from the numbers, in a sentence.
+std::string verdict(const Answer& answer, bool given) {
+  const std::string needed = report::bytes_text(static_cast<double>(answer.process.total()));
+  const std::string room = report::bytes_text(static_cast<double>(answer.fit.room));
+  if (answer.fit.fits && given) return tr("It fits: about {} of the {} of --memory.", needed, room);
+  if (answer.fit.fits)
+    return tr("It fits this machine: about {} of the {} that are free for it.", needed, room);
+  if (given) return tr("It does not fit: about {}, and --memory is {}.", needed, room);
+  return tr("It does not fit this machine: about {}, and {} are free for it.", needed, room);
+}
+
+std::string batch_that_fits(const Answer& answer) {
+  if (answer.fit.largest_batch == 0)
+    return tr(
+        "Not even a batch of 1 fits: a smaller model, a shorter context, or train.recompute = "
+        "true.");
+  return tr("The largest batch that fits: {} (train.batch is {}).", answer.fit.largest_batch,
+            answer.recipe.train.batch);
 }
 
 void print(const Answer& answer, const Arguments& a) {
-  using report::bytes_text;
   const train::Plan& p = answer.plan;
-  line("parameters", report::count_text(static_cast<double>(p.parameters)));
-  line("arithmetic of a step", report::count_text(p.flops_per_step) + "FLOP");
-  line("tensors of a step", bytes_text(static_cast<double>(p.memory.peak)));
-  for (int i = 0; i < kPurposeCount; ++i)
-    line(("  " + std::string(to_string(static_cast<Purpose>(i)))).c_str(),
-         bytes_text(static_cast<double>(p.memory.at_peak[static_cast<std::size_t>(i)])));
+  line(tr("parameters"), report::count_text(static_cast<double>(p.parameters)));
+  line(tr("arithmetic of a step"), report::count_text(p.flops_per_step) + "FLOP");
+  print_tensors(p);
   print_process(answer.process);
   if (p.step_seconds > 0) {
-    line("time of a step, about", fmt::format("{:.3g} s", p.step_seconds));
-    line(fmt::format("time of {} steps", answer.recipe.train.steps).c_str(),
+    line(tr("time of a step, about"), fmt::format("{:.3g} s", p.step_seconds));
+    line(tr("time of {} steps", answer.recipe.train.steps),
          report::duration_text(p.step_seconds * static_cast<double>(answer.recipe.train.steps)));
   }
-  if (p.kv_bytes_per_token > 0)
-    line("cache per token", bytes_text(static_cast<double>(p.kv_bytes_per_token)));
-  if (answer.cache_bytes)
-    line(fmt::format("cache of {} tokens", a.context).c_str(),
-         bytes_text(static_cast<double>(*answer.cache_bytes)));
-  if (answer.largest_batch)
-    line("largest batch that fits",
-         *answer.largest_batch > 0 ? fmt::format("{}", *answer.largest_batch) : "none, not even 1");
+  if (p.kv_bytes_per_token > 0) bytes_line(tr("cache per token"), p.kv_bytes_per_token);
+  if (answer.cache_bytes) bytes_line(tr("cache of {} tokens", a.context), *answer.cache_bytes);
+  fmt::print("{}\n\n{}\n{}\n", tr("(1 GB is 10^9 bytes, 1 MB 10^6, 1 kB 1000.)"),
+             verdict(answer, a.memory > 0), batch_that_fits(answer));
 }
 
 }  // namespace
@@ -143,11 +177,15 @@ void add(CLI::App& app) {
       "with experts they are of the routing that needs most. The process has its code, the data\n"
       "and buffers besides. The time is an estimate from this machine's peak. With --vocabulary\n"
       "no data is read.\n"
+      "The status is 0 where the process fits into what this machine has free for it (its memory,\n"
+      "control groups and ulimits; or --memory), and 1 where it does not. 1 GB is 10^9 bytes.\n"
       "Example: heddle plan llama-style --memory 8G");
   auto a = std::make_shared<Arguments>();
   declare_recipe(*command, a->recipe);
-  command->add_option("--memory", a->memory, "find the largest batch whose process fits, as in 8G")
-      ->transform(CLI::AsSizeValue(false))
+  command
+      ->add_option("--memory", a->memory,
+                   "what the process may have, as in 8GB or 8GiB; absent: what is free")
+      ->transform(CLI::AsSizeValue(true))
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60));
   command->add_option("--vocabulary", a->vocabulary, "take so many tokens and read no data")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
@@ -160,6 +198,7 @@ void add(CLI::App& app) {
       cli::print_json(to_json(answer));
     else
       print(answer, *a);
+    if (!answer.fit.fits) throw ExitStatus{1};
   });
 }
 

@@ -81,7 +81,7 @@ std::string ProgressLine::styled(const std::string& text, const char* style) con
   return colour_ ? fmt::format("\033[{}m{}\033[0m", style, text) : text;
 }
 
-std::string megabytes(double bytes) { return fmt::format("{:.0f} MB", bytes / 1048576); }
+std::string megabytes(double bytes) { return fmt::format("{:.0f} MB", bytes / 1e6); }
 
 std::string count(double number) {
   if (number >= 1e9) return fmt::format("{:.3g}G", number / 1e9);

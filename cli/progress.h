@@ -47,7 +47,7 @@ class ProgressLine {
   LineRhythm rhythm_;
 };
 
-std::string megabytes(double bytes);  // "512 MB"
+std::string megabytes(double bytes);  // "512 MB": 1 MB is 10^6 bytes
 std::string count(double number);     // "950", "12.3k", "124M"
 
 }  // namespace heddle::cli

@@ -22,6 +22,7 @@
 #include "train/job.h"
 #include "train/pace.h"
 #include "train/plan_run.h"
+#include "train/unit.h"
 
 namespace heddle::cli::train_command {
 
@@ -52,7 +53,9 @@ std::string how_to_resume(const Job& job) {
 
 class Display {
  public:
-  Display(const Job& job, bool measure_peak) : steps_(job.recipe().train.steps) {
+  Display(const Job& job, bool measure_peak)
+      : steps_(job.recipe().train.steps),
+        unit_(train::unit_read(job.model().config(), job.data().codec())) {
     const DType precision = job.recipe().train.precision;
     if (const auto probe = cpu::fastest_probe(precision); probe && measure_peak)
       peak_ = cpu::peak_flops(*probe, 0.1);
@@ -70,8 +73,8 @@ class Display {
 
   void show(const train::StepReport& r) {
     pace_.add(r);
-    std::string text = fmt::format("step {}/{}  loss {:.4f}  {} tokens/s", r.step, steps_,
-                                   pace_.loss(), count(pace_.tokens_per_second()));
+    std::string text = fmt::format("step {}/{}  loss {:.4f}  {} {}/s", r.step, steps_, pace_.loss(),
+                                   count(unit_.count(pace_.tokens_per_second())), unit_.name);
     if (peak_) text += fmt::format("  {:.0f}% of peak", 100 * pace_.share_of_peak(*peak_));
     text += "  " + megabytes(static_cast<double>(r.peak_bytes));
     if (r.step == steps_) {
@@ -94,6 +97,7 @@ class Display {
  private:
   ProgressLine line_;
   std::int64_t steps_;
+  train::Unit unit_;
   std::optional<double> peak_;
   train::Pace pace_;
 };
@@ -131,9 +135,10 @@ void print(const Job& job, const Outcome& o) {
     fmt::print("stopped early: no better validation loss for {} evaluations\n", o.state.stale);
   if (o.state.best_step > 0)
     fmt::print("best validation loss {:.4f} at step {}\n", o.state.best_loss, o.state.best_step);
-  fmt::print("{} steps, {} tokens in {}\n{}\n{}\n", o.state.step,
-             count(static_cast<double>(o.state.tokens)), report::duration_text(o.state.seconds),
-             job.paths().weights(), job.paths().report());
+  const train::Unit unit = train::unit_read(job.model().config(), job.data().codec());
+  fmt::print("{} steps, {} {} in {}\n{}\n{}\n", o.state.step,
+             count(unit.count(static_cast<double>(o.state.tokens))), unit.name,
+             report::duration_text(o.state.seconds), job.paths().weights(), job.paths().report());
 }
 
 // It ran and failed: whatever went wrong now is no fault of the command line.

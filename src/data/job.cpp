@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/key_error.h"
 #include "data/draw.h"
 #include "heddle/error.h"
 
@@ -53,8 +54,14 @@ MadeTokenizer make_tokenizer(const Job& job, const TokenizerJob& what) {
   }
   text::SpecialTokens specials = what.specials;
   if (spec.kind == Kind::byte || spec.kind == Kind::bpe) specials.unknown = false;
-  return {text::train_tokenizer(spec, what.texts, specials, job.options.progress),
-          text::SpecialsInText::plain};
+  try {
+    return {text::train_tokenizer(spec, what.texts, specials, job.options.progress),
+            text::SpecialsInText::plain};
+  } catch (const Error& e) {
+    if (e.where() != "tokenizer") throw;
+    throw KeyError("[data]", {"data." + std::string(what.key)}, ": " + e.problem(), e.expected(),
+                   e.got());
+  }
 }
 
 std::vector<bool> held_out(std::int64_t count, double share, const std::string& where) {
@@ -113,6 +120,9 @@ std::string describe(Split split, const SplitFacts& facts, std::int64_t max_leng
   if (facts.target_tokens > 0)
     line +=
         grouped(facts.tokens) + " source and " + grouped(facts.target_tokens) + " target tokens";
+  else if (facts.words > 0)
+    line += grouped(facts.words) + " words" +
+            (facts.tokens > facts.words ? " of " + grouped(facts.tokens) + " tokens" : "");
   else if (facts.tokens > 0)
     line += grouped(facts.tokens) + " tokens";
   if (facts.documents > 0) line += " in " + grouped(facts.documents) + " documents";

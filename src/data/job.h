@@ -71,6 +71,7 @@ struct SplitFacts {
   std::string unit = {};  // "pairs"; empty for a text
   std::int64_t examples = 0;
   std::int64_t tokens = 0;
+  std::int64_t words = 0;          // with a tag; 0: not told apart
   std::int64_t documents = 0;      // of a text; 0: not told apart
   std::int64_t target_tokens = 0;  // translate
   std::int64_t unknown = 0;        // of both

@@ -41,7 +41,9 @@ std::vector<RawSentence> read_tags(const Job& job, Split split) {
     sentences.back().words.push_back(line.substr(0, tab));
     sentences.back().tags.push_back(line.substr(tab + 1));
   }
-  if (sentences.empty()) fail_at_line(*lines, lines->size() - 1, "ends without a word");
+  if (sentences.empty())
+    fail_at_line(*lines, lines->size() - 1, "ends without a word",
+                 "lines of word<TAB>tag, an empty line between sentences");
   return sentences;
 }
 
@@ -79,6 +81,11 @@ std::shared_ptr<const Codec> make_codec(const Job& job, const std::vector<RawSen
   return std::make_shared<Codec>(std::move(parts));
 }
 
+// The first token of each has its tag.
+std::int64_t words_in(std::span<const std::int32_t> labels) {
+  return std::ranges::count_if(labels, [](std::int32_t label) { return label != model::kIgnore; });
+}
+
 class TagExamples final : public Examples {
  public:
   explicit TagExamples(const Codec& codec)
@@ -88,8 +95,7 @@ class TagExamples final : public Examples {
     tokens_.add(tokens);
     labels_.insert(labels_.end(), labels.begin(), labels.end());
     starts_.push_back(static_cast<std::int64_t>(labels_.size()));
-    words_.push_back(std::count_if(labels.begin(), labels.end(),
-                                   [](std::int32_t label) { return label != model::kIgnore; }));
+    words_.push_back(words_in(labels));
   }
 
   std::int64_t count() const override { return tokens_.count(); }
@@ -175,6 +181,7 @@ void encode_tags(const Job& job, const Codec& codec, std::span<const RawSentence
     examples->add(sentence.tokens, sentence.labels);
     ++facts.examples;
     facts.tokens += static_cast<std::int64_t>(sentence.tokens.size());
+    facts.words += words_in(sentence.labels);
     facts.unknown += count_of(sentence.tokens, codec.source().unknown());
   }
   split.examples = std::move(examples);

@@ -112,8 +112,8 @@ TEST(DataFacts, SentencesTextsAndImagesAreCounted) {
   tags.config.validation_share = 0;
   EXPECT_EQ(tags.open()->summary(),
             "tokenizer:  char, 7 tokens\nlabels:     3: A, B, C\n"
-            "training:   2 sentences, 6 tokens\n"
-            "test:       1 sentences, 3 tokens, 33.3 % unknown\n");
+            "training:   2 sentences, 3 words of 6 tokens\n"
+            "test:       1 sentences, 1 words of 3 tokens, 33.3 % unknown\n");
   Sample texts = files.labelled();
   texts.config.tokenizer = "word:1";
   texts.config.training.labelled = files.file("l.tsv", "b\tone two three\na\tfour\nb\tfive\tsix\n");

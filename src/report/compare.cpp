@@ -225,7 +225,7 @@ std::string comparison_page(const ComparisonResults& r) {
                      return 1e3 * v.step_seconds;
                    })));
   page.add(section("Loss against memory", against_loss(r, "peak memory, MB", [](const auto& v) {
-                     return static_cast<double>(v.peak_bytes) / 1048576;
+                     return static_cast<double>(v.peak_bytes) / 1e6;
                    })));
   return page.html();
 }

@@ -25,7 +25,7 @@ std::string with_unit(double value, double base, const std::array<const char*, 5
 }  // namespace
 
 std::string bytes_text(double bytes) {
-  return with_unit(bytes, 1024, {" bytes", " KB", " MB", " GB", " TB"});
+  return with_unit(bytes, 1000, {" bytes", " kB", " MB", " GB", " TB"});
 }
 
 std::string count_text(double count) {

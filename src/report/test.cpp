@@ -68,7 +68,7 @@ TEST(Report, LegendsHaveTheColoursOfTheirLines) {
 
 TEST(Report, NumbersReadWell) {
   EXPECT_EQ(bytes_text(512), "512 bytes");
-  EXPECT_EQ(bytes_text(1536), "1.50 KB");
+  EXPECT_EQ(bytes_text(1536), "1.54 kB");
   EXPECT_EQ(count_text(123456), "123 k");
   EXPECT_EQ(count_text(12), "12");
   EXPECT_EQ(duration_text(3.14159), "3.1 s");

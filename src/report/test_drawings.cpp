@@ -279,11 +279,11 @@ TEST(ReportDrawings, WideMapsHaveNoNumbersAndFewerNames) {
 }
 
 TEST(ReportDrawings, NumbersChangeTheirUnitAtItsEdge) {
-  EXPECT_EQ(bytes_text(1023), "1023 bytes");
-  EXPECT_EQ(bytes_text(1024), "1.00 KB");
-  EXPECT_EQ(bytes_text(10 * 1024), "10.0 KB");
-  EXPECT_EQ(bytes_text(100 * 1024), "100 KB");
-  EXPECT_EQ(bytes_text(std::pow(1024, 5) * 2), "2048 TB");
+  EXPECT_EQ(bytes_text(999), "999 bytes");
+  EXPECT_EQ(bytes_text(1000), "1.00 kB");
+  EXPECT_EQ(bytes_text(10'000), "10.0 kB");
+  EXPECT_EQ(bytes_text(100'000), "100 kB");
+  EXPECT_EQ(bytes_text(2e15), "2000 TB");
   EXPECT_EQ(count_text(999), "999");
   EXPECT_EQ(count_text(1000), "1.00 k");
   EXPECT_EQ(signed_text(0.5, 1), "+0.5");

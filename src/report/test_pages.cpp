@@ -69,7 +69,7 @@ TEST(ReportPages, ARunsFiguresAreThoseOfItsLog) {
        "<dt>last validation loss</dt><dd>2.3750</dd>", "<dt>last training loss</dt><dd>2.0000</dd>",
        "<dt>steps</dt><dd>30</dd>", "<dt>tokens</dt><dd>2.50 k</dd>",
        "<dt>time</dt><dd>2 min 05 s</dd>", "<dt>tokens/s, median</dt><dd>200</dd>",
-       "<dt>memory between steps</dt><dd>4.00 KB</dd>"});
+       "<dt>memory between steps</dt><dd>4.10 kB</dd>"});
 }
 
 TEST(ReportPages, APlansRowsAreOfOnePurposeEach) {
@@ -83,7 +83,7 @@ TEST(ReportPages, APlansRowsAreOfOnePurposeEach) {
   const std::string n = "</td><td class=\"number\">";
   expect_on_page(
       training_page("run", {}, "recipe", p),
-      {"<tr><td>memory at the peak of a step" + n + "1.03 KB" + n + "1000 bytes" + n + "+5.0 %<",
+      {"<tr><td>memory at the peak of a step" + n + "1.05 kB" + n + "1.00 kB" + n + "+5.0 %<",
        "<tr><td>of it gradients" + n + "220 bytes" + n + "200 bytes" + n + "+10.0 %<",
        "<tr><td>of it activations" + n + "240 bytes" + n + "400 bytes" + n + "-40.0 %<",
        "<tr><td>of it workspace" + n + "150 bytes" + n + "0 bytes</td><td>–<",
@@ -131,7 +131,7 @@ TEST(ReportPages, AComparisonsFiguresAreThoseOfItsVariants) {
              "<dt>by</dt><dd>b</dd>", "<dt>loss</dt><dd>validation, nats</dd>",
              "<th>validation loss</th>",
              "<tr><td>a" + n + "2.5000 ± 0.2500" + n + "20" + n + "250 ms" + n + "4.00 k" + n +
-                 "3.00 MB" + n + "512 bytes" + n + "27.0 k" + n + "3.00 M</td></tr>",
+                 "3.15 MB" + n + "512 bytes" + n + "27.0 k" + n + "3.00 M</td></tr>",
              "<tr><td>b ★" + n + "2.0000" + n + "10" + n + "2 s" + n + "0</td><td>–</td><td>–" + n +
                  "0" + n + "0</td></tr>",
              "b is better than a by 0.5000 ± 0.1250: more than the noise. A step takes 1.65 times "
@@ -158,8 +158,8 @@ TEST(ReportPages, AComparisonsCurvesAreThoseOfItsVariants) {
       {series_json("a", "[[1,4,70.0],[20,2,980.0]]"), series_json("b", "[[1,3,70.0],[20,1,980.0]]"),
        series_json("a", "[[10,3,70.0],[20,2.5,980.0]]"),  // of validation
        "<text x=\"70\" y=\"16\">loss, nats</text>", "milliseconds per step</text>",
-       "peak memory, MB</text>", "<title>parameters: 1.00 MB</title>",
-       "<title>activations: 2.00 MB</title>", "dominant-baseline=\"middle\">250 ms</text>",
+       "peak memory, MB</text>", "<title>parameters: 1.05 MB</title>",
+       "<title>activations: 2.10 MB</title>", "dominant-baseline=\"middle\">250 ms</text>",
        "dominant-baseline=\"middle\">2 s</text>",
        // Loss from 0.86 to 4.64, with the band: 4 ± 0.5 begins at 372 - 344 · 3.64 / 3.78.
        "points=\"70.0,40.7 980.0,"});

@@ -95,6 +95,16 @@ Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineProb
   return plan;
 }
 
+Fit fit_into(const Recipe& recipe, const BatchShape& largest, const ProcessMemory& process,
+             std::int64_t room) {
+  Fit fit{.room = room, .fits = process.total() <= room};
+  if (process.loading > room) return fit;  // the data alone is too much
+  fit.largest_batch =
+      largest_batch(recipe.model, recipe.train, largest, room - process.besides_tensors())
+          .value_or(0);
+  return fit;
+}
+
 void check_fits(const Recipe& recipe, const data::Dataset& data) {
   const BatchShape largest = batch_shapes(data, recipe.train).largest;
   const std::int64_t bytes = memory_limits().total;
@@ -102,12 +112,13 @@ void check_fits(const Recipe& recipe, const data::Dataset& data) {
       plan_training(recipe.model, recipe.train, largest).memory.peak + data.bytes();
   if (needed <= bytes) return;
   const auto gigabytes = [](std::int64_t n) {
-    return fmt::format("{:.4g} GB", 1e-9 * static_cast<double>(n));
+    const double all = 1e-9 * static_cast<double>(n);
+    return all < 1000 ? fmt::format("{:.4g} GB", all) : fmt::format("{:.0f} GB", all);
   };
   fail(ErrorCode::invalid_argument, "recipe", "memory of a step and the data",
        "at most the " + gigabytes(bytes) +
            " that this process may have: a smaller train.batch, more parts (train.accumulate), "
-           "train.recompute or a smaller model (heddle plan --memory finds the largest batch)",
+           "train.recompute or a smaller model (heddle plan finds the largest batch)",
        gigabytes(needed));
 }
 

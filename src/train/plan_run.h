@@ -35,6 +35,17 @@ using MachineProbe = std::function<MachineSpeed(DType precision, std::int64_t by
 // of the usual one; without a probe there is none.
 Plan plan_run(const Recipe& recipe, const BatchShapes& shapes, const MachineProbe& probe = {});
 
+// Whether a process fits into so many bytes, and the largest batch whose process would.
+struct Fit {
+  std::int64_t room = 0;
+  bool fits = false;
+  std::int64_t largest_batch = 0;  // 0: not even one sequence
+};
+// `largest` is the shape of the largest batch; `recipe.model.sizes` must be known. A batch is
+// planned some twenty times, on the device that computes nothing.
+Fit fit_into(const Recipe& recipe, const BatchShape& largest, const ProcessMemory& process,
+             std::int64_t room);
+
 // Throws Error where the largest step and the data need more than this process may have: the system
 // would end it without a word. `recipe.model.sizes` must be known.
 void check_fits(const Recipe& recipe, const data::Dataset& data);

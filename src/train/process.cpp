@@ -41,6 +41,12 @@ ProcessMemory expect_process(const Plan& plan, const data::Dataset* data) {
   return p;
 }
 
+std::int64_t room_of_process() {
+  const MemoryLimits limits = memory_limits();
+  const std::int64_t has = std::max<std::int64_t>(0, resident_bytes());
+  return has > limits.total - limits.available ? limits.total : limits.available + has;
+}
+
 nlohmann::json to_json(const ProcessMemory& p) {
   nlohmann::json j = {{"total", p.total()},
                       {"program", p.program},

@@ -28,6 +28,10 @@ struct ProcessMemory {
 // was taken. Without data the figures are of a process that has none.
 ProcessMemory expect_process(const Plan& plan, const data::Dataset* data);
 
+// Bytes that a process could have on this machine now: what it has and what it can still take
+// (base/process_memory.h), and no more than its limits allow.
+std::int64_t room_of_process();
+
 // {"total","program","data","tensors","thread_buffers","loading"}; without data neither of its two.
 nlohmann::json to_json(const ProcessMemory& process);
 

@@ -6,12 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "heddle/cost.h"
 #include "heddle/ops.h"
 #include "heddle/runtime.h"
 #include "model/model.h"
 #include "train/optimizer.h"
 #include "train/plan.h"
+#include "train/plan_run.h"
+#include "train/process.h"
+#include "train/recipe.h"
 #include "train/step.h"
 
 namespace heddle::train {
@@ -211,6 +215,41 @@ TEST(Plan, LargestBatchIsTheLastThatFits) {
   EXPECT_EQ(largest_batch(c, config_for(1), {1, 24, 0}, limit), 7);
   EXPECT_EQ(largest_batch(c, config_for(1), {1, 24, 0}, limit - 1), 6);
   EXPECT_EQ(largest_batch(c, config_for(1), {1, 24, 0}, 1000), std::nullopt);
+}
+
+// The process has 5000 bytes besides its tensors: what fits, to the byte.
+TEST(Plan, SaysWhetherAProcessFits) {
+  Recipe recipe;
+  recipe.model = small_decoder();
+  recipe.train = config_for(7);
+  const BatchShape shape{7, 24, 0};
+  ProcessMemory process;
+  process.tensors = plan_training(recipe.model, recipe.train, shape).memory.peak;
+  process.program = 3000;
+  process.data = 1500;
+  process.thread_buffers = 500;
+  const std::int64_t needed = process.tensors + 5000;
+  const Fit exact = fit_into(recipe, shape, process, needed);
+  EXPECT_TRUE(exact.fits);
+  EXPECT_EQ(exact.room, needed);
+  EXPECT_EQ(exact.largest_batch, 7);
+  const Fit less = fit_into(recipe, shape, process, needed - 1);
+  EXPECT_FALSE(less.fits);
+  EXPECT_EQ(less.largest_batch, 6);
+  EXPECT_EQ(fit_into(recipe, shape, process, 6000).largest_batch, 0);
+  // Where the data alone is too much while it is read, no batch helps.
+  process.loading = needed + 1;
+  EXPECT_FALSE(fit_into(recipe, shape, process, needed).fits);
+  EXPECT_EQ(fit_into(recipe, shape, process, needed).largest_batch, 0);
+  EXPECT_TRUE(fit_into(recipe, shape, process, needed + 1).fits);
+}
+
+// What a process has counts as its room, and no more than its limits.
+TEST(Plan, RoomIsWhatIsThereAndWhatIsLeft) {
+  const MemoryLimits limits = memory_limits();
+  const std::int64_t room = room_of_process();
+  EXPECT_LE(room, limits.total);
+  EXPECT_GT(room, resident_bytes());
 }
 
 TEST(Plan, SevenBillionParametersTakeNoTime) {

@@ -1,0 +1,28 @@
+// What is counted when people are told how much a model read: its tokens are their images and
+// words.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "data/codec.h"
+#include "model/config.h"
+
+namespace heddle::train {
+
+struct Unit {
+  std::string_view name;         // "images"
+  std::int64_t tokens_each = 1;  // patches of an image
+
+  double count(double tokens) const { return tokens / static_cast<double>(tokens_each); }
+};
+
+Unit unit_of_images(const model::ModelConfig& vit);  // its sizes must be known
+
+// Of what is read in training: images, words where each is a token, or tokens.
+Unit unit_read(const model::ModelConfig& model, const data::Codec& codec);
+
+// Of what is judged in an evaluation, one label or token each: images, texts, words or tokens.
+std::string_view unit_judged(const model::ModelConfig& model);
+
+}  // namespace heddle::train
