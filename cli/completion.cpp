@@ -11,6 +11,7 @@
 #include "find_recipe.h"
 #include "help.h"
 #include "language/language.h"
+#include "train/shipped.h"
 
 namespace heddle::cli {
 
@@ -104,7 +105,8 @@ std::string bash_completion(const CLI::App& app) {
   std::string cases, values;
   for_each_command(app, "", [&](const CLI::App& command, const std::string& path) {
     std::string plain = subcommands(command);
-    if (takes_recipe(command)) plain += (plain.empty() ? "" : " ") + words(shipped_recipes());
+    if (takes_recipe(command))
+      plain += (plain.empty() ? "" : " ") + words(train::shipped_recipes());
     cases += "    " + in_quotes(path) + ") options=" + in_quotes(words(long_options(command))) +
              " plain=" + in_quotes(plain) + " ;;\n";
     for (const CLI::Option* option : command.get_options())
@@ -177,7 +179,8 @@ std::string fish_completion(const CLI::App& app) {
       text += " -d " + in_quotes(short_text(tr(option->get_description()))) + "\n";
     }
     if (takes_recipe(command))
-      text += "complete -c heddle -n " + seen + " -a " + in_quotes(words(shipped_recipes())) + "\n";
+      text += "complete -c heddle -n " + seen + " -a " +
+              in_quotes(words(train::shipped_recipes())) + "\n";
   });
   return text;
 }

@@ -1,13 +1,11 @@
 #include "find_recipe.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <vector>
 
 #include "heddle/error.h"
-#include "io/errors.h"
 #include "train/run_directory.h"
+#include "train/shipped.h"
 
 namespace heddle::cli {
 
@@ -15,45 +13,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> recipe_folders() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
-  return {program / "../share/heddle/recipes", program / "../../recipes", "recipes"};
-}
-
-std::optional<std::string> find_shipped(const std::string& name) {
-  std::error_code error;
-  if (name.empty() || name.find('/') != std::string::npos) return std::nullopt;
-  for (const fs::path& folder : recipe_folders())
-    if (const fs::path file = folder / (name + ".toml"); fs::exists(file, error))
-      return file.lexically_normal().string();
-  return std::nullopt;
-}
-
 [[noreturn]] void refuse_name(const std::string& name, const std::string& problem) {
-  const std::vector<std::string> known = shipped_recipes();
-  std::string list;
-  for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
-  const std::string near = io::nearest_name(fs::path(name).stem().string(), known);
+  const std::string near = train::nearest_shipped(name), all = train::list_of_shipped();
   std::string expected = "a recipe's path, the directory of a run";
-  expected += list.empty() ? "" : ", or a recipe that ships: " + list;
+  expected += all.empty() ? "" : ", or a recipe that ships: " + all;
   fail(ErrorCode::invalid_argument, name,
        problem + (near.empty() ? "" : "; did you mean " + near + "?"), expected);
 }
 
 }  // namespace
-
-std::vector<std::string> shipped_recipes() {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::path& folder : recipe_folders())
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-      if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
-  std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
-  return names;
-}
 
 void declare_recipe(CLI::App& command, RecipeArguments& a) {
   command.add_option("RECIPE", a.given,
@@ -70,7 +38,7 @@ std::string recipe_file(const std::string& given) {
   std::error_code error;
   if (const bool folder = fs::is_directory(given, error); fs::exists(given, error) && !folder)
     return given;
-  if (const auto shipped = find_shipped(given)) return *shipped;
+  if (const auto shipped = train::find_shipped(given)) return *shipped;
   if (fs::is_directory(given, error)) refuse_name(given, "is a directory without a recipe.toml");
   refuse_name(given, "there is no such recipe");
 }
@@ -81,7 +49,7 @@ std::string recipe_file(const RecipeArguments& a) {
          "either a path, or --recipe with the name of one that ships (char-gpt)",
          a.given.empty() ? "neither" : "both");
   if (a.named.empty()) return recipe_file(a.given);
-  if (const auto shipped = find_shipped(a.named)) return *shipped;
+  if (const auto shipped = train::find_shipped(a.named)) return *shipped;
   refuse_name(a.named, "there is no such recipe");
 }
 

@@ -17,16 +17,12 @@ struct RecipeArguments {
 void declare_recipe(CLI::App& command, RecipeArguments& arguments);
 
 // The file that is meant. A directory of a run stands for the recipe in it; what is no path is
-// looked for among the recipes that ship: beside the program as installed
-// (../share/heddle/recipes) or as built (recipes/ of the source tree), or in ./recipes. Errors name
-// the nearest one, and all there are.
+// looked for among the recipes that ship (train/shipped.h). Errors name the nearest one, and all
+// there are.
 std::string recipe_file(const RecipeArguments& arguments);
 
 // The same for a recipe that another option names (--also).
 std::string recipe_file(const std::string& given);
-
-// The names of all that ship, sorted.
-std::vector<std::string> shipped_recipes();
 
 // "char-gpt": what a run of it is called unless somebody says otherwise.
 std::string recipe_name(const RecipeArguments& arguments);

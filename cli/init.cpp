@@ -10,6 +10,7 @@
 #include "heddle/error.h"
 #include "io/file.h"
 #include "shell_word.h"
+#include "train/inherit.h"
 #include "train/starter.h"
 
 namespace heddle::cli::init_command {
@@ -20,7 +21,7 @@ using train::StarterData;
 using train::StarterSize;
 
 struct Arguments {
-  std::string file = "recipe.toml", data, path, size;
+  std::string file = "recipe.toml", data, path, size, base;
   bool force = false;
 };
 
@@ -63,12 +64,18 @@ train::Starter starter(const Arguments& a) {
   return s;
 }
 
+std::string text_of(const Arguments& a) {
+  const std::string file = shell_word(a.file);
+  if (a.base.empty()) return train::starter_recipe(starter(a), file);
+  const auto base = train::read_with_bases(train::find_base(a.file, a.base, "--base"));
+  return train::derived_recipe(a.base, base.text(), file);
+}
+
 void run(const Arguments& a) {
   if (!a.force && std::filesystem::exists(a.file))
     fail(ErrorCode::invalid_argument, a.file, "is there already",
          "another name, or --force to write over it");
-  const train::Starter s = starter(a);
-  io::write_file_atomic(a.file, train::starter_recipe(s, shell_word(a.file)));
+  io::write_file_atomic(a.file, text_of(a));
   std::cout << a.file << "\n";
   std::cerr << "next: heddle data " << shell_word(a.file) << ", then heddle train "
             << shell_word(a.file) << "\n";
@@ -81,7 +88,8 @@ void add(CLI::App& app) {
       app.add_subcommand("init", "writes a commented recipe for your data: three questions");
   command->footer(
       "Examples: heddle init\n"
-      "          heddle init my.toml --data text --path input.txt --size tiny");
+      "          heddle init my.toml --data text --path input.txt --size tiny\n"
+      "          heddle init my.toml --base char-gpt");
   auto a = std::make_shared<Arguments>();
   command->add_option("FILE", a->file, "the recipe to write")->capture_default_str();
   command->add_option("--data", a->data, "what there is to learn from; absent: asked, or text")
@@ -89,6 +97,10 @@ void add(CLI::App& app) {
   command->add_option("--path", a->path, "where it is; absent: asked, or input.txt");
   command->add_option("--size", a->size, "of the model; absent: asked, or small")
       ->check(CLI::IsMember({"tiny", "small", "medium"}));
+  CLI::Option* base = command->add_option(
+      "--base", a->base,
+      "a recipe that differs from this one: a name (char-gpt), or a path from FILE's folder");
+  for (const char* name : {"--data", "--path", "--size"}) base->excludes(command->get_option(name));
   command->add_flag("--force", a->force, "write over a file that is there");
   command->callback([a] { run(*a); });
 }

@@ -211,6 +211,18 @@ void check_rest(const DataConfig& config, const Use& use) {
             "nothing, unless labels are numbers", config.label_names.front());
 }
 
+// The key of [data] that names a file; empty where none does.
+std::string key_of_path(const DataConfig& config, const std::string& path) {
+  for (const Split split : {Split::training, Split::validation, Split::test}) {
+    const Files& files = config.files(split);
+    if (std::ranges::find(files.text, path) != files.text.end()) return key_name(split, "text");
+    for (const FileKey& key : kFileKeys)
+      if (files.*key.member == path) return key_name(split, key.name);
+  }
+  if (config.tokenizer == path) return "tokenizer";
+  return config.target_tokenizer == path ? "target_tokenizer" : "";
+}
+
 }  // namespace
 
 std::string Files::first() const {
@@ -252,14 +264,14 @@ void validate(const DataConfig& config, Kind kind, Task task, const DataNeeds& n
 std::string resolve_path(const DataConfig& config, const std::string& path) {
   if (const auto found = find_path(config.directory, path)) return *found;
   const KnownData* known = known_data_of(path);
-  const std::filesystem::path given(path);
-  if (given.is_absolute() && known == nullptr) return path;  // whoever opens it says what is wrong
-  std::string expected = "a file in the working directory";
-  if (!config.directory.empty())
-    expected = "one in the working directory or " +
-               (std::filesystem::path(config.directory) / given).string();
+  std::string expected = "one in the working directory";
+  if (!config.directory.empty() && config.directory != ".")
+    expected += " or in " + config.directory;
+  if (std::filesystem::path(path).is_absolute()) expected = "the path of a file that is there";
   if (known != nullptr) expected = how_to_get(*known);
-  fail(ErrorCode::io, path, "there is no such file", expected);
+  const std::string key = key_of_path(config, path);
+  if (key.empty()) fail(ErrorCode::io, path, "there is no such file", expected);
+  throw KeyError(kWhere, {in_data(key)}, ": there is no such file", expected, path);
 }
 
 }  // namespace heddle::data

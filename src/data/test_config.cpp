@@ -175,7 +175,16 @@ TEST(DataConfigTest, PathsAreLookedForInTwoPlaces) {
   working.file("text.txt", "here first");
   EXPECT_EQ(resolve_path(config, "text.txt"), "text.txt");
   EXPECT_EQ(resolve_path(config, files.file("tags.tsv")), files.file("tags.tsv"));
-  io::expect_refusal([&] { resolve_path(config, "no.txt"); }, {"no.txt", files.path() + "/no.txt"});
+  io::expect_refusal([&] { resolve_path(config, "no.txt"); }, {"no.txt", "or in " + files.path()});
+  // Where the recipe names it, the key is known, by which its line is.
+  config.validation.text = {"no.txt"};
+  try {
+    resolve_path(config, "no.txt");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const KeyError& e) {
+    EXPECT_EQ(e.keys().front(), "data.validation");
+    EXPECT_EQ(e.got(), "no.txt");
+  }
   std::filesystem::current_path(before);
 }
 

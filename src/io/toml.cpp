@@ -144,29 +144,6 @@ std::vector<typename Type::Result> elements(TomlState& state, const TomlPath& pa
   return out;
 }
 
-// "model.attention.heads": bare keys only.
-TomlPath split_path(std::string_view path, const std::string& option) {
-  constexpr std::size_t kMaxParts = 32;
-  TomlPath parts(1);
-  for (const char c : path) {
-    const bool bare = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                      c == '_' || c == '-';
-    if (c == '.')
-      parts.emplace_back();
-    else if (bare)
-      parts.back() += c;
-    else
-      parts.back().clear();
-    if (parts.size() > kMaxParts || (c != '.' && !bare) || (c == '.' && parts.end()[-2].empty()))
-      fail_io(option, "not the path of a key", "names joined by dots, such as model.layers",
-              shown(path));
-  }
-  if (parts.back().empty())
-    fail_io(option, "not the path of a key", "names joined by dots, such as model.layers",
-            shown(path));
-  return parts;
-}
-
 void list_places(const TomlMembers& table, const TomlPath& path,
                  std::map<std::string, std::string>& places) {
   for (const auto& [key, value] : table) {

@@ -108,6 +108,15 @@ class TomlDocument {
   void set(std::string_view path, std::string_view text, std::string_view option = "--set");
   void apply(std::string_view assignment, std::string_view option = "--set");  // "path=text"
 
+  // Takes what `base` has and this document lacks, key by key: where both have a key, this one's
+  // value stays. Every key keeps the place where it stands, which may be the base's file.
+  void inherit(const TomlDocument& base);
+  bool remove(std::string_view path);  // of a key or a table: whether it was there
+  // Changes a string, or every one of an array of strings; what is not there or else stays. It
+  // keeps its place.
+  void map_strings(std::string_view path,
+                   const std::function<std::string(const std::string&)>& change);
+
   // Throws Error naming every key that was never asked for, with the nearest known one.
   void finish() const;
 

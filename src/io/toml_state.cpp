@@ -24,6 +24,28 @@ std::string path_text(const TomlPath& path, std::string_view key) {
   return (path.empty() ? "" : path_text(path) + ".") + part_text(key);
 }
 
+TomlPath split_path(std::string_view path, const std::string& option) {
+  constexpr std::size_t kMaxParts = 32;
+  TomlPath parts(1);
+  for (const char c : path) {
+    const bool bare = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '_' || c == '-';
+    if (c == '.')
+      parts.emplace_back();
+    else if (bare)
+      parts.back() += c;
+    else
+      parts.back().clear();
+    if (parts.size() > kMaxParts || (c != '.' && !bare) || (c == '.' && parts.end()[-2].empty()))
+      fail_io(option, "not the path of a key", "names joined by dots, such as model.layers",
+              shown(path));
+  }
+  if (parts.back().empty())
+    fail_io(option, "not the path of a key", "names joined by dots, such as model.layers",
+            shown(path));
+  return parts;
+}
+
 const TomlMembers* TomlState::find_table(const TomlPath& path) const {
   const TomlMembers* table = root_.members();
   TomlPath done;
@@ -61,13 +83,40 @@ std::string TomlState::meant_as(const TomlPath& path, std::string_view key) cons
   return nearest_name(key, candidates);
 }
 
+// "the table training at recipe.toml:9" where the table of a missing key is not there and another,
+// that nobody asked for, has nearly its name; or nothing.
+std::string TomlState::meant_table(const TomlPath& path) const {
+  if (path.size() != 1 || find_table(path) != nullptr) return "";
+  const auto known = known_.find(TomlPath{});
+  std::vector<std::string> others;
+  for (const auto& [name, value] : *root_.members()) {
+    if (known != known_.end() && known->second.contains(name)) continue;
+    if (value.members() == nullptr) continue;
+    others.push_back(name);
+    if (name.starts_with(path[0])) return "the table " + part_text(name) + " at " + value.origin;
+  }
+  const std::string near = nearest_name(path[0], others);
+  return near.empty() ? "" : "the table " + part_text(near) + " at " + find({}, near)->origin;
+}
+
+// Where the table stands that a key should be in, or the one around it.
+std::string TomlState::place_of(TomlPath path) const {
+  while (!path.empty()) {
+    const std::string last = std::move(path.back());
+    path.pop_back();
+    if (const TomlValue* table = find(path, last)) return table->origin;
+  }
+  return file_;
+}
+
 // A slip of the pen, or another system's word, is the likeliest reason.
 void TomlState::missing(const TomlPath& path, std::string_view key,
                         std::string_view expected) const {
   const std::string near = meant_as(path, key);
-  const std::string got =
-      near.empty() ? "" : "the key " + part_text(near) + " at " + find(path, near)->origin;
-  fail_io(file_, "key " + path_text(path, key) + " is missing", expected, got);
+  const std::string got = near.empty()
+                              ? meant_table(path)
+                              : "the key " + part_text(near) + " at " + find(path, near)->origin;
+  fail_io(place_of(path), "key " + path_text(path, key) + " is missing", expected, got);
 }
 
 // " (did you mean heads?)", or the keys there are when none is near, or nothing.

@@ -16,6 +16,8 @@ using TomlPath = std::vector<std::string>;  // parts may have dots inside
 
 std::string path_text(const TomlPath& path);
 std::string path_text(const TomlPath& path, std::string_view key);
+// "model.attention.heads": bare keys only. Errors name `option`.
+TomlPath split_path(std::string_view path, const std::string& option);
 
 class TomlState {
  public:
@@ -38,6 +40,8 @@ class TomlState {
  private:
   // A key of the table that nobody asked for and that may be meant as the missing one; or empty.
   std::string meant_as(const TomlPath& path, std::string_view key) const;
+  std::string meant_table(const TomlPath& path) const;
+  std::string place_of(TomlPath path) const;
   void list_unknown(const TomlMembers& table, const TomlPath& path,
                     std::vector<std::string>& complaints) const;
   std::string suggestion(const TomlPath& path, const std::string& key) const;

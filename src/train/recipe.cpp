@@ -11,7 +11,7 @@
 #include "io/toml.h"
 #include "io/utf8.h"
 #include "model/parse.h"
-#include "train/recipe_file.h"
+#include "train/inherit.h"
 #include "train/synonyms.h"
 
 namespace heddle::train {
@@ -77,8 +77,17 @@ ComparisonKeys parse_compare(const io::TomlTable& table) {
   return keys;
 }
 
+// A base is chosen where the recipe is written: what an option or a run's own recipe says comes
+// after it was read.
+void refuse_base(const io::TomlTable& root) {
+  for (const char* key : {"base", "without"})
+    if (root.has(key))
+      root.refuse(key, "it in the recipe's file, above the first table, and nowhere else");
+}
+
 void parse_tables(const io::TomlDocument& document, const std::string& directory, Recipe& recipe) {
   const io::TomlTable root = document.root();
+  refuse_base(root);
   recipe.model = model::parse_model(root.table("model"));
   recipe.data = data::parse_data(root.table("data"), directory.empty() ? "." : directory);
   recipe.train = parse_train(root.table("train"));
@@ -94,7 +103,10 @@ void parse_tables(const io::TomlDocument& document, const std::string& directory
 
 Recipe parse_document(io::TomlDocument& document, const std::string& directory) {
   Recipe recipe;
-  document.expect_habits(key_habits());
+  io::KeyHabits habits = key_habits();
+  for (const char* key : {"base", "without"})
+    habits[key] = {key, "it stands above the first [table], at the top of the file"};
+  document.expect_habits(habits);
   recipe.places = document.places();
   with_places(recipe, [&] { parse_tables(document, directory, recipe); });
 
@@ -110,7 +122,7 @@ Recipe parse_document(io::TomlDocument& document, const std::string& directory) 
 
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
                    const std::vector<std::string>& varied) {
-  io::TomlDocument document = read_unedited(path);
+  io::TomlDocument document = read_with_bases(path);
   for (const std::string& assignment : overrides) document.apply(assignment);
   for (const std::string& assignment : varied) document.apply(assignment, "--vary");
   return parse_document(document, fs::path(path).parent_path().string());

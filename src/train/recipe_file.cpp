@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "io/seal.h"
 #include "train/checkpoint.h"
+#include "train/not_a_recipe.h"
 
 namespace heddle::train {
 
@@ -59,6 +60,7 @@ void write_run_recipe(const RunPaths& paths, const Recipe& recipe) {
 }
 
 io::TomlDocument read_unedited(const std::string& path) {
+  refuse_what_is_no_recipe(path);
   const std::string text = io::read_file(path, io::kMaxToml);
   const io::TomlDocument document = parse_file(text, path);
   if (io::seal_of_toml(text, document.text()) == io::Seal::broken) refuse_edited(path, document);

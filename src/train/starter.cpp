@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "heddle/error.h"
 #include "io/errors.h"
@@ -154,6 +155,17 @@ std::string starter_recipe(const Starter& s, const std::string& file) {
          "     memory and time\n#   heddle check " + file +
          "    its arithmetic against float64\n#   heddle train " + file +
          "\n#\n# Every key: heddle help recipes\n" + model_part(s) + data_part(s) + train_part(s);
+}
+
+std::string derived_recipe(const std::string& base, const std::string& toml,
+                           const std::string& file) {
+  std::string text = "# What is not said here is as in " + base + ".\n#\n#   heddle train " + file +
+                     "\nbase = " + toml_string(base) +
+                     "\n\n# Its keys. Take the \"# \" away before a [table] and a key to change "
+                     "it here.\n";
+  std::istringstream lines(toml);
+  for (std::string one; std::getline(lines, one);) text += one.empty() ? "\n" : "# " + one + "\n";
+  return text;
 }
 
 }  // namespace heddle::train

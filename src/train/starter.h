@@ -31,4 +31,9 @@ StarterSize starter_size(std::string_view name);
 // called: the first lines say how to use it.
 std::string starter_recipe(const Starter& starter, const std::string& file);
 
+// A recipe that is based on another: the line that says so, and the keys of that one behind "# ",
+// to be changed. `base` is its name or path, `toml` what it says.
+std::string derived_recipe(const std::string& base, const std::string& toml,
+                           const std::string& file);
+
 }  // namespace heddle::train

@@ -38,3 +38,16 @@ def write_data(folder):
                 + '[data]\nlabelled = "mood.tsv"\ntokenizer = "word"\n' + TRAIN,
         "halves": '[model]\nkind = "vit"\npatch = 2\n' + MODEL
                   + '[data]\nimages = "images.idx"\nlabels = "labels.idx"\n' + TRAIN}
+
+
+def derived_recipe(folder, heddle, ask, check):
+    """What `init --base` writes: the same model, until a key of its own says otherwise."""
+    recipe = folder / "derived.toml"
+    recipe.unlink(missing_ok=True)
+    heddle("init", "derived.toml", "--base", "language.toml")
+    text = recipe.read_text()
+    check('base = "language.toml"' in text and "# width = 16" in text, "init --base", text)
+    own, base = (ask("plan", name)["parameters"] for name in ("derived.toml", "language.toml"))
+    check(own == base, "init --base", own, base)
+    recipe.write_text(text + "[model]\nlayers = 2\n")
+    check(ask("plan", "derived.toml")["parameters"] > base, "a recipe with a base")

@@ -179,8 +179,10 @@ void Comparison::open_data() {
     for (std::size_t j = 0; j < i && data_.size() <= i; ++j)
       if (variants_[j].recipe.model.kind == r.model.kind) data_.push_back(data_[j]);
     if (data_.size() <= i) data_.push_back(train::open_data(r));
-    take_sizes(r, *data_[i]);
-    check_fits(r, *data_[i]);
+    of_variant(variants_[i].place, [&] {
+      take_sizes(r, *data_[i]);
+      check_fits(r, *data_[i]);
+    });
     TrainConfig config = r.train;
     config.seed = 1;
     TrainConfig first = variants_[0].recipe.train;
@@ -203,7 +205,8 @@ void Comparison::take_directory() {
   if (!io::file_exists(manifest_path(spec_.out))) {
     settle_steps();
     for (std::size_t v = 0; v < variants_.size(); ++v)
-      recipe_of(variants_[v], steps_[v], first_seed_);
+      of_variant(variants_[v].place,
+                 [&] { return recipe_of(variants_[v], steps_[v], first_seed_); });
   }
   io::make_directories(spec_.out);
   lock_ = lock_directory(spec_.out, "another process is at this comparison");

@@ -100,6 +100,7 @@ bool is_housekeeping(const std::string& key) {
 Variant further(const ComparisonSpec& spec, const std::string& file, const Recipe& base) {
   Variant v{.name = stem(file),
             .folder = {},
+            .place = "variant " + stem(file) + " of --also",
             .file = file,
             .common = spec.set,
             .set = {},
@@ -142,23 +143,35 @@ std::vector<Variant> make_variants(const ComparisonSpec& spec) {
     check_key(variations.back().key);
     check_not_set(spec.set, variations.back().key);
   }
+  const std::string source = spec.vary.empty() ? base.places.of("compare.vary") : "--vary";
   std::vector<Variant> all;
   for (const std::vector<Assignment>& combination : combinations(variations)) {
     std::vector<std::string> varied;
     varied.reserve(combination.size());
     for (const Assignment& a : combination) varied.push_back(a.text());
-    all.push_back({.name = combination.empty() ? stem(spec.recipe) : name_of(combination),
-                   .folder = {},
-                   .file = spec.recipe,
-                   .common = spec.set,
-                   .set = combination,
-                   .recipe = load_recipe(spec.recipe, spec.set, varied)});
+    const std::string name = combination.empty() ? stem(spec.recipe) : name_of(combination);
+    const std::string place = "variant " + name + " of " + source;
+    all.push_back(
+        {.name = name,
+         .folder = {},
+         .place = place,
+         .file = spec.recipe,
+         .common = spec.set,
+         .set = combination,
+         .recipe = of_variant(place, [&] { return load_recipe(spec.recipe, spec.set, varied); })});
   }
   for (const std::string& file : spec.also) all.push_back(further(spec, file, base));
   check(all);
   for (Variant& v : all) v.folder = folder_of(v.name);
   make_unique(all);
   return all;
+}
+
+// "--vary model.width" says nothing that the variant's name and the key do not.
+void refuse_variant(const std::string& place, const Error& e) {
+  const bool varied = e.where().starts_with("--vary ");
+  throw Error(e.code(), varied || e.where().empty() ? place : place + ": " + e.where(), e.problem(),
+              e.expected(), e.got());
 }
 
 bool sets(const std::vector<std::string>& set, const std::string& key) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/error.h"
 #include "train/compare/grid.h"
 #include "train/recipe.h"
 
@@ -25,6 +26,7 @@ struct ComparisonSpec {
 struct Variant {
   std::string name;                 // "kv_heads=2, position=rope"
   std::string folder;               // the same, fit for a path
+  std::string place;                // for errors: "variant kv_heads=2 of --vary"
   std::string file;                 // its recipe,
   std::vector<std::string> common;  // what is set in all variants,
   std::vector<Assignment> set;      // and what sets this one apart
@@ -35,6 +37,19 @@ struct Variant {
 // All of them, loaded and checked: at least two, on the same data and for the same task. Errors
 // name the variant or the key and what to write instead.
 std::vector<Variant> make_variants(const ComparisonSpec& spec);
+
+// Throws what was thrown while something was done with a variant, with its place in front.
+[[noreturn]] void refuse_variant(const std::string& place, const Error& error);
+
+// Runs what may refuse a variant.
+template <class Body>
+auto of_variant(const std::string& place, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& e) {
+    refuse_variant(place, e);
+  }
+}
 
 // Whether "key=value"s of --set name this key.
 bool sets(const std::vector<std::string>& set, const std::string& key);
