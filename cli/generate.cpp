@@ -12,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 
 #include "command.h"
 #include "generate/context.h"
@@ -20,6 +21,7 @@
 #include "heddle/error.h"
 #include "io/file.h"
 #include "print_json.h"
+#include "tell.h"
 #include "with_model.h"
 
 namespace heddle::cli::generate_command {
@@ -34,6 +36,7 @@ struct Arguments {
   ModelArguments model;
   std::optional<std::string> prompt;
   generate::GenerateOptions options;
+  std::optional<std::uint64_t> seed;  // absent: a new one
   generate::BeamOptions beam;
   bool no_cache = false;
 };
@@ -59,14 +62,36 @@ Prompt read_prompt(const Arguments& a, const data::Codec& codec) {
   return prompt;
 }
 
+bool is_drawn(const generate::SamplerOptions& sampler) { return sampler.temperature != 0; }
+
+// Whoever gives no seed wants another text each time, and may want this one again: the seed is
+// told, on standard error, so that the text stays alone where it goes.
+class Seed {
+ public:
+  explicit Seed(const Arguments& a)
+      : value_(a.seed.value_or(std::random_device{}())),
+        tell_(!a.seed && is_drawn(a.options.sampler) && !a.model.as_json) {}
+
+  std::uint64_t value() const { return value_; }
+  void tell_once() {
+    if (tell_) tell("seed {}\n", value_);
+    tell_ = false;
+  }
+
+ private:
+  std::uint64_t value_;
+  bool tell_;
+};
+
 json to_json(const generate::Sample& sample) {
   return {{"tokens", sample.tokens},
           {"text", sample.text},
           {"finish", generate::to_string(sample.finish)}};
 }
 
-void print_json(const Generation& g) {
+void print_json(const Generation& g, const generate::SamplerOptions& sampler) {
   json document = to_json(g.samples.front());
+  if (is_drawn(sampler)) document["seed"] = sampler.seed;
   document["prompt_tokens"] = g.prompt_tokens;
   document["seconds"] = g.prompt_seconds + g.decode_seconds;
   document["prompt_seconds"] = g.prompt_seconds;
@@ -81,6 +106,8 @@ void print_json(const Generation& g) {
 void run_sampling(const Arguments& a, const train::LoadedRun& run, const Prompt& prompt) {
   generate::GenerateOptions options = a.options;
   options.cache = !a.no_cache;
+  Seed seed(a);
+  options.sampler.seed = seed.value();
   options.precision = precision_of(a.model);
   options.end = run.codec->source().end();
   const bool live = !a.model.as_json && options.samples == 1;
@@ -88,6 +115,7 @@ void run_sampling(const Arguments& a, const train::LoadedRun& run, const Prompt&
   generate::TextSink sink;
   if (live)
     sink = [&, begun = false](std::int64_t, std::string_view piece) mutable {
+      seed.tell_once();
       if (!begun) std::cout << prompt.text;
       begun = true;
       std::cout << piece;
@@ -95,7 +123,8 @@ void run_sampling(const Arguments& a, const train::LoadedRun& run, const Prompt&
     };
   const Generation g =
       generate::generate(*run.model, prompt.tokens, options, &run.codec->source(), sink);
-  if (a.model.as_json) return print_json(g);
+  if (a.model.as_json) return print_json(g, options.sampler);
+  seed.tell_once();
   if (live) {
     std::cout << (g.samples[0].text.empty() ? prompt.text : "") << "\n";
     return;
@@ -145,10 +174,12 @@ void run_beam(const Arguments& a, const train::LoadedRun& run, const Prompt& pro
 void run(const Arguments& a) {
   const train::LoadedRun run = open_model(a.model, {model::Task::language});
   const Prompt prompt = read_prompt(a, *run.codec);
-  if (a.beam.beam > 0)
-    run_beam(a, run, prompt);
-  else
-    run_sampling(a, run, prompt);
+  with_options_named([&] {
+    if (a.beam.beam > 0)
+      run_beam(a, run, prompt);
+    else
+      run_sampling(a, run, prompt);
+  });
 }
 
 // The parser of the command line takes -1 and 1e30 for the largest number there is.
@@ -161,7 +192,8 @@ std::string whole_seed(const std::string& text) {
          std::to_string(std::numeric_limits<std::uint64_t>::max()) + "; got " + text;
 }
 
-void declare_sampling(CLI::App& command, generate::GenerateOptions& o) {
+void declare_sampling(CLI::App& command, Arguments& a) {
+  generate::GenerateOptions& o = a.options;
   generate::SamplerOptions& s = o.sampler;
   command.add_option("--temperature", s.temperature, "below 1 surer, above 1 wilder; 0: greedy")
       ->capture_default_str();
@@ -176,9 +208,10 @@ void declare_sampling(CLI::App& command, generate::GenerateOptions& o) {
       .add_option("--repetition-penalty", s.repetition_penalty,
                   "above 1: tokens that were there become less probable")
       ->capture_default_str();
-  command.add_option("--seed", s.seed, "the same seed gives the same text")
-      ->check(whole_seed, "0 to 2^64 - 1")
-      ->capture_default_str();
+  command
+      .add_option("--seed", a.seed,
+                  "the same seed gives the same text; absent: a new one each time, which is told")
+      ->check(whole_seed, "0 to 2^64 - 1");
   command.add_option("--samples", o.samples, "so many texts")->capture_default_str();
   command.add_option("--stop", o.stop, "end before this text; may be given several times")
       ->allow_extra_args(false);
@@ -199,7 +232,7 @@ void add(CLI::App& app) {
   command->add_option("--prompt", a->prompt, "what the text goes on from; absent: standard input");
   command->add_option("--tokens", a->options.tokens,
                       "at most so many more; absent: 256, or what fits the context");
-  declare_sampling(*command, a->options);
+  declare_sampling(*command, *a);
   command->add_flag("--no-cache", a->no_cache,
                     "compute all earlier tokens again for each new one: what the cache saves");
   declare_beam(*command, a->beam);

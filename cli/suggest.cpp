@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "io/errors.h"
+#include "parser_words.h"
 #include "train/synonyms.h"
 
 namespace heddle::cli {
@@ -131,7 +132,7 @@ std::string usage_complaint(const CLI::App& app, const std::vector<std::string>&
   const bool wants_command = command == &app || command->get_require_subcommand_min() > 0;
   if (wants_command && depth < arguments.size() && !arguments[depth].starts_with("-"))
     return unknown_command(*command, arguments[depth]);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return {};
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return in_words(*command, error);
   const std::string extra = first_extra(app);
   if (!extra.starts_with("-"))
     return "what is " + extra + " for? " + whole_name(*command) + " --help shows what it takes";

@@ -1,10 +1,13 @@
 // Help without the parser's types, and what is said of options that there are not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <string>
 #include <vector>
 
 #include "help.h"
+#include "parser_words.h"
 #include "suggest.h"
 
 namespace heddle::cli {
@@ -102,6 +105,45 @@ TEST(UsageComplaint, OptionsAndArgumentsTooMany) {
   EXPECT_EQ(complaint({"generate", "runs/a", "runs/b"}),
             "what is runs/b for? heddle generate --help shows what it takes");
   EXPECT_EQ(complaint({"generate", "runs/a", "--tokens", "5"}), "parsed");
+}
+
+// The parser's own complaints in words for people, whole.
+TEST(UsageComplaint, ValuesInWords) {
+  CLI::App app("", "heddle");
+  std::int64_t tokens = 0, beam = 0, memory = 0;
+  double share = 0, rate = 0;
+  std::string prompt, model, precision;
+  app.add_option("MODEL", model, "the directory of a run")->required();
+  app.add_option("--tokens", tokens, "");
+  app.add_option("--prompt", prompt, "what the text goes on from");
+  CLI::Option* beams = app.add_option("--beam", beam, "kept")->check(CLI::Range(1, 64));
+  app.add_option("--rate", rate, "");
+  app.add_option("--share", share, "")->check(CLI::Range(0.0, 0.5));
+  app.add_option("--memory", memory, "")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 60));
+  app.add_option("--precision", precision, "")->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--top-k", tokens, "")->excludes(beams);
+  app.add_option("--best", tokens, "")->needs(beams);
+  const auto said = [&app](std::vector<std::string> arguments) -> std::string {
+    std::reverse(arguments.begin(), arguments.end());
+    try {
+      app.parse(arguments);
+    } catch (const CLI::ParseError& e) {
+      return in_words(app, e);
+    }
+    return "parsed";
+  };
+  EXPECT_EQ(said({"a", "--tokens", "many"}), "--tokens: expected a whole number; got many");
+  EXPECT_EQ(said({"a", "--rate", "half"}), "--rate: expected a number; got half");
+  EXPECT_EQ(said({"a", "--share", "2"}), "--share: expected 0 to 0.5; got 2");
+  EXPECT_EQ(said({"a", "--beam", "0"}), "--beam: expected 1 to 64; got 0");
+  EXPECT_EQ(said({"a", "--memory", "0"}), "--memory: expected 1 or more; got 0");
+  EXPECT_EQ(said({"a", "--precision", "fp16"}),
+            "--precision: expected one of fp32, bf16; got fp16");
+  EXPECT_EQ(said({"a", "--prompt"}), "--prompt needs a value: what the text goes on from");
+  EXPECT_EQ(said({"--tokens", "3"}), "MODEL is required: the directory of a run");
+  EXPECT_EQ(said({"a", "--beam", "2", "--top-k", "3"}),
+            "--beam does not go with --top-k: leave one of them out");
+  EXPECT_EQ(said({"a", "--best", "2"}), "--best needs --beam beside it: kept");
 }
 
 }  // namespace

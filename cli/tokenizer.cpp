@@ -114,7 +114,13 @@ void train(const Options& options) {
   std::unique_ptr<text::Tokenizer> tokenizer;
   {
     Progress progress;
-    tokenizer = train_tokenizer(spec, views, special_tokens(options.specials), std::ref(progress));
+    try {
+      tokenizer =
+          train_tokenizer(spec, views, special_tokens(options.specials), std::ref(progress));
+    } catch (const Error& e) {
+      if (e.where() != "tokenizer") throw;
+      fail(e.code(), "--spec " + options.spec, e.problem(), e.expected(), e.got());
+    }
   }
   tokenizer->save(options.out);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 
 #include "heddle/error.h"
+#include "io/errors.h"
 #include "io/file.h"
+#include "train/run_directory.h"
+#include "train/shipped.h"
 
 namespace heddle::cli {
 
@@ -28,6 +33,34 @@ std::string names(std::initializer_list<model::Task> tasks) {
   return all;
 }
 
+// A recipe is what a model is made of: the name of both is easily taken for the other's.
+void refuse_recipe(const std::string& given) {
+  std::error_code error;
+  const std::filesystem::path path(given);
+  const bool file = path.extension() == ".toml" && std::filesystem::is_regular_file(path, error);
+  if (!file && (std::filesystem::exists(path, error) || !train::find_shipped(given))) return;
+  const std::string run = (std::filesystem::path("runs") / path.stem()).string();
+  fail(ErrorCode::invalid_argument, given, "is a recipe, not a model that was trained",
+       train::is_run(run) ? "the directory of a run, such as " + run
+                          : "the directory of a run, which heddle train makes of it: " + run);
+}
+
+// A slip in the name of a run: the nearest of its neighbours.
+void refuse_missing(const std::string& given) {
+  std::error_code error;
+  const std::filesystem::path path(given);
+  if (given.empty() || std::filesystem::exists(path, error)) return;
+  const std::filesystem::path folder = path.parent_path();
+  std::vector<std::string> runs;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder.empty() ? "." : folder, error))
+    if (train::is_run(entry.path().string())) runs.push_back(entry.path().filename().string());
+  const std::string near = io::nearest_name(path.filename().string(), runs);
+  if (!near.empty())
+    fail(ErrorCode::io, given, "is not there; did you mean " + (folder / near).string() + "?",
+         "the directory of a run");
+}
+
 }  // namespace
 
 void declare_model(CLI::App& command, ModelArguments& arguments) {
@@ -44,6 +77,8 @@ DType precision_of(const ModelArguments& arguments) {
 }
 
 train::LoadedRun open_model(const ModelArguments& arguments) {
+  refuse_recipe(arguments.model);
+  refuse_missing(arguments.model);
   return train::load_run(arguments.model);
 }
 
@@ -78,6 +113,14 @@ void declare_beam(CLI::App& command, generate::BeamOptions& options) {
           "((5 + length) / 6)^penalty (gnmt)")
       ->check(CLI::IsMember({"mean", "gnmt"}))
       ->default_str("mean");
+}
+
+Error with_option_named(const Error& e) {
+  constexpr std::string_view kOption = "option ";
+  if (!e.problem().starts_with(kOption)) return e;
+  std::string name = e.problem().substr(kOption.size());
+  std::replace(name.begin(), name.end(), '_', '-');
+  return {e.code(), "--" + name, "cannot be so", e.expected(), e.got()};
 }
 
 std::string given_beam_option(const CLI::App& command) {

@@ -11,6 +11,7 @@
 
 #include "generate/beam.h"
 #include "heddle/dtype.h"
+#include "heddle/error.h"
 #include "io/lines.h"
 #include "train/run.h"
 
@@ -37,8 +38,22 @@ void declare_best(CLI::App& command, generate::BeamOptions& options);
 inline constexpr std::array kBeamOptions = {"--beam", "--length-penalty", "--norm"};
 std::string given_beam_option(const CLI::App& command);  // one of them; empty where none was given
 
+// The error with "--top-p" as its place where its problem is "option top_p".
+Error with_option_named(const Error& error);
+
 // An option that only translating has a use for; empty where none was given.
 void require_translation(const std::string& option, model::Task task);
+
+// Runs what may refuse options that the library calls "option top_p", and lets the error name the
+// command line's: --top-p.
+template <class Body>
+auto with_options_named(const Body& body) {
+  try {
+    return body();
+  } catch (const Error& e) {
+    throw with_option_named(e);
+  }
+}
 
 // All of standard input as lines, which must be UTF-8.
 io::TextLines read_standard_lines();

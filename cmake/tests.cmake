@@ -40,7 +40,8 @@ list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_te
 file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
 list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/help.cpp"
   "${PROJECT_SOURCE_DIR}/cli/language_option.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/progress.cpp" "${PROJECT_SOURCE_DIR}/cli/shell_word.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/parser_words.cpp" "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/shell_word.cpp"
   "${PROJECT_SOURCE_DIR}/cli/suggest.cpp")
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
@@ -177,6 +178,12 @@ if(Python3_FOUND AND TARGET heddle_cli)
   # The table on trial: an option that the program ignores must be noticed.
   heddle_test(e2e.options_dropped nightly 3600 ${options} ${PROJECT_BINARY_DIR}/e2e/dropped --drop)
 endif()
+# Mistakes that people make, and what they are told.
+if(Python3_FOUND AND TARGET heddle_cli)
+  heddle_test(e2e.mistakes slow 120 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/mistakes.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/mistakes)
+endif()
 # What `make run` does once everything is built.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.first_run slow 120 Python3::Interpreter
@@ -212,7 +219,7 @@ endforeach()
 # Side by side, one thread each is faster than two that wait for each other; results are the same.
 # (What a test says about threads it sets itself.)
 foreach(name reliability unit.exhaustive op.mutants e2e.use_models e2e.check e2e.compare e2e.campaign
-    e2e.faults e2e.options e2e.options_dropped)
+    e2e.faults e2e.options e2e.options_dropped e2e.mistakes)
   if(TEST ${name})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT HEDDLE_THREADS=1)
   endif()

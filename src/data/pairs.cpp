@@ -27,7 +27,7 @@ std::vector<RawPair> read_two_files(const Job& job, const Files& files) {
   if (source->size() != target->size()) {
     const io::TextLines& longer = source->size() > count ? *source : *target;
     fail_at_line(longer, count, "has no line beside it in the other file",
-                 "as many lines in " + files.source + " as in " + files.target,
+                 "as many lines in the source as in the target",
                  std::to_string(source->size()) + " and " + std::to_string(target->size()));
   }
   std::vector<RawPair> pairs;

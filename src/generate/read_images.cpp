@@ -1,7 +1,9 @@
 #include "generate/read_images.h"
 
 #include "heddle/error.h"
+#include "io/errors.h"
 #include "io/file.h"
+#include "io/gzip.h"
 #include "io/idx.h"
 #include "io/image.h"
 
@@ -23,9 +25,15 @@ std::string size_text(std::int64_t width, std::int64_t height, std::int64_t chan
 }  // namespace
 
 std::vector<NamedImage> read_images(const std::string& path) {
+  constexpr const char* kImages = "an image (PNG or JPEG) or a file of images (IDX)";
+  if (!io::file_exists(path)) fail(ErrorCode::io, path, "there is no such file", kImages);
   {
     const std::string bytes = io::read_file(path, kMaxBytes);
     if (is_picture(bytes)) return {{path, io::decode_image(bytes, path)}};
+    const bool packed = io::is_gzip(bytes);
+    if (!packed && !bytes.starts_with(std::string_view("\0\0", 2)))
+      fail(ErrorCode::io, path, "is no image that Heddle reads", kImages,
+           io::shown(std::string_view(bytes).substr(0, 4)));
   }
   const Tensor all = io::read_idx(path, kMaxBytes);
   if (all.rank() != 3)

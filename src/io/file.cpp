@@ -132,7 +132,9 @@ bool directory_exists(const std::string& path) {
 void make_directories(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) fail_system(path, "cannot make the directory", error.value());
+  if (error)
+    fail_io(path, "cannot make the directory: " + error.message(),
+            "a place where you may write, such as runs/mine");
   if (!directory_exists(path)) fail_io(path, "is there, but is not a directory");
 }
 
@@ -150,7 +152,10 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(behind_li
     file_ = Descriptor(
         ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t{0666}));
     if (file_.valid() || errno == EINTR || (errno == EEXIST && attempt < 1000)) continue;
-    fail_system(path_, "cannot make a temporary file in " + directory_of(target_), errno);
+    const int error = errno;
+    if (error == ENOENT && !directory_exists(directory_of(target_)))
+      fail_io(path_, "its folder is not there", "a folder that is there: mkdir -p makes it");
+    fail_system(path_, "cannot make a temporary file in " + directory_of(target_), error);
   }
   if (exists && ::fchmod(file_.get(), info.st_mode & 07777) != 0) {
     const int error = errno;

@@ -90,7 +90,7 @@ class Builder {
       message.remove_prefix(std::min(message.size(), message.find(": ") + 2));
     message = message.substr(0, message.find("; last read"));
     const std::size_t tail = token.size() - std::min<std::size_t>(token.size(), 40);
-    refuse(position == 0 ? 0 : position - 1, std::string(message.substr(0, 200)),
+    refuse(position == 0 ? 0 : position - 1, "is not JSON: " + std::string(message.substr(0, 200)),
            shown(std::string_view(token).substr(tail)));
   }
 

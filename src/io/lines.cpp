@@ -24,7 +24,8 @@ std::string checked(std::string text, const std::string& where) {
     fail_io(where + ":" + std::to_string(place.line),
             "a byte that is not UTF-8, at column " + std::to_string(place.column) + ", offset " +
                 std::to_string(bad),
-            {}, shown(std::string_view(text).substr(bad, 4)));
+            "UTF-8: save the file again with that encoding (iconv -f latin1 -t utf-8)",
+            shown(std::string_view(text).substr(bad, 4)));
   }
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;

@@ -81,8 +81,13 @@ TensorEntry parse_entry(const std::string& name, const Json& value, std::uint64_
   const Json offsets = value.at("data_offsets");
   if (!offsets.is_array() || offsets.size() != 2) offsets.refuse("an array [begin, end]");
   const auto last = static_cast<std::int64_t>(end - data);
-  const std::int64_t from = offsets.at(std::size_t{0}).integer(0, last);
-  const std::int64_t to = offsets.at(std::size_t{1}).integer(from, last);
+  const std::int64_t from = offsets.at(std::size_t{0}).integer(0);
+  const std::int64_t to = offsets.at(std::size_t{1}).integer(from);
+  if (to > last)
+    fail_io(value.file(),
+            "ends before its tensor " + shown(name) + " does: it is cut short, or damaged",
+            std::to_string(data + static_cast<std::uint64_t>(to)) + " bytes or more",
+            std::to_string(end));
   entry.offset = data + static_cast<std::uint64_t>(from);
   entry.bytes = static_cast<std::uint64_t>(to - from);
   const std::uint64_t expected = expected_bytes(value, *type, entry.shape);

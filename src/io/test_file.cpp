@@ -144,7 +144,7 @@ TEST(WriteFileAtomic, RefusesWhatItCannotReplace) {
   expect_refusal([] { write_file_atomic("/dev/full", "x"); }, {"/dev/full", "device"});
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
   expect_refusal([&] { write_file_atomic(dir.file("no/where"), "x"); },
-                 {dir.file("no/where"), "temporary file", "No such file"});
+                 {dir.file("no/where"), "its folder is not there", "mkdir -p"});
   expect_refusal([&] { write_file_atomic(dir.file("a", "") + "/b", "x"); }, {"Not a directory"});
   expect_refusal([] { write_file_atomic("/proc/heddle", "x"); }, {"/proc/heddle", "temporary"});
   expect_refusal([] { write_file_atomic("", "x"); }, {"not a path"});

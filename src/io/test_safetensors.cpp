@@ -280,8 +280,8 @@ std::vector<Hostile> hostile_offsets() {
       {"offsets are an object", offsets("{}"), {"a.data_offsets"}},
       {"negative offset", offsets("[-8,0]"), {"a.data_offsets[0]"}},
       {"end before begin", offsets("[8,0]"), {"a.data_offsets[1]"}},
-      {"end beyond the file", offsets("[0,9]"), {"a.data_offsets[1]", "0 to 8"}},
-      {"begin beyond the file", offsets("[9,17]"), {"a.data_offsets[0]"}},
+      {"end beyond the file", offsets("[0,9]"), {"ends before its tensor \"a\"", "cut short"}},
+      {"begin beyond the file", offsets("[9,17]"), {"ends before its tensor \"a\""}},
       {"end of 2^63", offsets("[0,9223372036854775808]"), {"a.data_offsets[1]"}},
       {"end of 2^64 - 1",
        offsets("[18446744073709551607,18446744073709551615]"),
@@ -291,7 +291,7 @@ std::vector<Hostile> hostile_offsets() {
       {"overlap", pair("[0,4]", "[3,7]", 7), {"\"b\"", "overlaps"}},
       {"the same bytes twice", pair("[0,4]", "[0,4]", 4), {"overlaps"}},
       {"left over bytes", pair("[0,4]", "[4,8]", 9), {"left over"}},
-      {"missing bytes", pair("[0,4]", "[4,8]", 7), {"b.data_offsets[1]"}},
+      {"missing bytes", pair("[0,4]", "[4,8]", 7), {"ends before its tensor \"b\""}},
   };
 }
 

@@ -114,11 +114,39 @@ TEST(Toml, ErrorsNameLineKeyExpectedAndGot) {
 TEST(Toml, MissingKeysPointAtSlips) {
   const TomlDocument document = TomlDocument::parse("[model]\nlayesr = 3\n", "r.toml");
   expect_refusal([&] { (void)document.root().table("model").integer("layers", {1, 9}); },
-                 {"r.toml: key model.layers is missing", "an integer from 1 to 9",
+                 {"r.toml:1: key model.layers is missing", "an integer from 1 to 9",
                   "the key layesr at r.toml:2"});
   expect_refusal([&] { (void)document.root().table("model").strings("zzz"); },
                  {"model.zzz is missing; expected an array"});
-  expect_refusal([&] { (void)document.root().table("none").string("x"); }, {"none.x is missing"});
+  expect_refusal([&] { (void)document.root().table("none").string("x"); },
+                 {"r.toml: key none.x is missing"});
+  const TomlDocument other = TomlDocument::parse("[model]\n[training]\nsteps = 3\n", "r.toml");
+  (void)other.root().table("model");
+  expect_refusal([&] { (void)other.root().table("train").integer("steps"); },
+                 {"r.toml: key train.steps is missing", "got the table training at r.toml:2"});
+  expect_refusal([&] { (void)other.root().table("trainign").integer("steps"); },
+                 {"got the table training at r.toml:2"});
+  expect_refusal([&] { (void)other.root().table("mode").integer("steps"); },
+                 {"key mode.steps is missing; expected an integer"});
+}
+
+// What a person reads who has slipped: the place, what is wrong, what to write.
+TEST(Toml, SlipsAreToldInWords) {
+  const auto refused = [](const std::string& text, std::initializer_list<std::string_view> parts) {
+    expect_refusal([&] { TomlDocument::parse(text, "r.toml"); }, parts);
+  };
+  refused("a = 1\nkind = decoder\n", {"r.toml:2:", "is no value", "in quotes", "kind = decoder"});
+  refused("a = True\n", {"r.toml:1:", "true or false, in small letters", "a = True"});
+  refused("a = None\n", {"r.toml:1:", "is no value", "a = None"});
+  refused("a = \"x\nb = 1\n", {"r.toml:1:", "a string without its end"});
+  refused("[a\nb = 1\n", {"r.toml:1:", "brackets around it"});
+  refused("a = 1\na = 2\n", {"r.toml:2:", "for the second time", "a = 2"});
+  refused("[a]\n[a]\n", {"r.toml:2:", "for the second time"});
+  refused("a: 1\n", {"r.toml:1:", "no = between", "layers = 4"});
+  refused("a = 0,5\n", {"r.toml:1:", "goes on behind", "0.05"});
+  refused("a =\n", {"r.toml:1:", "a key without a value"});
+  refused("# \xfc\n", {"r.toml:1:", "is not UTF-8", "save it again"});
+  refused("a = 1 b = 2\n", {"r.toml:1:", "goes on behind"});
 }
 
 TEST(Toml, FinishNamesEveryUnknownKey) {

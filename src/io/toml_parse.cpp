@@ -23,6 +23,7 @@ struct BrokenAssumption : std::runtime_error {
 
 #include "io/errors.h"
 #include "io/toml_value.h"
+#include "io/toml_words.h"
 
 namespace heddle::io {
 namespace {
@@ -31,6 +32,12 @@ constexpr int kMaxKeyParts = 32;
 
 std::string at_line(const std::string& file, std::size_t line) {
   return file + ":" + std::to_string(line);
+}
+
+std::string_view line_of(std::string_view text, std::size_t line) {
+  for (; line > 1 && !text.empty(); --line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find('\n'));
 }
 
 // The offset behind the string that begins at `at`, or where toml++ will find it broken.
@@ -167,8 +174,9 @@ TomlValue parse_toml(std::string_view text, const std::string& file) {
     return root;
   } catch (const toml::parse_error& e) {
     const auto& begin = e.source().begin;
-    fail_io(at_line(file, begin.line) + ":" + std::to_string(begin.column),
-            std::string(e.description().substr(0, 300)));
+    const TomlComplaint c = complaint_about(e.description(), line_of(text, begin.line));
+    fail_io(at_line(file, begin.line) + ":" + std::to_string(begin.column), c.problem, c.expected,
+            c.got);
   } catch (const BrokenAssumption&) {
     fail_io(file, "is not TOML: a bracket or a key is misplaced");
   }

@@ -74,7 +74,9 @@ std::int32_t WordLevel::lookup(std::string_view piece, std::size_t offset) const
   fail(ErrorCode::invalid_argument, "text",
        (unit_ == Unit::character ? "the character at byte " : "the word at byte ") +
            std::to_string(offset) + " is not in the vocabulary, which has no unknown token",
-       {}, readable(piece.substr(0, shown)));
+       unit_ == Unit::character ? "characters of the text that it was made of"
+                                : "words of the text that it was made of",
+       readable(piece.substr(0, shown)));
 }
 
 void check_utf8(std::string_view text, std::string_view where, std::size_t at) {

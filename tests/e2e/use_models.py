@@ -11,6 +11,7 @@ images whose bright half is their class. Exits with 1 when something is not as i
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -54,6 +55,23 @@ def language_model():
         """)
 
 
+def new_seeds(ask):
+    """Without --seed every text has a new one, which is told and gives the text again."""
+    def told(*options, temperature="3"):
+        done = subprocess.run([str(HEDDLE), *ask, "--temperature", temperature, "--tokens", "20",
+                               *options], cwd=WORK, capture_output=True, timeout=60)
+        return done.stdout.decode(), done.stderr.decode()
+    (first, said), (second, also_said) = told(), told()
+    check(first != second and said != also_said, "generate draws a new seed", first, said, also_said)
+    check(re.fullmatch(r"seed \d+\n", said), "generate tells its seed", said)
+    check(told("--seed", said.split()[1]) == (first, ""), "the seed that was told", first, said)
+    many = told("--samples", "2")
+    check(re.fullmatch(r"seed \d+\n", many[1]), "generate --samples tells its seed", many)
+    check(told(temperature="0")[1] == "", "what is not drawn has no seed")
+    drawn = [json.loads(told("--json")[0])["seed"] for _ in range(2)]
+    check(drawn[0] != drawn[1], "generate --json draws a new seed", drawn)
+
+
 def use_language_model():
     ask = ("generate", "language", "--prompt", "the quick ")
     text = heddle(*ask, "--temperature", 0, "--tokens", 20)
@@ -76,6 +94,8 @@ def use_language_model():
           and len(document["samples"]) == 3 and document["seconds"] > 0
           and document["text"] == document["samples"][0]["text"], "generate --json", document)
     check(document["samples"] == again["samples"], "the same seed gives the same text")
+    check(document["seed"] == 5, "generate --json tells the seed", document)
+    new_seeds(ask)
 
     refused(*ask, "--tokens", 100, saying=["32 positions", "--slide"])
     refused(*ask, "--temperature", -1, saying=["temperature"])
@@ -141,9 +161,18 @@ def plans():
                                "--json"))
     check(window["kv_bytes"] < whole["kv_bytes"] / 10, "plan --context of a window", window)
     # Shapes are enough: this batch would be 36 GB before anything is computed.
-    huge = json.loads(heddle(*plan, "--set", "train.batch=1048576", "--set", "data.context=4096",
-                             "--json"))
+    done = subprocess.run([str(HEDDLE), *plan, "--set", "train.batch=1048576", "--set",
+                           "data.context=4096", "--json"], cwd=WORK, capture_output=True, timeout=60)
+    huge = json.loads(done.stdout)
     check(huge["peak_bytes"]["total"] > 1e12, "plan of a batch that no memory holds", huge)
+    check(done.returncode == 1 and not huge["fits"] and 0 < huge["largest_batch"] < 1048576
+          and huge["room_bytes"] < 1e12, "plan of what does not fit", done.returncode, huge)
+    check(whole["fits"] and whole["largest_batch"] > 8 and whole["room_bytes"] > 1e8,
+          "plan of what fits", whole)
+    text = heddle(*plan, "--memory", "2GB")
+    for part in ["gradients at the moment of the peak", "It fits: about", "of the 2.00 GB of --memory.",
+                 "1 GB is 10^9 bytes", "The largest batch that fits: ", "(train.batch is 8)"]:
+        check(part in text, "plan concludes", part, text)
     for memory in ["0", "9EB", "99EB", "-1"]:
         refused(*plan, "--memory", memory, saying=["--memory"])
     for name in ["tagger", "halves"]:
