@@ -86,7 +86,7 @@ COMMANDS = [
             "1 to 1000"),
     Mistake("another recipe that is not there", "compare language.toml --also languge.toml",
             "no such recipe", "languge.toml", "a recipe's path"),
-    Mistake("a slip in an experiment", "lab alibi-slope", "no experiment of that name", "alibi-slope",
+    Mistake("a slip in an experiment", "lab alibi-slpoes", "no experiment of that name", "alibi-slpoes",
             "perhaps alibi-slopes"),
     Mistake("a benchmark that is not there", "bench gpu", "no command", "heddle bench gpu",
             "there are: roofline, attention, train, decode"),
