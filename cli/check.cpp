@@ -14,6 +14,8 @@
 #include "check/reduce.h"
 #include "command.h"
 #include "find_recipe.h"
+#include "language/language.h"
+#include "language/layout.h"
 #include "print_json.h"
 #include "progress.h"
 #include "train/recipe.h"
@@ -81,25 +83,32 @@ std::vector<Line> lines_of(const check::Report& report) {
 
 std::string text_of(double value) { return value == 0 ? "0" : fmt::format("{:.1e}", value); }
 
+std::string right(const std::string& text, std::size_t columns) {
+  const std::size_t own = columns_of(text);
+  return std::string(own < columns ? columns - own : 0, ' ') + text;
+}
+
 void print(const check::Report& report, const model::ModelConfig& m) {
-  fmt::print("{} of {} layers, width {}, {} tokens, as reduced from the recipe\n\n",
-             model::to_string(m.kind), m.layers, m.width, model::positions_of(m));
-  fmt::print("{:36} {:5} {:>5} {:>9} {:>9}  {:8} {}\n", "path", "type", "cases", "error", "allowed",
-             "verdict", "worst at");
+  fmt::print("{}\n\n", tr("{} of {} layers, width {}, {} tokens, as reduced from the recipe",
+                          model::to_string(m.kind), m.layers, m.width, model::positions_of(m)));
+  fmt::print("{} {} {} {} {}  {} {}\n", padded(tr("path"), 36), padded(tr("type"), 5),
+             right(tr("cases"), 5), right(tr("error"), 9), right(tr("allowed"), 9),
+             padded(tr("verdict"), 8), tr("worst at"));
   for (const Line& line : lines_of(report)) {
     const Case& c = *line.worst;
-    std::string where = fmt::format("{}, {} thread{}", c.isa, c.threads, c.threads == 1 ? "" : "s");
+    std::string where =
+        c.threads == 1 ? tr("{}, 1 thread", c.isa) : tr("{}, {} threads", c.isa, c.threads);
     if (!c.worst.empty()) where += ", " + c.worst;
-    fmt::print("{:36} {:5} {:5} {:>9} {:>9}  {:8} {}\n", c.path, to_string(c.dtype), line.cases,
-               text_of(c.error), text_of(c.tolerance), line.failed == 0 ? "right" : "WRONG",
-               c.error > 0 ? where : "");
+    fmt::print("{:36} {:5} {:5} {:>9} {:>9}  {} {}\n", c.path, to_string(c.dtype), line.cases,
+               text_of(c.error), text_of(c.tolerance),
+               padded(line.failed == 0 ? tr("right") : tr("WRONG"), 8), c.error > 0 ? where : "");
   }
-  for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : report.notes) fmt::print("{}\n", tr("note: {}", note));
   const auto failed = std::ranges::count_if(report.cases, [](const Case& c) { return !c.pass(); });
   if (failed == 0)
-    fmt::print("\nall {} cases are within their tolerances\n", report.cases.size());
+    fmt::print("\n{}\n", tr("all {} cases are within their tolerances", report.cases.size()));
   else
-    fmt::print("\n{} of {} cases exceed their tolerances\n", failed, report.cases.size());
+    fmt::print("\n{}\n", tr("{} of {} cases exceed their tolerances", failed, report.cases.size()));
 }
 
 void run(const Arguments& a) {
@@ -109,9 +118,11 @@ void run(const Arguments& a) {
   check::Options options;
   options.label_smoothing = recipe.train.label_smoothing;
   options.documents = recipe.data.documents != data::Documents::none;
-  options.progress = [&progress](const std::string& what) { progress.show("checking " + what); };
+  options.progress = [&progress](const std::string& what) {
+    progress.show(tr("checking {}", what));
+  };
   const check::Report report = check::check_model(model, options);
-  progress.show_last(fmt::format("checked {} cases", report.cases.size()));
+  progress.show_last(tr("checked {} cases", report.cases.size()));
   if (a.as_json) {
     json cases = json::array();
     for (const Case& c : report.cases) cases.push_back(to_json(c));

@@ -14,6 +14,8 @@
 #include "data/dataset.h"
 #include "generate/translate.h"
 #include "heddle/error.h"
+#include "language/language.h"
+#include "language/layout.h"
 #include "print_json.h"
 #include "progress.h"
 #include "train/evaluate.h"
@@ -94,13 +96,17 @@ std::unique_ptr<data::Dataset> open_data(const Arguments& a, const train::Loaded
 
 void print(const train::Evaluation& e, std::string_view unit,
            const std::optional<text::Bleu>& bleu) {
-  fmt::print("loss        {:.4f}\nperplexity  {:.4f}\n{:12}{}\n", e.loss, e.perplexity, unit,
-             e.tokens);
-  if (e.accuracy) fmt::print("accuracy    {:.4f}\n", *e.accuracy);
+  const auto line = [](const std::string& name, const std::string& value) {
+    fmt::print("{}{}\n", padded(name, 12), value);
+  };
+  line(tr("loss"), fmt::format("{:.4f}", e.loss));
+  line(tr("perplexity"), fmt::format("{:.4f}", e.perplexity));
+  line(tr(unit), fmt::format("{}", e.tokens));
+  if (e.accuracy) line(tr("accuracy"), fmt::format("{:.4f}", *e.accuracy));
   if (bleu)
-    fmt::print("bleu        {:.2f}  ({:.1f}/{:.1f}/{:.1f}/{:.1f}, brevity {:.3f}, {} words)\n",
-               bleu->score, bleu->precisions[0], bleu->precisions[1], bleu->precisions[2],
-               bleu->precisions[3], bleu->brevity_penalty, bleu->words);
+    line("bleu", tr("{:.2f}  ({:.1f}/{:.1f}/{:.1f}/{:.1f}, brevity {:.3f}, {} words)", bleu->score,
+                    bleu->precisions[0], bleu->precisions[1], bleu->precisions[2],
+                    bleu->precisions[3], bleu->brevity_penalty, bleu->words));
 }
 
 void print_json(const train::Evaluation& e, const std::optional<text::Bleu>& bleu) {
@@ -125,7 +131,7 @@ void run(const Arguments& a) {
   options.batch = a.batch;
   options.precision = precision_of(a.model);
   options.progress = [&](std::int64_t done, std::int64_t all) {
-    progress.show(fmt::format("batch {} of {}", done, all));
+    progress.show(tr("batch {} of {}", done, all));
   };
   const train::Evaluation result = train::evaluate(*run.model, *data, options);
   std::optional<text::Bleu> bleu;
@@ -134,7 +140,7 @@ void run(const Arguments& a) {
     translate.beam = a.beam;
     translate.precision = options.precision;
     translate.progress = [&](std::size_t done, std::size_t all) {
-      progress.show(fmt::format("translated {} of {} lines", done, all));
+      progress.show(tr("translated {} of {} lines", done, all));
     };
     bleu = generate::translation_bleu(*run.model, *data, a.split, translate);
   }

@@ -20,6 +20,7 @@
 #include "generate/text_stream.h"
 #include "heddle/error.h"
 #include "io/file.h"
+#include "language/language.h"
 #include "print_json.h"
 #include "tell.h"
 #include "with_model.h"
@@ -50,7 +51,7 @@ struct Prompt {
 // A line's end that a shell put behind standard input is no part of the prompt.
 std::string prompt_text(const Arguments& a) {
   if (a.prompt) return *a.prompt;
-  if (isatty(STDIN_FILENO) != 0) std::cerr << "the prompt, then Ctrl-D:\n";
+  if (isatty(STDIN_FILENO) != 0) std::cerr << tr("the prompt, then Ctrl-D:") << "\n";
   std::string text = io::read_standard_input();
   if (text.ends_with('\n')) text.pop_back();
   return text;

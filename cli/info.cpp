@@ -5,6 +5,8 @@
 
 #include "command.h"
 #include "heddle/runtime.h"
+#include "language/language.h"
+#include "language/layout.h"
 #include "print_json.h"
 
 namespace heddle::cli::info_command {
@@ -23,9 +25,15 @@ void print(bool as_json) {
   // Everything is asked for before anything is printed: a bad HEDDLE_ISA gives its message alone.
   const std::string in_use = instruction_set();
   const int count = threads();
-  std::cout << "cpu:      " << cpu_name() << "\nisa:     ";
-  for (const std::string& isa : available_instruction_sets()) std::cout << " " << isa;
-  std::cout << " (in use: " << in_use << ")\nthreads:  " << count << "\n";
+  std::string sets;
+  for (const std::string& isa : available_instruction_sets())
+    sets += (sets.empty() ? "" : " ") + isa;
+  const auto line = [](const std::string& name, const std::string& value) {
+    std::cout << padded(name, 10) << value << "\n";
+  };
+  line(tr("cpu:"), cpu_name());
+  line(tr("isa:"), tr("{} (in use: {})", sets, in_use));
+  line(tr("threads:"), std::to_string(count));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "heddle/error.h"
 #include "io/file.h"
+#include "language/language.h"
 #include "shell_word.h"
 #include "train/inherit.h"
 #include "train/starter.h"
@@ -37,7 +38,7 @@ std::string answer(const std::string& question, const std::string& fallback) {
 template <class Value>
 void explain(std::initializer_list<Value> all) {
   for (const Value value : all)
-    std::cerr << "  " << train::to_string(value) << ": " << train::explain(value) << "\n";
+    std::cerr << "  " << train::to_string(value) << ": " << tr(train::explain(value)) << "\n";
 }
 
 // What the options leave open is asked for, where somebody is there to answer.
@@ -47,18 +48,19 @@ train::Starter starter(const Arguments& a) {
   train::Starter s;
   std::string data = a.data, path = a.path, size = a.size;
   if (ask && data.empty()) {
-    std::cerr << "What is there to learn from?\n";
+    std::cerr << tr("What is there to learn from?") << "\n";
     explain({StarterData::text, StarterData::pairs, StarterData::tags, StarterData::labelled,
              StarterData::images});
-    data = answer("data", "text");
+    data = answer(tr("data"), "text");
   }
   if (!data.empty()) s.data = train::starter_data(data);
-  if (ask && path.empty()) path = answer(s.data == StarterData::images ? "folder" : "file", s.path);
+  if (ask && path.empty())
+    path = answer(s.data == StarterData::images ? tr("folder") : tr("file"), s.path);
   if (!path.empty()) s.path = path;
   if (ask && size.empty()) {
-    std::cerr << "How large?\n";
+    std::cerr << tr("How large?") << "\n";
     explain({StarterSize::tiny, StarterSize::small, StarterSize::medium});
-    size = answer("size", "small");
+    size = answer(tr("size"), "small");
   }
   if (!size.empty()) s.size = train::starter_size(size);
   return s;
@@ -77,8 +79,7 @@ void run(const Arguments& a) {
          "another name, or --force to write over it");
   io::write_file_atomic(a.file, text_of(a));
   std::cout << a.file << "\n";
-  std::cerr << "next: heddle data " << shell_word(a.file) << ", then heddle train "
-            << shell_word(a.file) << "\n";
+  std::cerr << tr("next: heddle data {0}, then heddle train {0}", shell_word(a.file)) << "\n";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "heddle/runtime.h"
+#include "language/language.h"
 #include "print_json.h"
 
 namespace heddle::cli::version_command {
@@ -24,8 +25,8 @@ void print(bool as_json) {
         {"version", HEDDLE_VERSION}, {"compiler", kCompiler}, {"isa_in_use", instruction_set()}});
     return;
   }
-  std::cout << "heddle " HEDDLE_VERSION "\nbuilt by " << kCompiler << ", computes with "
-            << instruction_set() << "\n";
+  std::cout << "heddle " HEDDLE_VERSION "\n"
+            << tr("built by {}, computes with {}", kCompiler, instruction_set()) << "\n";
 }
 
 }  // namespace
