@@ -137,16 +137,17 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
 
 std::string HelpFormatter::make_group(std::string group, bool is_positional,
                                       std::vector<const CLI::Option*> options) const {
-  return CLI::Formatter::make_group(group == "Options" ? tr("Options") : tr(group), is_positional,
-                                    std::move(options));
+  std::string text = "\n" + tr("{}:", group == "Options" ? tr("Options") : tr(group)) + "\n";
+  for (const CLI::Option* option : options) text += make_option(option, is_positional);
+  return text;
 }
 
 // "Commands:" instead of the parser's own word.
 std::string HelpFormatter::make_subcommands(const CLI::App* app, CLI::AppFormatMode mode) const {
   std::string text = CLI::Formatter::make_subcommands(app, mode);
-  constexpr std::string_view kTheirs = "Subcommands";
+  constexpr std::string_view kTheirs = "Subcommands:";
   if (const std::size_t at = text.find(kTheirs); at != std::string::npos)
-    text.replace(at, kTheirs.size(), tr("Commands"));
+    text.replace(at, kTheirs.size(), tr("{}:", tr("Commands")));
   return text;
 }
 

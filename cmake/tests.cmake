@@ -208,6 +208,11 @@ if(Python3_FOUND AND NOT HEDDLE_SANITIZE)
   endif()
 endif()
 
+if(Python3_FOUND AND TARGET heddle_cli)
+  heddle_test(e2e.languages quick 120 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/languages.py $<TARGET_FILE:heddle_cli>)
+endif()
+
 # What the tests above run (make test).
 add_custom_target(test_programs)
 foreach(program heddle unit_tests op_tests reliability_tests heddle_cli heddle_faulty)
