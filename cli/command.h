@@ -27,12 +27,14 @@ namespace inspect_command { void add(CLI::App& app); }
 namespace lab_command { void add(CLI::App& app); }
 namespace logits_command { void add(CLI::App& app); }
 namespace plan_command { void add(CLI::App& app); }
+namespace report_command { void add(CLI::App& app); }
 namespace tag_command { void add(CLI::App& app); }
 namespace tokenize_command { void add(CLI::App& app); }
 namespace tokenizer_command { void add(CLI::App& app); }
 namespace train_command { void add(CLI::App& app); }
 namespace translate_command { void add(CLI::App& app); }
 namespace version_command { void add(CLI::App& app); }
+namespace watch_command { void add(CLI::App& app); }
 // clang-format on
 
 }  // namespace heddle::cli

@@ -8,6 +8,8 @@
 
 #include "command.h"
 #include "find_recipe.h"
+#include "help.h"
+#include "language/layout.h"
 #include "print_json.h"
 #include "progress.h"
 #include "report/compare.h"
@@ -33,25 +35,19 @@ struct Arguments {
 
 using Row = std::vector<std::string>;
 
-std::string loss_text(const train::VariantResult& v, const ComparisonResults& r) {
-  if (!v.diverged.empty()) return train::divergence_text(v, r.seeds);
-  return v.spread ? fmt::format("{:.4f} ± {:.4f}", v.mean, *v.spread)
-                  : fmt::format("{:.4f}", v.mean);
-}
-
 // A column of steps only where it tells something: under --budget steps they are all the same.
 std::vector<Row> table_of(const ComparisonResults& r) {
   const bool with_steps = r.unequal_steps();
   std::vector<Row> rows = {{"variant", r.validation ? "validation loss" : "training loss"}};
   if (with_steps) rows[0].emplace_back("steps");
-  for (const char* name : {"ms/step", "tokens/s", "memory", "cache/tok"})
+  for (const char* name : {"time/step", "tokens/s", "memory", "cache/tok"})
     rows[0].emplace_back(name);
   for (std::size_t i = 0; i < r.variants.size(); ++i) {
     const train::VariantResult& v = r.variants[i];
-    Row row = {v.name + (r.best == i ? " *" : ""), loss_text(v, r)};
+    Row row = {v.name + (r.best == i ? " *" : ""), report::loss_text(v, r)};
     if (with_steps) row.push_back(fmt::format("{}", v.steps));
     const bool timed = v.step_seconds > 0;
-    row.push_back(timed ? fmt::format("{:.4g}", 1e3 * v.step_seconds) : "-");
+    row.push_back(timed ? report::time_text(v) : "-");
     row.push_back(timed ? count(v.tokens_per_s) : "-");
     row.push_back(v.peak_bytes > 0 ? megabytes(static_cast<double>(v.peak_bytes)) : "-");
     row.push_back(v.kv_bytes_per_token > 0 ? fmt::format("{} B", v.kv_bytes_per_token) : "-");
@@ -60,38 +56,44 @@ std::vector<Row> table_of(const ComparisonResults& r) {
   return rows;
 }
 
-// Characters, of which some have two bytes (±).
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 void print(const std::vector<Row>& rows) {
   Row lines(rows.size());
   for (std::size_t column = 0; column < rows[0].size(); ++column) {
     std::size_t width = column == 0 ? 0 : 10;
-    for (const Row& row : rows) width = std::max(width, width_of(row[column]));
+    for (const Row& row : rows) width = std::max(width, columns_of(row[column]));
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::string blanks(width - width_of(rows[i][column]), ' ');
+      const std::string blanks(width - columns_of(rows[i][column]), ' ');
       lines[i] += column == 0 ? rows[i][0] + blanks : "  " + blanks + rows[i][column];
     }
   }
   for (const std::string& line : lines) fmt::print("{}\n", line);
 }
 
+void print_wrapped(const std::string& text) {
+  fmt::print("{}\n", wrapped(text, help_columns(), 2));
+}
+
 void print(const ComparisonResults& r) {
   print(table_of(r));
   fmt::print("\n");
   for (const train::VariantResult& v : r.variants)
-    if (!v.diverged.empty()) fmt::print("{}\n", report::divergence_in_words(v, r.seeds));
-  for (const train::PairResult& p : r.pairs)
-    if (p.a == r.base()) fmt::print("{}\n", report::in_words(p, r));
+    if (!v.diverged.empty()) print_wrapped(report::divergence_in_words(v, r.seeds));
+  bool suggests = false;
+  for (const train::PairResult& p : r.pairs) {
+    if (p.a != r.base()) continue;
+    const std::string seeds = report::seeds_in_words(p, r);
+    print_wrapped(report::in_words(p, r) + (seeds.empty() ? "" : " " + seeds));
+    suggests = suggests || !seeds.empty();
+  }
+  if (!r.effects.empty()) {
+    fmt::print("\n");
+    print_wrapped(report::effects_note(r));
+    print(report::effects_table(r));
+  }
   if (r.pairs.empty()) return;
-  if (r.noise == train::Noise::evaluation)
-    fmt::print("(noise of the evaluation alone; --seeds 3 measures how much a seed changes)\n");
-  if (r.noise == train::Noise::none)
-    fmt::print(
-        "(one seed and no validation data: no estimate of the noise; --seeds 3 gives one)\n");
+  fmt::print("\n");
+  print_wrapped(report::noise_note(r));
+  if (suggests) print_wrapped(report::seeds_formula());
 }
 
 void show(ProgressLine& line, const train::TurnReport& t) {

@@ -64,12 +64,14 @@ int run_command(int argc, char** argv) {
   heddle::cli::lab_command::add(app);
   heddle::cli::logits_command::add(app);
   heddle::cli::plan_command::add(app);
+  heddle::cli::report_command::add(app);
   heddle::cli::tag_command::add(app);
   heddle::cli::tokenize_command::add(app);
   heddle::cli::tokenizer_command::add(app);
   heddle::cli::train_command::add(app);
   heddle::cli::translate_command::add(app);
   heddle::cli::version_command::add(app);
+  heddle::cli::watch_command::add(app);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   try {
     heddle::set_language(heddle::cli::chosen_language(arguments));

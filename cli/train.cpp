@@ -14,8 +14,8 @@
 #include "heddle/runtime.h"
 #include "print_json.h"
 #include "progress.h"
+#include "report/live_report.h"
 #include "report/numbers.h"
-#include "report/training.h"
 #include "shell_word.h"
 #include "signals.h"
 #include "tell.h"
@@ -156,10 +156,16 @@ void print(const Job& job, const Outcome& o) {
   throw ExitStatus{1};
 }
 
-Outcome run_job(Job& job, Display& display) {
+Outcome run_job(Job& job, Display& display, report::LiveReport& page) {
   train::Hooks hooks;
-  hooks.on_step = [&display](const train::StepReport& r) { display.show(r); };
-  hooks.on_eval = [&display](const train::EvalReport& r) { display.show(r); };
+  hooks.on_step = [&](const train::StepReport& r) {
+    display.show(r);
+    page.stepped();
+  };
+  hooks.on_eval = [&](const train::EvalReport& r) {
+    display.show(r);
+    page.evaluated();
+  };
   hooks.on_damage = [&display](const std::string& sentence) { display.line().say(sentence); };
   hooks.should_stop = [] { return caught_signal() != 0; };
   bool began = false;
@@ -169,6 +175,7 @@ Outcome run_job(Job& job, Display& display) {
   } catch (const Error& e) {
     if (!began) throw;
     display.line().finish();
+    if (job.has_saved()) page.end(report::RunState::stopped);
     end_failed(job, e);
   }
 }
@@ -183,13 +190,13 @@ void write_plan(const Job& job, Display& display) {
   train::write_plan(job.paths().directory, plan, train::expect_process(plan, &job.data()));
 }
 
-// The page is a help, not a condition: without it the run is no worse.
-void write_report(const Job& job) {
-  try {
-    report::write_training_report(job.paths().directory);
-  } catch (const Error& e) {
-    tell("no report: {}\n", e.what());
+report::RunState state_after(Ending ending) {
+  switch (ending) {
+    case Ending::finished: return report::RunState::finished;
+    case Ending::patience: return report::RunState::patience;
+    case Ending::stopped: break;
   }
+  return report::RunState::stopped;
 }
 
 constexpr const char* kNothingYet =
@@ -198,13 +205,15 @@ constexpr const char* kNothingYet =
 void train_and_tell(Job& job, const Arguments& a) {
   Display display(job, !a.as_json);
   write_plan(job, display);
-  const Outcome outcome = run_job(job, display);
+  report::LiveReport page(job.paths().directory,
+                          [&display](const std::string& s) { display.line().say(s); });
+  const Outcome outcome = run_job(job, display, page);
   display.line().finish();
   if (outcome.state.step == 0 && !a.resume) {
     tell("{}", kNothingYet);
     throw ExitStatus{128 + caught_signal()};
   }
-  write_report(job);
+  page.end(state_after(outcome.ending));
   if (a.as_json)
     cli::print_json(to_json(job, outcome));
   else if (outcome.ending != Ending::stopped)

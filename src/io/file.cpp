@@ -199,6 +199,11 @@ void AppendFile::append_line(std::string_view line) {
   std::string bytes = at_line_start_ ? "" : "\n";
   bytes += line;
   bytes += '\n';
+  append(bytes);
+}
+
+void AppendFile::append(std::string_view bytes) {
+  if (bytes.empty()) return;
   try {
     write_all(file_, path_, bytes.data(), bytes.size());
   } catch (const Error&) {
@@ -207,7 +212,7 @@ void AppendFile::append_line(std::string_view line) {
     throw;
   }
   size_ += bytes.size();
-  at_line_start_ = true;
+  at_line_start_ = bytes.back() == '\n';
 }
 
 void AppendFile::truncate(std::uint64_t bytes) {

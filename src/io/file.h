@@ -59,6 +59,8 @@ class AppendFile {
   // Adds the newline; the line itself must not have one. Does not glue itself to a last line that
   // lacks its own newline (a crash of the machine may leave one).
   void append_line(std::string_view line);
+  // Bytes as they are, for logs that have no lines.
+  void append(std::string_view bytes);
   // Forgets what was written after an offset, as when a run goes on from an earlier checkpoint. An
   // offset beyond the end is refused: it means that the log is not the one of that checkpoint.
   void truncate(std::uint64_t bytes);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "language/language.h"
 #include "report/axis.h"
 #include "report/chart.h"
 
@@ -85,8 +86,8 @@ std::string bar_svg(const Scale& s, double x, double width, double value, std::s
 }
 
 std::string frame_svg(const Bars& bars, const Scale& s, double group_width) {
-  std::string out =
-      fmt::format("<text x=\"{}\" y=\"16\">{}</text>\n", kLeft, escaped(bars.y_label));
+  std::string out = fmt::format("<text x=\"{}\" y=\"16\">{}</text>\n", kLeft,
+                                escaped(axis_label(bars.y_label, bars.log_y)));
   const std::vector<double> heights = levels(s);
   const std::vector<std::string> texts = tick_texts(heights);
   for (std::size_t i = 0; i < heights.size(); ++i) {
@@ -114,7 +115,7 @@ std::string legend(const Bars& bars) {
 }  // namespace
 
 Html bars(const Bars& bars) {
-  if (bars.groups.empty() || bars.series.empty()) return paragraph("Nothing was measured.");
+  if (bars.groups.empty() || bars.series.empty()) return paragraph(tr("Nothing was measured."));
   const Scale s = scale_of(bars);
   const double group_width = (kWidth - kLeft - kRight) / static_cast<double>(bars.groups.size());
   const double width = std::min(90.0, 0.8 * group_width / static_cast<double>(bars.series.size()));

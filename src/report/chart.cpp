@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "language/language.h"
 #include "report/axis.h"
+#include "report/smooth.h"
 
 namespace heddle::report {
 
@@ -24,17 +26,18 @@ constexpr double kTickWidth = 55, kTickHeight = 22;  // units that a number besi
 struct Axis {
   double low = 0, high = 1;  // of the values, or of their logarithms
   bool logarithmic = false;
-  double from = 0, to = 1;  // units
+  double from = 0, to = 1;                                // units
+  double most = std::numeric_limits<double>::infinity();  // of the values; higher ones are left out
 
   double value(double v) const { return logarithmic ? std::log10(v) : v; }
   double at(double v) const { return from + (value(v) - low) / (high - low) * (to - from); }
-  bool takes(double v) const { return std::isfinite(v) && (!logarithmic || v > 0); }
+  bool takes(double v) const { return std::isfinite(v) && v <= most && (!logarithmic || v > 0); }
 };
 
 // Room above and below what is drawn; beside it only where that is asked for.
 Axis axis_over(const std::vector<double>& values, bool logarithmic, double from, double to,
-               bool room_at_ends = false) {
-  Axis axis{0, 1, logarithmic, from, to};
+               bool room_at_ends = false, double most = std::numeric_limits<double>::infinity()) {
+  Axis axis{0, 1, logarithmic, from, to, most};
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (const double v : values) {
     if (!axis.takes(v)) continue;
@@ -64,22 +67,12 @@ std::vector<double> ticks_of(const Axis& axis, int wanted) {
   return out;
 }
 
-// Means of equally many neighbours.
 std::vector<Point> thinned(const std::vector<Point>& points, const Axis& x, const Axis& y) {
   std::vector<Point> kept;
+  kept.reserve(points.size());
   for (const Point& p : points)
     if (x.takes(p.x) && y.takes(p.y)) kept.push_back(p);
-  const std::size_t group = (kept.size() + kMostPoints - 1) / kMostPoints;
-  if (group <= 1) return kept;
-  std::vector<Point> out;
-  for (std::size_t i = 0; i < kept.size(); i += group) {
-    const std::size_t end = std::min(i + group, kept.size());
-    Point mean;
-    for (std::size_t j = i; j < end; ++j) mean = {mean.x + kept[j].x, mean.y + kept[j].y};
-    const auto n = static_cast<double>(end - i);
-    out.push_back({mean.x / n, mean.y / n});
-  }
-  return out;
+  return means_of_neighbours(kept, kMostPoints);
 }
 
 struct Drawing {
@@ -104,15 +97,18 @@ struct Drawing {
       svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                          x.at(places[i]), kHeight - kBottom + 18, place_texts[i]);
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                       (kLeft + kWidth - kRight) / 2, kHeight - 8, escaped(chart.x_label));
-    svg += fmt::format("<text x=\"{}\" y=\"16\">{}</text>\n", kLeft, escaped(chart.y_label));
+                       (kLeft + kWidth - kRight) / 2, kHeight - 8,
+                       escaped(axis_label(chart.x_label, x.logarithmic)));
+    svg += fmt::format("<text x=\"{}\" y=\"16\">{}</text>\n", kLeft,
+                       escaped(axis_label(chart.y_label, y.logarithmic)));
   }
 
   void band(const Series& s, std::size_t colour) {
     std::string there, back;
     for (const Range& r : s.band) {
-      if (!x.takes(r.x) || !y.takes(r.low) || !y.takes(r.high)) continue;
-      there += fmt::format("{:.1f},{:.1f} ", x.at(r.x), y.at(r.high));
+      const double high = std::min(r.high, y.most);
+      if (!x.takes(r.x) || !y.takes(r.low) || !y.takes(high)) continue;
+      there += fmt::format("{:.1f},{:.1f} ", x.at(r.x), y.at(high));
       back.insert(0, fmt::format("{:.1f},{:.1f} ", x.at(r.x), y.at(r.low)));
     }
     if (!there.empty())
@@ -152,6 +148,18 @@ struct Drawing {
                         json_text(s.name), numbers);
   }
 
+  // A mark at the upper edge; one below the other where several lines leave.
+  void leaving(const Series& s, std::size_t colour, std::size_t row) {
+    const double at = std::clamp(x.at(s.leaves->x), kLeft, kWidth - kRight);
+    const bool right = at > (kLeft + kWidth - kRight) / 2;
+    const double line = kTop + 12 + 17 * static_cast<double>(row);
+    svg += fmt::format(
+        "<g style=\"fill:var(--s{})\"><path d=\"M{:.1f} {} l-7 12 h14 z\"/></g>"
+        "<text class=\"leaving\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n",
+        colour % kColours, at, kTop, at + (right ? -12 : 12), line, right ? "end" : "start",
+        escaped(s.leaves->text));
+  }
+
   static std::string json_text(const std::string& text) {
     std::string out;
     for (const char c : text) {
@@ -172,6 +180,10 @@ std::string legend(const LineChart& chart) {
 }
 
 }  // namespace
+
+std::string axis_label(const std::string& label, bool logarithmic) {
+  return logarithmic ? tr("{} (log scale)", label) : label;
+}
 
 std::vector<double> ticks(double low, double high, int wanted) {
   if (!(high > low) || wanted < 1) return {};
@@ -197,10 +209,10 @@ Html chart(const LineChart& chart) {
     }
     for (const Range& r : s.band) ys.insert(ys.end(), {r.low, r.high});
   }
-  if (xs.empty()) return paragraph("Nothing was measured.");
+  if (xs.empty()) return paragraph(tr("Nothing was measured."));
   Drawing d{chart,
             axis_over(xs, chart.log_x, kLeft, kWidth - kRight, chart.named_points),
-            axis_over(ys, chart.log_y, kHeight - kBottom, kTop),
+            axis_over(ys, chart.log_y, kHeight - kBottom, kTop, false, chart.top),
             {},
             {}};
   d.grid();
@@ -211,6 +223,9 @@ Html chart(const LineChart& chart) {
     else
       d.line(chart.series[i], i);
   }
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < chart.series.size(); ++i)
+    if (chart.series[i].leaves) d.leaving(chart.series[i], i, row++);
   const std::string data =
       fmt::format("{{\"x\":\"{}\",\"series\":[{}]}}", Drawing::json_text(chart.x_label), d.data);
   std::string out = fmt::format(

@@ -1,5 +1,7 @@
 #include "report/html.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -31,17 +33,12 @@ Html section(std::string_view title, const Html& body) {
   return {"<section>\n<h2>" + escaped(title) + "</h2>\n" + body.text + "</section>\n"};
 }
 
+Html heading(std::string_view title) { return {"<h3>" + escaped(title) + "</h3>\n"}; }
+
 Html join(const std::vector<Html>& parts) {
   std::string all;
   for (const Html& part : parts) all += part.text;
   return {all};
-}
-
-Html facts(const std::vector<std::pair<std::string, std::string>>& facts) {
-  std::string out = "<dl class=\"facts\">\n";
-  for (const auto& [name, value] : facts)
-    out += "<div><dt>" + escaped(name) + "</dt><dd>" + escaped(value) + "</dd></div>\n";
-  return {out + "</dl>\n"};
 }
 
 namespace {
@@ -51,7 +48,20 @@ bool is_number(const std::string& cell) {
                            ((cell[0] == '-' || cell[0] == '+') && cell.size() > 1));
 }
 
+// A number and its unit stay on one line.
+std::string opening(const char* tag, const std::string& content) {
+  return fmt::format("<{}{}>", tag, is_number(content) ? " class=\"number\"" : "");
+}
+
 }  // namespace
+
+Html facts(const std::vector<std::pair<std::string, std::string>>& facts) {
+  std::string out = "<dl class=\"facts\">\n";
+  for (const auto& [name, value] : facts)
+    out += fmt::format("<div><dt>{}</dt>{}{}</dd></div>\n", escaped(name), opening("dd", value),
+                       escaped(value));
+  return {out + "</dl>\n"};
+}
 
 Html table(const Table& table) {
   std::string out = "<div class=\"scroll\"><table>\n<thead><tr>";
@@ -60,8 +70,7 @@ Html table(const Table& table) {
   for (const auto& row : table.rows) {
     out += "<tr>";
     for (const std::string& cell : row)
-      out +=
-          std::string(is_number(cell) ? "<td class=\"number\">" : "<td>") + escaped(cell) + "</td>";
+      out += fmt::format("{}{}</td>", opening("td", cell), escaped(cell));
     out += "</tr>\n";
   }
   return {out + "</tbody></table></div>\n"};

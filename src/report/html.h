@@ -24,6 +24,7 @@ struct Html {
 Html paragraph(std::string_view text);
 Html preformatted(std::string_view text);
 Html section(std::string_view title, const Html& body);
+Html heading(std::string_view title);  // within a section
 Html join(const std::vector<Html>& parts);
 
 // A row of figures with their names.

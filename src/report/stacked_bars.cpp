@@ -6,6 +6,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "language/language.h"
+#include "language/layout.h"
+
 namespace heddle::report {
 
 namespace {
@@ -19,15 +22,11 @@ double sum_of(const StackedBar& bar) {
   return std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0);
 }
 
-std::string shortened(const std::string& name) {
-  return name.size() <= kLongestName ? name : name.substr(0, kLongestName - 3) + "...";
-}
-
 std::string draw(const StackedBar& bar, const StackedBars& chart, double top, double scale) {
   const double middle = top + kRow / 2;
   std::string svg = fmt::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" dominant-baseline=\"middle\">{}</text>\n",
-      kNames - 12, middle, escaped(shortened(bar.name)));
+      kNames - 12, middle, escaped(shortened_name(bar.name)));
   double x = kNames;
   for (std::size_t i = 0; i < bar.parts.size(); ++i) {
     const double width = bar.parts[i] * scale;
@@ -44,10 +43,15 @@ std::string draw(const StackedBar& bar, const StackedBars& chart, double top, do
 
 }  // namespace
 
+std::string shortened_name(const std::string& name) {
+  return columns_of(name) <= kLongestName ? name
+                                          : std::string(cut_to(name, kLongestName - 1)) + "…";
+}
+
 Html stacked_bars(const StackedBars& chart) {
   double most = 0;
   for (const StackedBar& bar : chart.bars) most = std::max(most, sum_of(bar));
-  if (!(most > 0) || !std::isfinite(most)) return paragraph("Nothing was measured.");
+  if (!(most > 0) || !std::isfinite(most)) return paragraph(tr("Nothing was measured."));
   const double scale = (kWidth - kNames - kSums) / most;
   std::string out =
       fmt::format("<div class=\"scroll\"><svg class=\"bars\" viewBox=\"0 0 {} {}\" role=\"img\">\n",

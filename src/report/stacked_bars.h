@@ -9,6 +9,9 @@
 
 namespace heddle::report {
 
+// A name as there is room for beside a row.
+std::string shortened_name(const std::string& name);
+
 struct StackedBar {
   std::string name;
   std::vector<double> parts;  // none negative

@@ -25,12 +25,14 @@ body { margin: 0; background: var(--ground); color: var(--ink);
 main { max-width: 1060px; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.7rem; margin: 0; letter-spacing: -.01em; }
 h2 { font-size: 1.15rem; margin: 0 0 .8rem; }
+h3 { font-size: 1rem; margin: 1rem 0 .3rem; }
 .subtitle { color: var(--soft); margin: .3rem 0 0; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
   padding: 1.1rem 1.25rem; margin-top: 1.25rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .6rem 2.2rem; margin: 1.25rem 0 0; }
 .facts dt { color: var(--soft); font-size: .82rem; }
 .facts dd { margin: 0; font-size: 1.2rem; font-variant-numeric: tabular-nums; }
+.facts .number { white-space: nowrap; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid var(--line); }
@@ -49,7 +51,9 @@ svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
 .map .cell { stroke: var(--line); stroke-width: .6; }
 .map .value, .bars .value { fill: var(--ink); font-variant-numeric: tabular-nums; }
 .bars .grid { stroke: var(--line); }
+.dots .interval { opacity: .22; stroke: none; }
 .chart .band { opacity: .16; stroke: none; }
+.chart .leaving { fill: var(--ink); }
 .chart .pointer { stroke: var(--soft); stroke-dasharray: 3 3; visibility: hidden; }
 .chart .reading { fill: var(--ink); visibility: hidden; }
 /* On a phone the drawings keep a width at which their labels can be read; they scroll sideways. */
@@ -65,7 +69,7 @@ svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
 )css";
 
 inline constexpr std::string_view kScript =
-    R"js(for (const svg of document.querySelectorAll("svg.chart")) {
+    R"js(const readCharts = () => { for (const svg of document.querySelectorAll("svg.chart")) {
   const chart = JSON.parse(svg.dataset.chart);
   const pointer = svg.querySelector(".pointer"), reading = svg.querySelector(".reading");
   const short = v => Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3)
@@ -92,7 +96,8 @@ inline constexpr std::string_view kScript =
   svg.addEventListener("pointerleave", () => {
     pointer.style.visibility = reading.style.visibility = "hidden";
   });
-}
+} };
+readCharts();
 )js";
 
 }  // namespace heddle::report

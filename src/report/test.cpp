@@ -18,7 +18,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST(Report, TextIsEscaped) {
   EXPECT_EQ(escaped("a<b & \"c\" 'd'>"), "a&lt;b &amp; &quot;c&quot; &#39;d&#39;&gt;");
-  const std::string page = training_page("<script>alert(1)</script>", {}, "text = \"</pre><b>\"");
+  const std::string page = training_page(
+      {.name = "<script>alert(1)</script>", .log = {}, .recipe = "text = \"</pre><b>\""});
   EXPECT_FALSE(contains(page, "<script>alert"));
   EXPECT_FALSE(contains(page, "<b>"));
 }
@@ -95,7 +96,7 @@ TEST(Report, ReadsALogAndLeavesAHalfWrittenLineOut) {
   EXPECT_EQ(log.evals[0].loss, 2.25);
   EXPECT_THROW(parse_training_log("{\"step\":1}\n", "log"), Error);
   EXPECT_THROW(parse_training_log("what\n", "log"), Error);
-  const std::string page = training_page("run", log, "recipe");
+  const std::string page = training_page({.name = "run", .log = log});
   EXPECT_TRUE(contains(page, "best validation loss"));
   EXPECT_TRUE(contains(page, "2.2500 (step 10)"));
 }

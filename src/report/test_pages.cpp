@@ -39,10 +39,10 @@ TrainingLog two_lines() {
   return log;
 }
 
-// Two lines are smoothed with a share of 1 / (1 + 2 / 50): the second becomes 56 / 27.
+// Two lines are too few to smooth.
 TEST(ReportPages, ARunsCurvesAreThoseOfItsLog) {
-  const std::string page = training_page("run", two_lines(), "recipe");
-  expect_on_page(page, {series_json("training, smoothed", "[[10,4,70.0],[20,2.07407,980.0]]"),
+  const std::string page = training_page({.name = "run", .log = two_lines()});
+  expect_on_page(page, {series_json("training, smoothed", "[[10,4,70.0],[20,2,980.0]]"),
                         series_json("validation", "[[10,2.25,70.0],[20,2.5,980.0]]"),
                         series_json("training", "[[10,4,70.0],[20,2,980.0]]"),
                         series_json("learning rate", "[[10,0.001,70.0],[20,0.002,980.0]]"),
@@ -54,7 +54,7 @@ TEST(ReportPages, ARunsCurvesAreThoseOfItsLog) {
                         "y=\"200.0\" text-anchor=\"end\" dominant-baseline=\"middle\">10<"});
   TrainingLog without = two_lines();
   without.evals.clear();
-  EXPECT_EQ(training_page("run", without, "recipe").find("validation"), std::string::npos);
+  EXPECT_EQ(training_page({.name = "run", .log = without}).find("validation"), std::string::npos);
 }
 
 TEST(ReportPages, ARunsFiguresAreThoseOfItsLog) {
@@ -63,13 +63,15 @@ TEST(ReportPages, ARunsFiguresAreThoseOfItsLog) {
   log.steps[2].step = 30;
   log.steps[2].tokens_per_s = 200;
   log.evals.push_back({30, 2.375});
-  expect_on_page(
-      training_page("run", log, "recipe"),
-      {"<dt>best validation loss</dt><dd>2.2500 (step 10)</dd>",
-       "<dt>last validation loss</dt><dd>2.3750</dd>", "<dt>last training loss</dt><dd>2.0000</dd>",
-       "<dt>steps</dt><dd>30</dd>", "<dt>tokens</dt><dd>2.50 k</dd>",
-       "<dt>time</dt><dd>2 min 05 s</dd>", "<dt>tokens/s, median</dt><dd>200</dd>",
-       "<dt>memory between steps</dt><dd>4.10 kB</dd>"});
+  expect_on_page(training_page({.name = "run", .log = log}),
+                 {"<dt>best validation loss</dt><dd class=\"number\">2.2500 (step 10)</dd>",
+                  "<dt>last validation loss</dt><dd class=\"number\">2.3750</dd>",
+                  "<dt>last training loss</dt><dd class=\"number\">2.0000</dd>",
+                  "<dt>steps</dt><dd class=\"number\">30</dd>",
+                  "<dt>tokens</dt><dd class=\"number\">2.50 k</dd>",
+                  "<dt>time</dt><dd class=\"number\">2 min 05 s</dd>",
+                  "<dt>tokens/s, median</dt><dd class=\"number\">200</dd>",
+                  "<dt>memory between steps</dt><dd class=\"number\">4.10 kB</dd>"});
 }
 
 TEST(ReportPages, APlansRowsAreOfOnePurposeEach) {
@@ -82,7 +84,7 @@ TEST(ReportPages, APlansRowsAreOfOnePurposeEach) {
   p.step_seconds = 0.1;
   const std::string n = "</td><td class=\"number\">";
   expect_on_page(
-      training_page("run", {}, "recipe", p),
+      training_page({.name = "run", .log = {}, .plan = p}),
       {"<tr><td>memory at the peak of a step" + n + "1.05 kB" + n + "1.00 kB" + n + "+5.0 %<",
        "<tr><td>of it gradients" + n + "220 bytes" + n + "200 bytes" + n + "+10.0 %<",
        "<tr><td>of it activations" + n + "240 bytes" + n + "400 bytes" + n + "-40.0 %<",
@@ -127,15 +129,15 @@ TEST(ReportPages, AComparisonsFiguresAreThoseOfItsVariants) {
   const std::string page = comparison_page(compared());
   const std::string n = "</td><td class=\"number\">";
   expect_on_page(
-      page, {"2 variants, 3 seeds, steps=20 each, in turns", "<dt>lowest loss</dt><dd>2.0000</dd>",
-             "<dt>by</dt><dd>b</dd>", "<dt>loss</dt><dd>validation, nats</dd>",
-             "<th>validation loss</th>",
+      page, {"2 variants, 3 seeds, steps=20 each, in turns",
+             "<dt>lowest loss</dt><dd class=\"number\">2.0000</dd>", "<dt>by</dt><dd>b</dd>",
+             "<dt>loss</dt><dd>validation, nats</dd>", "<th>validation loss</th>",
              "<tr><td>a" + n + "2.5000 ± 0.2500" + n + "20" + n + "250 ms" + n + "4.00 k" + n +
                  "3.15 MB" + n + "512 bytes" + n + "27.0 k" + n + "3.00 M</td></tr>",
              "<tr><td>b ★" + n + "2.0000" + n + "10" + n + "2 s" + n + "0</td><td>–</td><td>–" + n +
                  "0" + n + "0</td></tr>",
-             "b is better than a by 0.5000 ± 0.1250: more than the noise. A step takes 1.65 times "
-             "the time (1.28 to 2.12), within the noise.",
+             "b is better than a by 0.5000\u00a0±\u00a00.1250: more than the noise. In time no "
+             "difference is shown: a step takes 1.28 to 2.12 times as long as that of a.",
              "over the 3 seeds"});
   train::ComparisonResults r = compared();
   r.seeds = 1;

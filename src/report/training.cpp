@@ -3,78 +3,104 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <utility>
 
 #include "io/file.h"
-#include "io/seal.h"
+#include "language/language.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/numbers.h"
-#include "train/checkpoint.h"
-#include "train/compare/statistics.h"
-#include "train/plan_run.h"
+#include "report/smooth.h"
 #include "train/run_directory.h"
 
 namespace heddle::report {
 
 namespace {
 
-using train::kMostLog;
-constexpr double kPointsPerMean =
-    50;  // a fiftieth of a long log is averaged, nothing of a short one
-
-template <class Get>
-Series series_of(const TrainingLog& log, std::string name, Get get) {
+Series series_of(const TrainingLog& log, std::string name, double TrainingLog::Step::* field) {
   Series s;
   s.name = std::move(name);
-  for (const TrainingLog::Step& step : log.steps) s.points.push_back({step.step, get(step)});
+  s.points.reserve(log.steps.size());
+  for (const TrainingLog::Step& step : log.steps) s.points.push_back({step.step, step.*field});
   return s;
 }
 
-Series smoothed(const Series& noisy) {
-  Series s;
-  s.name = "training, smoothed";
-  const double share = 1 / (1 + static_cast<double>(noisy.points.size()) / kPointsPerMean);
-  double mean = 0, weight = 0;
-  for (const Point& p : noisy.points) {
-    mean += share * (p.y - mean);
-    weight += share * (1 - weight);
-    s.points.push_back({p.x, mean / weight});
-  }
-  return s;
+// The curve as it is, pale, behind a smooth one.
+std::vector<Series> training_loss(const TrainingLog& log) {
+  Series noisy = series_of(log, tr("training"), &TrainingLog::Step::loss);
+  Series smooth{.name = tr("training, smoothed"), .points = smoothed(noisy.points)};
+  noisy.thin = true;
+  return {smooth, noisy};
 }
 
-Html loss_chart(const TrainingLog& log) {
-  LineChart c{.x_label = "step", .y_label = "loss, nats", .series = {}};
-  const Series noisy = series_of(log, "training", [](const auto& s) { return s.loss; });
-  c.series.push_back(smoothed(noisy));
+std::vector<Series> validation_loss(const TrainingLog& log) {
   Series eval;
-  eval.name = "validation";
+  eval.name = tr("validation");
+  eval.points.reserve(log.evals.size());
   for (const TrainingLog::Eval& e : log.evals) eval.points.push_back({e.step, e.loss});
-  if (!eval.points.empty()) c.series.push_back(eval);
-  c.series.push_back(noisy);
-  c.series.back().thin = true;
-  return chart(c);
+  return {eval};
 }
 
-template <class Get>
-Html small_chart(const TrainingLog& log, const char* label, bool logarithmic, Get get) {
-  LineChart c{.x_label = "step", .y_label = label, .series = {series_of(log, label, get)}};
+Html loss_of(std::vector<Series> series) {
+  return chart({.x_label = tr("step"), .y_label = tr("loss, nats"), .series = std::move(series)});
+}
+
+// Training learns from smoothed labels, which no model can predict: its loss has another zero than
+// that of validation, and one axis would tell of a gap that there is not.
+Html apart(const RunView& run) {
+  std::vector<Html> parts = {
+      paragraph(tr("Two measures, two charts: the loss of training is against labels smoothed by "
+                   "{}, that of validation against the labels themselves. Their heights cannot be "
+                   "compared.",
+                   run.label_smoothing)),
+      heading(tr("Training, with smoothed labels")), loss_of(training_loss(run.log))};
+  if (!run.log.evals.empty()) {
+    parts.push_back(heading(tr("Validation, cross-entropy")));
+    parts.push_back(loss_of(validation_loss(run.log)));
+  }
+  return join(parts);
+}
+
+Html losses(const RunView& run) {
+  if (run.label_smoothing > 0) return apart(run);
+  std::vector<Series> all = training_loss(run.log);
+  if (!run.log.evals.empty()) all.insert(all.begin() + 1, validation_loss(run.log)[0]);
+  Html body = loss_of(std::move(all));
+  if (run.dropout && !run.log.evals.empty())
+    body =
+        join({body, paragraph(tr("Training has dropout and validation has none, so that the loss "
+                                 "of training is the higher one of two equally good fits."))});
+  return body;
+}
+
+Html small_chart(const TrainingLog& log, const std::string& label, bool logarithmic,
+                 double TrainingLog::Step::* field) {
+  LineChart c{.x_label = tr("step"), .y_label = label, .series = {series_of(log, label, field)}};
   c.log_y = logarithmic;
   return chart(c);
 }
 
-Html summary(const TrainingLog& log) {
+std::string state_text(const RunView& run) {
+  switch (run.state) {
+    case RunState::running: return tr("running, step {} of {}", run.last_step(), run.steps);
+    case RunState::finished: return tr("finished");
+    case RunState::patience:
+      return tr("stopped early: no better validation loss for {} evaluations", run.stale());
+    case RunState::stopped: return tr("stopped at step {} of {}", run.last_step(), run.steps);
+  }
+  return "";
+}
+
+Html summary(const RunView& run) {
+  const TrainingLog& log = run.log;
   std::vector<std::pair<std::string, std::string>> all;
-  const auto add = [&all](const char* name, std::string value) {
-    all.emplace_back(name, std::move(value));
+  const auto add = [&all](std::string name, std::string value) {
+    all.emplace_back(std::move(name), std::move(value));
   };
   if (!log.evals.empty()) {
-    const auto best =
-        std::min_element(log.evals.begin(), log.evals.end(),
-                         [](const auto& a, const auto& b) { return a.loss < b.loss; });
-    add("best validation loss", fmt::format("{:.4f} (step {})", best->loss, best->step));
-    add("last validation loss", fmt::format("{:.4f}", log.evals.back().loss));
+    const auto best = run.best_evaluation();
+    add(tr("best validation loss"), tr("{:.4f} (step {})", best->loss, best->step));
+    add(tr("last validation loss"), fmt::format("{:.4f}", log.evals.back().loss));
   }
   if (!log.steps.empty()) {
     const TrainingLog::Step& last = log.steps.back();
@@ -86,12 +112,12 @@ Html summary(const TrainingLog& log) {
     }
     std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2),
                      rates.end());
-    add("last training loss", fmt::format("{:.4f}", last.loss));
-    add("steps", fmt::format("{}", last.step));
-    add("tokens", count_text(last.tokens));
-    add("time", duration_text(last.seconds));
-    add("tokens/s, median", count_text(rates[rates.size() / 2]));
-    add("memory between steps", bytes_text(bytes));
+    add(tr("last training loss"), fmt::format("{:.4f}", last.loss));
+    add(tr("steps"), fmt::format("{}", last.step));
+    add(tr("tokens"), count_text(last.tokens));
+    add(tr("time"), duration_text(last.seconds));
+    add(tr("tokens/s, median"), count_text(rates[rates.size() / 2]));
+    add(tr("memory between steps"), bytes_text(bytes));
   }
   return facts(all);
 }
@@ -102,68 +128,52 @@ std::string error_of(double planned, double measured) {
 }
 
 Html plan_table(const PlanAndOutcome& p) {
-  Table t{{"", "planned", "measured", "error of the plan"}, {}};
+  Table t{{"", tr("planned"), tr("measured"), tr("error of the plan")}, {}};
   const auto memory = [&t](const std::string& name, std::int64_t planned, std::int64_t measured) {
     const auto a = static_cast<double>(planned), b = static_cast<double>(measured);
     t.rows.push_back(
         {name, bytes_text(a), bytes_text(b), measured > 0 ? error_of(a, b) : std::string("–")});
   };
   if (p.peak_bytes > 0) {
-    memory("memory at the peak of a step", p.plan.memory.peak, p.peak_bytes);
+    memory(tr("memory at the peak of a step"), p.plan.memory.peak, p.peak_bytes);
     for (std::size_t i = 0; i < p.peak_by_purpose.size(); ++i)
-      memory("of it " + std::string(to_string(static_cast<Purpose>(i))), p.plan.memory.at_peak[i],
+      memory(tr("of it {}", tr(to_string(static_cast<Purpose>(i)))), p.plan.memory.at_peak[i],
              p.peak_by_purpose[i]);
   }
   if (p.plan.step_seconds > 0 && p.step_seconds > 0)
-    t.rows.push_back({"time of a step (measured: median)",
+    t.rows.push_back({tr("time of a step (measured: median)"),
                       fmt::format("{:.4g} ms", 1e3 * p.plan.step_seconds),
                       fmt::format("{:.4g} ms", 1e3 * p.step_seconds),
                       error_of(p.plan.step_seconds, p.step_seconds)});
-  if (t.rows.empty()) return paragraph("Nothing was measured.");
-  return join({table(t), paragraph("Planned before the first step: memory by a step without "
-                                   "numbers, time from this machine's speed at that moment.")});
-}
-
-std::optional<PlanAndOutcome> plan_of(const std::string& directory, const TrainingLog& log) {
-  const std::optional<train::Plan> plan = train::read_plan(directory);
-  if (!plan) return std::nullopt;
-  PlanAndOutcome p{.plan = *plan};
-  p.step_seconds = train::median_of(train::step_seconds(log));
-  const train::RunPaths paths{directory};
-  if (const auto state = train::newest_state(paths)) {
-    p.peak_bytes = state->peak_bytes;
-    p.peak_by_purpose = state->peak_by_purpose;
-  }
-  return p;
+  if (t.rows.empty()) return paragraph(tr("Nothing was measured."));
+  return join({table(t), paragraph(tr("Planned before the first step: memory by a step without "
+                                      "numbers, time from this machine's speed at that moment."))});
 }
 
 }  // namespace
 
-std::string training_page(const std::string& name, const TrainingLog& log,
-                          const std::string& recipe, const std::optional<PlanAndOutcome>& plan) {
-  Page page("Training " + name, "What the run logged, step by step");
-  page.add(summary(log));
-  page.add(section("Loss", loss_chart(log)));
-  page.add(section("Learning rate",
-                   small_chart(log, "learning rate", false, [](const auto& s) { return s.lr; })));
-  page.add(section("Size of the gradient", small_chart(log, "global norm before clipping", true,
-                                                       [](const auto& s) { return s.grad_norm; })));
-  page.add(section("Speed", small_chart(log, "tokens per second", false,
-                                        [](const auto& s) { return s.tokens_per_s; })));
-  if (plan) page.add(section("Planned and measured", plan_table(*plan)));
-  page.add(section("Recipe", preformatted(recipe)));
+std::string training_page(const RunView& run, const PageOptions& options) {
+  using Step = TrainingLog::Step;
+  Page page(tr("Training {}", run.name), state_text(run));
+  page.add(summary(run));
+  page.add(section(tr("Loss"), losses(run)));
+  page.add(
+      section(tr("Learning rate"), small_chart(run.log, tr("learning rate"), false, &Step::lr)));
+  page.add(
+      section(tr("Size of the gradient"),
+              small_chart(run.log, tr("global norm before clipping"), true, &Step::grad_norm)));
+  page.add(section(tr("Speed"),
+                   small_chart(run.log, tr("tokens per second"), false, &Step::tokens_per_s)));
+  if (run.plan) page.add(section(tr("Planned and measured"), plan_table(*run.plan)));
+  page.add(section(tr("Recipe"), preformatted(run.recipe)));
+  if (!options.script.empty()) page.add_script(options.script);
   return page.html();
 }
 
-std::string write_training_report(const std::string& directory) {
-  const std::filesystem::path root(directory);
-  const std::string log_path = (root / "log.jsonl").string();
-  const TrainingLog log = parse_training_log(io::read_file(log_path, kMostLog), log_path);
-  const std::string recipe(
-      io::without_seal(io::read_file((root / "recipe.toml").string(), kMostLog)));
-  const std::string name = std::filesystem::absolute(root).lexically_normal().filename().string();
-  const std::string path = (root / "report.html").string();
-  io::write_file_atomic(path, training_page(name, log, recipe, plan_of(directory, log)));
+std::string write_training_report(const std::string& directory, std::optional<RunState> state,
+                                  const std::string& out) {
+  const std::string path = out.empty() ? train::RunPaths{directory}.report() : out;
+  io::write_file_atomic(path, training_page(view_run(directory, state)));
   return path;
 }
 

@@ -4,29 +4,21 @@
 #include <optional>
 #include <string>
 
-#include "train/log.h"
-#include "train/plan.h"
+#include "report/run_view.h"
 
 namespace heddle::report {
 
 using train::parse_training_log;
-using train::TrainingLog;
 
-// What was planned before the run began, and what its steps took.
-struct PlanAndOutcome {
-  train::Plan plan;
-  std::int64_t peak_bytes = 0;  // 0: not measured
-  BytesByPurpose peak_by_purpose = {};
-  double step_seconds = 0;  // median; 0: not measured
+struct PageOptions {
+  std::string script = {};  // at the end of the page
 };
 
-// The page. `recipe` is its text.
-std::string training_page(const std::string& name, const TrainingLog& log,
-                          const std::string& recipe,
-                          const std::optional<PlanAndOutcome>& plan = {});
+std::string training_page(const RunView& run, const PageOptions& options = {});
 
-// Reads log.jsonl, recipe.toml, plan.json and the newest checkpoint of a run directory and writes
-// its report.html; returns its path.
-std::string write_training_report(const std::string& directory);
+// Writes the page of view_run(directory, state) to `out`, or else to report.html of the run;
+// returns its path.
+std::string write_training_report(const std::string& directory, std::optional<RunState> state = {},
+                                  const std::string& out = {});
 
 }  // namespace heddle::report

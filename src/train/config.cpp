@@ -65,6 +65,15 @@ std::string_view to_string(ScheduleKind kind) {
   return "unknown";
 }
 
+std::string_view to_string(LogFormat format) {
+  switch (format) {
+    case LogFormat::jsonl: return "jsonl";
+    case LogFormat::csv: return "csv";
+    case LogFormat::tensorboard: return "tensorboard";
+  }
+  return "unknown";
+}
+
 std::int64_t usual_warmup(std::int64_t steps) { return std::min<std::int64_t>(100, steps / 10); }
 
 void validate(const TrainConfig& c) {
@@ -95,6 +104,11 @@ void validate(const TrainConfig& c) {
   whole("train.save_every", c.save_every, 1, kMost);
   whole("train.keep", c.keep, 1, kMost);
   whole("train.log_every", c.log_every, 1, kMost);
+  for (const LogFormat format : c.log)
+    require(std::ranges::count(c.log, format) == 1, kWhere, "train.log", "each format once",
+            to_string(format));
+  require(std::ranges::count(c.log, LogFormat::jsonl) == 1, kWhere, "train.log",
+          "\"jsonl\" among its formats: reports and --resume read it", "none");
   // TOML has no larger integers.
   require(c.seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()), kWhere,
           "train.seed", "0 to 2^63 - 1", std::to_string(c.seed));

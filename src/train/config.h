@@ -19,8 +19,12 @@ namespace heddle::train {
 enum class OptimizerKind : std::uint8_t { adamw, sgd };
 enum class ScheduleKind : std::uint8_t { cosine, linear, inverse_sqrt, constant };
 
+// Files that the log goes to: log.jsonl, log.csv, event files of TensorBoard.
+enum class LogFormat : std::uint8_t { jsonl, csv, tensorboard };
+
 std::string_view to_string(OptimizerKind kind);  // as in a recipe
 std::string_view to_string(ScheduleKind kind);   // "inverse-sqrt"
+std::string_view to_string(LogFormat format);
 
 inline constexpr std::int64_t kEvalEvery = 250;
 
@@ -54,6 +58,8 @@ struct TrainConfig {
   std::int64_t save_every = 250;                  // steps between checkpoints
   std::int64_t keep = 2;                          // checkpoints that stay, the newest ones
   std::int64_t log_every = 10;                    // steps between lines of the log
+  // jsonl is among them always: reports and resuming read it.
+  std::vector<LogFormat> log = {LogFormat::jsonl};
   std::uint64_t seed = 1;
   std::string from = {};  // fine-tuning: the run directory whose weights it begins with
 

@@ -64,6 +64,17 @@ void parse_schedule(const io::TomlTable& t, TrainConfig& c) {
   c.final_share = t.number_or("final_share", c.final_share, {0, 1});
 }
 
+void parse_log(const io::TomlTable& t, TrainConfig& c) {
+  if (!t.has("log")) return;
+  c.log.clear();
+  for (const std::string& name : t.strings("log")) {
+    const std::size_t before = c.log.size();
+    for (const LogFormat format : {LogFormat::jsonl, LogFormat::csv, LogFormat::tensorboard})
+      if (name == to_string(format)) c.log.push_back(format);
+    if (c.log.size() == before) t.refuse("log", "a list of \"jsonl\", \"csv\" and \"tensorboard\"");
+  }
+}
+
 void parse_rhythm(const io::TomlTable& t, TrainConfig& c) {
   c.eval_every = optional_integer(t, "eval_every", 0);
   c.eval_batches = optional_integer(t, "eval_batches", 1);
@@ -71,6 +82,7 @@ void parse_rhythm(const io::TomlTable& t, TrainConfig& c) {
   c.save_every = t.integer_or("save_every", c.save_every, {1, kMost});
   c.keep = t.integer_or("keep", c.keep, {1, kMost});
   c.log_every = t.integer_or("log_every", c.log_every, {1, kMost});
+  parse_log(t, c);
 }
 
 // The shortest text that gives the same number back, with what makes it a float in TOML.
@@ -84,6 +96,11 @@ std::string toml(double value) {
 std::string toml(std::int64_t value) { return std::to_string(value); }
 std::string toml(bool value) { return value ? "true" : "false"; }
 std::string toml(std::string_view value) { return nlohmann::json(value).dump(); }
+std::string toml(const std::vector<LogFormat>& formats) {
+  std::string all;
+  for (const LogFormat format : formats) all += (all.empty() ? "" : ", ") + toml(to_string(format));
+  return "[" + all + "]";
+}
 
 }  // namespace
 
@@ -137,6 +154,7 @@ std::vector<std::pair<std::string, std::string>> toml_keys(const TrainConfig& c)
   add("save_every", c.save_every);
   add("keep", c.keep);
   add("log_every", c.log_every);
+  add("log", c.log);
   add("seed", static_cast<std::int64_t>(c.seed));
   if (!c.from.empty()) add("from", std::string_view(c.from));
   return keys;

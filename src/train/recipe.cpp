@@ -208,7 +208,9 @@ bool has_moved(const Difference& d) {
 void check_resumable(const Recipe& before, const Recipe& now) {
   for (const Difference& d : differences(before, now)) {
     if (d.key.starts_with("compare.")) continue;  // not about this run
-    if (d.key == "train.save_every" || d.key == "train.keep" || has_moved(d)) continue;
+    if (d.key == "train.save_every" || d.key == "train.keep" || d.key == "train.log" ||
+        has_moved(d))
+      continue;
     std::string expected = "the run's " + d.before.value_or("(absent)");
     if (d.key == "train.steps") {
       const bool by_length =

@@ -82,9 +82,9 @@ std::vector<Difference> differences(const std::string& before_toml, const std::s
 
 // Whether a run that began with `before` may go on with `now` and be what it would have been from
 // the start. Throws Error naming the first key that may not change. What may:
-// train.save_every and train.keep; train.steps may grow where the schedule does not depend on it
-// (constant, inverse-sqrt); and files of data that are not where they were may be elsewhere (what
-// is in them is compared later).
+// train.save_every, train.keep and train.log; train.steps may grow where the schedule does not
+// depend on it (constant, inverse-sqrt); and files of data that are not where they were may be
+// elsewhere (what is in them is compared later).
 void check_resumable(const Recipe& before, const Recipe& now);
 
 }  // namespace heddle::train

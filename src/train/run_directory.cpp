@@ -7,8 +7,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <string_view>
+#include <thread>
 
 #include "heddle/error.h"
 #include "io/errors.h"
@@ -29,7 +31,8 @@ constexpr std::string_view kCheckpoints = "checkpoints", kLock = "lock", kLog = 
 constexpr std::array<std::string_view, 5> kBefore = {"codec.json", "tokenizer.json",
                                                      "target_tokenizer.json", kCheckpoints, kLock};
 // and what is there before its first step besides.
-constexpr std::array<std::string_view, 3> kBesides = {"recipe.toml", "plan.json", kLog};
+constexpr std::array<std::string_view, 4> kBesides = {"recipe.toml", "plan.json", kLog,
+                                                      "report.html"};
 
 bool is_temporary(std::string_view name) {
   return name.starts_with(".heddle-") && name.ends_with(".tmp");
@@ -77,11 +80,25 @@ std::string RunPaths::checkpoint(std::int64_t step) const {
 io::Descriptor lock_directory(const std::string& directory, const std::string& occupied) {
   const std::string path = directory + "/lock";
   io::Descriptor lock = io::open_regular(path, O_RDWR | O_CREAT);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  // Who only looks whether it is taken (is_locked()) has it for an instant.
+  constexpr int kTries = 10;
+  int failed = ::flock(lock.get(), LOCK_EX | LOCK_NB);
+  for (int i = 1; i < kTries && failed != 0 && errno == EWOULDBLOCK; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    failed = ::flock(lock.get(), LOCK_EX | LOCK_NB);
+  }
+  if (failed != 0) {
     if (errno == EWOULDBLOCK) io::fail_io(directory, occupied);
     io::fail_system(path, "cannot lock", errno);
   }
   return lock;
+}
+
+bool is_locked(const std::string& directory) {
+  const std::string path = directory + "/" + std::string(kLock);
+  if (!io::file_exists(path)) return false;
+  const io::Descriptor lock = io::open_regular(path, O_RDONLY);
+  return ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 RunDirectory::RunDirectory(const std::string& directory) : paths_{directory} {

@@ -3,7 +3,8 @@
 //   recipe.toml          what was asked for, with all overrides
 //   codec.json, tokenizer.json, ...   written by data::Codec
 //   model.safetensors    the weights for use: of the best evaluation, or the latest ones
-//   log.jsonl            what happened
+//   log.jsonl            what happened; log.csv and events.out.tfevents.* where train.log says so
+//   report.html          the same as curves, renewed while it goes on
 //   checkpoints/step-N.safetensors    where it can go on; .damaged is added to a damaged one's name
 //   lock                 held by the process that trains
 //
@@ -37,6 +38,9 @@ std::vector<std::int64_t> checkpoint_steps(const RunPaths& paths);
 // Takes directory/lock, which the system releases with the process, however that ends. Error when
 // another process has it: `occupied` says what that one is doing.
 io::Descriptor lock_directory(const std::string& directory, const std::string& occupied);
+
+// Whether a process has the lock right now. Looks without disturbing one that is about to take it.
+bool is_locked(const std::string& directory);
 
 // For writing: one process at a time.
 class RunDirectory {

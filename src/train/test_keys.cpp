@@ -27,6 +27,7 @@ using io::TempDir;
 //   T loss of the first step   G length of its gradient   R rates   U weights at the end
 //   N the last step   O steps of the log   E steps of evaluations   Q targets of an evaluation
 //   C checkpoints that were written, then those that stayed   M memory of a step
+//   F files of the log
 struct Seen {
   std::string bytes;
   std::vector<double> numbers;
@@ -110,6 +111,10 @@ Sight look(const std::string& recipe, const std::vector<std::string>& set, const
   for (std::string line; std::getline(log, line);)
     if (line.find("eval_loss") == std::string::npos)
       seen['O'].numbers.push_back(std::stod(line.substr(line.find(':') + 1)));
+  for (const char* name : {"jsonl", "csv", "tfevents"})
+    for (const auto& entry : std::filesystem::directory_iterator(out))
+      if (entry.path().filename().string().find(name) != std::string::npos)
+        seen['F'].bytes += std::string(name) + " ";
   std::filesystem::remove_all(out);
   return seen;
 }
@@ -124,7 +129,7 @@ struct Row {
   std::map<char, std::vector<double>> after = {};
 };
 
-constexpr std::string_view kLetters = "PWLKBVXTGRUNOEQCM";
+constexpr std::string_view kLetters = "PWLKBVXTGRUNOEQCMF";
 
 std::string changed(const Sight& before, const Sight& after) {
   std::string letters;
@@ -399,6 +404,8 @@ std::vector<Row> rows_of_training() {
       {"train.save_every", "text", "1", "C"},
       {"train.keep", "text", "1", "C"},
       {"train.log_every", "text", "3", "O", {{'O', {3, 4}}}},
+      {"train.log", "text", "[\"jsonl\", \"csv\"]", "F"},
+      {"train.log", "text", "[\"tensorboard\", \"jsonl\"]", "F"},
       {"train.seed", "text", "2", "WLBTGU"},
       {"train.from", "text", "earlier", "WLTGU"},
   };

@@ -36,6 +36,7 @@ TEST(ParseTrain, ReadsWhatItWrites) {
       "steps = 70\nbatch = 8\naccumulate = 2\nprecision = \"bf16\"\nrecompute = true\n"
       "learning_rate = 0.3\nwarmup = 7\nweight_decay = 0.2\nclip = 0\nlabel_smoothing = 0.1\n"
       "eval_every = 9\neval_batches = 3\npatience = 4\nsave_every = 11\nkeep = 5\nlog_every = 6\n"
+      "log = [\"tensorboard\", \"jsonl\", \"csv\"]\n"
       "seed = 12\nfrom = \"runs/a \\\"b\\\"\"\n";
   for (const std::string& rest :
        {std::string(
@@ -46,6 +47,7 @@ TEST(ParseTrain, ReadsWhatItWrites) {
     const TrainConfig c = parsed(common + rest);
     EXPECT_EQ(c.precision, DType::bf16);
     EXPECT_EQ(c.patience, 4);
+    EXPECT_EQ(c.log, (std::vector{LogFormat::tensorboard, LogFormat::jsonl, LogFormat::csv}));
     EXPECT_EQ(c.from, "runs/a \"b\"");
     std::string again;
     for (const auto& [key, value] : toml_keys(c))
@@ -77,6 +79,11 @@ TEST(ParseTrain, RefusesWithTheReason) {
   refused("eval_every = 0\neval_batches = 2", {"train.eval_batches"});
   refused("keep = 0", {"train.keep"});
   refused("log_every = 0", {"train.log_every"});
+  refused("log = [\"csv\"]", {"train.log", "jsonl", "--resume"});
+  refused("log = []", {"train.log", "jsonl"});
+  refused("log = [\"jsonl\", \"jsonl\"]", {"train.log", "once"});
+  refused("log = [\"jsonl\", \"wandb\"]", {"recipe.toml:4", "train.log", "csv", "tensorboard"});
+  refused("log = \"jsonl\"", {"train.log"});
   refused("seed = -1", {"train.seed"});
   refused("stepz = 3", {"stepz", "steps"});
   expect_says([] { parsed("batch = 3"); }, {"train.steps"});

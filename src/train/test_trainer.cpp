@@ -380,8 +380,9 @@ TEST(RunDirectory, WhatARunWithoutStepsLeavesStandsInNobodysWay) {
   {
     const RunDirectory dead(path);
   }
-  for (const char* name : {"/recipe.toml", "/plan.json", "/codec.json", "/target_tokenizer.json",
-                           "/.heddle-1-2.tmp", "/checkpoints/.heddle-3-4.tmp"})
+  for (const char* name :
+       {"/recipe.toml", "/plan.json", "/report.html", "/codec.json", "/target_tokenizer.json",
+        "/.heddle-1-2.tmp", "/checkpoints/.heddle-3-4.tmp"})
     std::ofstream(path + name) << "x";
   std::ofstream(path + "/log.jsonl") << "";
   EXPECT_TRUE(is_run(path));

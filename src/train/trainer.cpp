@@ -127,10 +127,8 @@ void Trainer::pass_over(const std::vector<std::int64_t>& steps,
 }
 
 Outcome Trainer::run() {
-  if (directory_ != nullptr && !log_) {
-    log_ = std::make_unique<io::AppendFile>(directory_->paths().log());
-    log_->truncate(state_.log_bytes);  // what came after the checkpoint will be written again
-  }
+  if (directory_ != nullptr && !log_)  // what came after the checkpoint will be written again
+    log_ = std::make_unique<LogFiles>(directory_->paths(), config_.log, state_.log_bytes);
   if (directory_ != nullptr) state_.data = fingerprint(data_, config_);
   if (hooks_.on_begin) hooks_.on_begin(state_);
   Outcome outcome;
@@ -224,7 +222,7 @@ void Trainer::refuse_step(const model::Batch& batch, const std::string& what) {
 }
 
 void Trainer::write_log(const StepReport& report) {
-  nlohmann::ordered_json line;
+  LogLine line;
   line["step"] = report.step;
   if (state_.loss_weight > 0) line["loss"] = state_.loss_sum / state_.loss_weight;
   line["lr"] = report.rate;
@@ -233,7 +231,7 @@ void Trainer::write_log(const StepReport& report) {
   line["tokens_per_s"] = static_cast<double>(interval_tokens_) / interval_seconds_;
   line["grad_norm"] = report.grad_norm;
   line["live_bytes"] = report.live_bytes;
-  append(line.dump());
+  append(line);
   state_.loss_sum = state_.loss_weight = 0;
   interval_tokens_ = 0;
   interval_seconds_ = 0;
@@ -265,13 +263,13 @@ void Trainer::run_evaluation(Outcome& outcome) {
   report.seconds = watch.seconds();
   state_.seconds += report.seconds;
 
-  nlohmann::ordered_json line;
+  LogLine line;
   line["step"] = report.step;
   line["eval_loss"] = report.result.loss;
   line["eval_tokens"] = report.result.tokens;
   if (report.result.accuracy) line["accuracy"] = *report.result.accuracy;
   line["seconds"] = state_.seconds;
-  append(line.dump());
+  append(line);
   outcome.last_evaluation = report.result;
   if (hooks_.on_eval) hooks_.on_eval(report);
 }
@@ -294,8 +292,8 @@ void Trainer::save() {
   if (hooks_.on_save) hooks_.on_save(path);
 }
 
-void Trainer::append(const std::string& line) {
-  if (log_) log_->append_line(line);
+void Trainer::append(const LogLine& line) {
+  if (log_) log_->append(line);
 }
 
 }  // namespace heddle::train

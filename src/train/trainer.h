@@ -14,10 +14,10 @@
 
 #include "data/dataset.h"
 #include "heddle/error.h"
-#include "io/file.h"
 #include "model/model.h"
 #include "train/config.h"
 #include "train/evaluate.h"
+#include "train/log_files.h"
 #include "train/optimizer.h"
 #include "train/run_directory.h"
 #include "train/state.h"
@@ -127,7 +127,7 @@ class Trainer {
   void run_evaluation(Outcome& outcome);
   bool out_of_patience() const;
   void save();
-  void append(const std::string& line);
+  void append(const LogLine& line);
 
   model::Model& model_;
   const data::Dataset& data_;
@@ -137,7 +137,7 @@ class Trainer {
   Optimizer optimizer_;
   TrainState state_;
   std::string recipe_;
-  std::unique_ptr<io::AppendFile> log_;
+  std::unique_ptr<LogFiles> log_;
   std::int64_t eval_every_ = 0;  // 0: never
   std::int64_t saved_step_ = -1;
   // For the rate of the next line of the log.

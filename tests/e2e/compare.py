@@ -78,9 +78,11 @@ def results(folder):
 
 def timeless(document):
     for variant in document["variants"]:
-        del variant["step_seconds"], variant["tokens_per_s"]
+        del variant["step_seconds"], variant["tokens_per_s"], variant["step_seconds_quartiles"]
     for difference in document["differences"]:
         del difference["step_seconds"]
+    for effect in document.get("main_effects", []):
+        del effect["step_seconds"]
     return document
 
 

@@ -22,6 +22,7 @@ import sys
 from pathlib import Path
 
 from option_models import LANGUAGE, derived_recipe, write_data
+from option_pages import show_comparisons, show_pages_of_runs
 
 HEDDLE, WORK = (Path(p).resolve() for p in sys.argv[1:3])
 FAILURES = []
@@ -237,26 +238,15 @@ def first_recipes():
     check(re.fullmatch(r"\d+\.\d+\.\d+", ask("version")["version"]), "version --json")
 
 
+@row("report --out", "watch --serve", "watch --bind")
+def pages_of_runs():
+    show_pages_of_runs(sys.modules[__name__])
+
+
 @row("compare --recipe", "compare --vary", "compare --also", "compare --set", "compare --seeds",
      "compare --budget", "compare --out", "compare --json")
 def compare_options():
-    (WORK / "rms.toml").write_text(LANGUAGE.replace("[data]", 'norm = "rms"\n[data]', 1))
-    d = ask("compare", "language.toml", "--vary", "model.width=16,24", "--also", "rms.toml", "--set",
-            "train.batch=2", "--seeds", 2, "--budget", "steps=10", "--out", "compared")
-    names = [v["name"] for v in d["variants"]]
-    check(len(names) == 3 and "16" in names[0] and "24" in names[1], "compare --vary, --also", names)
-    check((WORK / "compared/results.json").exists(), "compare --out")
-    recipes = sorted((WORK / "compared/runs").glob("*/*/recipe.toml"))
-    check(len(recipes) == 6, "compare --seeds", recipes)
-    for recipe in recipes:
-        text = recipe.read_text()
-        check("batch = 2" in text and "steps = 10" in text, "compare --set, --budget", text)
-    done = run("compare", "--recipe", "no-such", "--vary", "model.width=16,24", "--out", "x")
-    check(done.returncode == 2 and b"no-such" in done.stderr, "compare --recipe", done.stderr)
-    done = run("compare", "--recipe", "rope-gqa", "--set", "data.text=text.txt", "--vary",
-               "model.attention.kv_headz=1,2", "--out", "x")
-    check(b"kv_headz" in done.stderr and b"no recipe" not in done.stderr, "compare --recipe finds one",
-          done.stderr)
+    show_comparisons(sys.modules[__name__])
 
 
 # ---- Generation. Scores of the next token are asked for by another command.

@@ -435,6 +435,43 @@ TEST_F(Reliability, ARunThatMemoryIsRefusedLeavesNothingBehind) {
 }
 #endif
 
+// Whoever kills it has the page as of its last renewal, and can have it made anew.
+TEST_F(Reliability, TheReportIsThereWhileTheRunGoes) {
+  const RunPaths paths = fresh();
+  {
+    Program program({"train", recipe(), "--out", paths.directory, "--set", "train.steps=1000000"});
+    while (!fs::exists(paths.report())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    program.send(SIGKILL);
+    EXPECT_EQ(program.wait().signal, SIGKILL);
+  }
+  const auto has = [&](const char* text) {
+    return slurp(paths.report()).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(has("running, step") && slurp(paths.report()).ends_with("</html>\n"));
+  EXPECT_EQ(run({"report", paths.directory}).status, 0);
+  EXPECT_TRUE(has("stopped at step") && !has("running, step"));
+  const Ending watched = run({"watch", paths.directory});
+  EXPECT_EQ(watched.status, 0) << watched.err;
+  EXPECT_NE(watched.out.find("heddle train " + paths.directory + " --resume"), std::string::npos)
+      << watched.out;
+}
+
+TEST_F(Reliability, AWatchEndsWithItsRunAndDoesItNoHarm) {
+  const RunPaths paths = fresh();
+  Program program(train(paths));
+  wait_for_a_step(paths);
+  {
+    Program impatient({"watch", paths.directory});
+    impatient.send(SIGINT);
+    impatient.wait();
+  }
+  const Ending watched = run({"watch", paths.directory});
+  EXPECT_EQ(watched.status, 0) << watched.err;
+  EXPECT_NE(watched.out.find("finished after 120 steps"), std::string::npos) << watched.out;
+  EXPECT_EQ(program.wait().status, 0);
+  expect_as_if_undisturbed(paths);
+}
+
 TEST_F(Reliability, OneProcessTrainsARun) {
   const RunPaths paths = fresh();
   Program first(train(paths));

@@ -28,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostSeeds = 1000;
 constexpr std::int64_t kEvalSequences = 16;  // at a time: many small batches tell the noise
 constexpr int kPilotRounds = 3, kPilotSteps = 4;
 

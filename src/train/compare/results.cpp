@@ -4,19 +4,15 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "heddle/error.h"
 #include "io/file.h"
-#include "io/json.h"
 #include "train/checkpoint.h"
 #include "train/log.h"
 
 namespace heddle::train {
 
 namespace {
-
-using nlohmann::json;
 
 // What one run left.
 struct RunFindings {
@@ -111,6 +107,8 @@ VariantResult summary(const Comparison& c, std::size_t index, const Seeds& seeds
   r.mean = mean_of(r.losses);
   r.spread = deviation_of(r.losses);
   r.step_seconds = median_of(seconds);
+  r.step_low = quantile_of(seconds, 0.25);
+  r.step_high = quantile_of(seconds, 0.75);
   if (!r.diverged.empty()) {
     r.mean = 0;
     r.spread = {};
@@ -155,83 +153,7 @@ Difference95 time_difference(const Seeds& a, const Seeds& b) {
   return judge(ratios);
 }
 
-json value_of(const std::string& text) {
-  json value = json::parse(text, nullptr, false);
-  return value.is_discarded() ? json(text) : value;
-}
-
-json curve_json(const std::vector<CurvePoint>& curve) {
-  json all = json::array();
-  for (const CurvePoint& p : curve) all.push_back({p.step, p.loss});
-  return all;
-}
-
-json to_json(const VariantResult& v) {
-  json set = json::object();
-  for (const Assignment& a : v.set) set[a.key] = value_of(a.value);
-  json j = {{"name", v.name},
-            {"set", set},
-            {"steps", v.steps},
-            {"parameters", v.parameters},
-            {"flops_per_step", v.flops_per_step},
-            {"curve", curve_json(v.curve)},
-            {"runs", v.runs}};
-  if (v.diverged.empty()) {
-    j["final_loss"] = {{"mean", v.mean}, {"seeds", v.losses}};
-    if (v.spread) j["final_loss"]["spread"] = *v.spread;
-    j["tokens"] = v.tokens;
-  }
-  for (const SeedDivergence& d : v.diverged)
-    j["diverged"].push_back({{"seed", d.seed}, {"step", d.at.step}, {"reason", d.at.reason}});
-  if (v.step_seconds > 0) {
-    j["step_seconds"] = v.step_seconds;
-    j["tokens_per_s"] = v.tokens_per_s;
-  }
-  if (v.peak_bytes > 0) j["peak_bytes"] = bytes_json(v.peak_bytes, v.peak_by_purpose);
-  if (v.kv_bytes_per_token > 0) j["kv_bytes_per_token"] = v.kv_bytes_per_token;
-  if (!v.validation.empty()) j["validation_curve"] = curve_json(v.validation);
-  if (v.spread) {
-    json spread = json::array();
-    for (const CurvePoint& p : v.curve) spread.push_back({p.step, p.spread.value_or(0)});
-    j["curve_spread"] = spread;
-  }
-  return j;
-}
-
-json to_json(const PairResult& p, const ComparisonResults& r) {
-  json loss = {{"difference", p.loss.mean}, {"verdict", to_string(p.loss.verdict)}};
-  if (p.loss.interval) loss["interval"] = *p.loss.interval;
-  json j = {{"a", r.variants[p.a].name}, {"b", r.variants[p.b].name}, {"loss", loss}};
-  json time = {{"ratio", std::exp(p.time.mean)}, {"verdict", to_string(p.time.verdict)}};
-  if (p.time.interval) {
-    time["low"] = std::exp(p.time.mean - *p.time.interval);
-    time["high"] = std::exp(p.time.mean + *p.time.interval);
-  }
-  j["step_seconds"] = time;
-  return j;
-}
-
 }  // namespace
-
-std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::same: return "same";
-    case Verdict::within_noise: return "within-noise";
-    case Verdict::exceeds_noise: return "exceeds-noise";
-    case Verdict::models_differ: return "models-differ";
-    case Verdict::unknown: return "unknown";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Noise noise) {
-  switch (noise) {
-    case Noise::seeds: return "seeds";
-    case Noise::evaluation: return "evaluation";
-    case Noise::none: return "none";
-  }
-  return "none";
-}
 
 ComparisonResults collect(const Comparison& c) {
   ComparisonResults r;
@@ -257,6 +179,7 @@ ComparisonResults collect(const Comparison& c) {
       if (judged(a) && judged(b))
         r.pairs.push_back({a, b, loss_difference(found[a], found[b], r.noise),
                            time_difference(found[a], found[b])});
+  r.effects = main_effects(r.variants);
   return r;
 }
 
@@ -269,35 +192,6 @@ std::size_t ComparisonResults::base() const {
 bool ComparisonResults::unequal_steps() const {
   return std::ranges::any_of(
       variants, [this](const VariantResult& v) { return v.steps != variants[0].steps; });
-}
-
-std::string divergence_text(const VariantResult& variant, std::int64_t seeds) {
-  if (variant.diverged.empty()) return "";
-  const auto first = std::ranges::min_element(variant.diverged, {},
-                                              [](const SeedDivergence& d) { return d.at.step; });
-  std::string text = "diverged at step " + std::to_string(first->at.step);
-  if (seeds > 1)
-    text +=
-        " (" + std::to_string(variant.diverged.size()) + " of " + std::to_string(seeds) + " seeds)";
-  return text;
-}
-
-json to_json(const ComparisonResults& r) {
-  json variants = json::array(), differences = json::array();
-  for (const VariantResult& v : r.variants) variants.push_back(to_json(v));
-  for (const PairResult& p : r.pairs) differences.push_back(to_json(p, r));
-  return {{"recipe", r.recipe},
-          {"budget", r.budget},
-          {"seeds", r.seeds},
-          {"loss", r.validation ? "validation" : "training"},
-          {"noise", to_string(r.noise)},
-          {"same_batches", r.same_batches},
-          {"variants", variants},
-          {"differences", differences}};
-}
-
-void write_results(const std::string& directory, const ComparisonResults& results) {
-  io::write_json(directory + "/results.json", to_json(results));
 }
 
 }  // namespace heddle::train

@@ -36,7 +36,8 @@ struct VariantResult {
   double mean = 0;
   std::optional<double> spread = {};
   std::int64_t steps = 0;
-  double step_seconds = 0;  // median
+  double step_seconds = 0;             // median,
+  double step_low = 0, step_high = 0;  // and the middle half of them lies between these
   double tokens_per_s = 0;
   double tokens = 0;  // read by a run
   std::int64_t peak_bytes = 0;
@@ -63,6 +64,15 @@ struct PairResult {
   Difference95 time;         // log of (seconds of a's step / seconds of b's), in turns
 };
 
+// What one key does, on average over what the others are set to: where several vary.
+struct MainEffect {
+  std::string key, value, against;
+  std::int64_t settings = 0;       // of the other keys, of which both were trained to the end
+  Difference95 loss;               // of `value`, less that of `against`; its noise is that of seeds
+  double lowest = 0, highest = 0;  // of the differences at the single settings
+  double time_ratio = 1;           // of a step, geometric mean; 0: not measured
+};
+
 struct ComparisonResults {
   std::string recipe;  // its name
   std::string budget;
@@ -74,15 +84,13 @@ struct ComparisonResults {
   std::vector<VariantResult> variants;
   std::vector<PairResult> pairs;         // each once, a < b; of variants that did not diverge
   std::optional<std::size_t> best = {};  // of the variants, by loss; none: all diverged
+  std::vector<MainEffect> effects = {};  // none where fewer than two keys vary
 
   // What the others are told against: the first variant that did not diverge.
   std::size_t base() const;
   // Whether variants were given different numbers of steps, as under a budget of time.
   bool unequal_steps() const;
 };
-
-// "diverged at step 12", of several seeds "diverged at step 12 (2 of 3 seeds)".
-std::string divergence_text(const VariantResult& variant, std::int64_t seeds);
 
 ComparisonResults collect(const Comparison& comparison);
 
@@ -91,7 +99,14 @@ nlohmann::json to_json(const ComparisonResults& results);
 std::string_view to_string(Verdict verdict);
 std::string_view to_string(Noise noise);  // "seeds", "evaluation", "none"
 
+// Of variants that are combinations of the same keys; the first value of each is what the others
+// are told against.
+std::vector<MainEffect> main_effects(const std::vector<VariantResult>& variants);
+
 // DIR/results.json
 void write_results(const std::string& directory, const ComparisonResults& results);
+// And back, without what it does not tell. Error naming the file and the key that is not as it
+// should be.
+ComparisonResults read_results(const std::string& directory);
 
 }  // namespace heddle::train

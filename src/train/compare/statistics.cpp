@@ -61,6 +61,15 @@ double median_of(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+double quantile_of(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const double at = share * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, values.size() - 1);
+  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
+}
+
 std::optional<double> deviation_of(std::span<const double> values) {
   if (values.size() < 2) return std::nullopt;
   const double mean = mean_of(values);
@@ -77,6 +86,19 @@ double student_t(double confidence, double degrees) {
     (within(middle, degrees) < confidence ? low : high) = middle;
   }
   return high;
+}
+
+std::optional<std::int64_t> seeds_to_separate(const Difference95& difference, std::int64_t pairs) {
+  constexpr double kFourOfFive = 0.6;  // of both sides: 0.8 of one
+  if (!difference.interval || pairs < 2 || difference.mean == 0) return std::nullopt;
+  const auto count = static_cast<double>(pairs);
+  const double spread = *difference.interval * std::sqrt(count) / student_t(kConfidence, count - 1);
+  for (std::int64_t n = 2; n <= kMostSeeds; ++n) {
+    const auto seeds = static_cast<double>(n);
+    const double t = student_t(kConfidence, seeds - 1) + student_t(kFourOfFive, seeds - 1);
+    if (t * spread / std::sqrt(seeds) <= std::abs(difference.mean)) return n;
+  }
+  return std::nullopt;
 }
 
 // The weighted mean m = Σ w d / Σ w, and as its variance Σ w² (d − m)² / (Σ w)² · n / (n − 1).

@@ -10,6 +10,9 @@ namespace heddle::train {
 
 double mean_of(std::span<const double> values);  // 0 of none
 double median_of(std::vector<double> values);    // 0 of none
+// The value below which this share of them lies, between two neighbours where it falls there; 0 of
+// none.
+double quantile_of(std::vector<double> values, double share);
 // Sample standard deviation; nothing for fewer than two.
 std::optional<double> deviation_of(std::span<const double> values);
 
@@ -31,6 +34,15 @@ struct Difference95 {
   std::optional<double> interval = {};
   Verdict verdict = Verdict::unknown;
 };
+
+// How many seeds would tell a difference from noise, if it is as large as it seems (d) and the
+// differences of pairs scatter as they did (s): the least n with
+//   (t95 + t60) · s / √n <= |d|,   t of Student's distribution with n - 1 degrees of freedom,
+// which finds it in four of five comparisons (t60, of both sides, is the 80 % quantile of one).
+// `pairs` is how many there were. Nothing where the spread is not known, the difference is exactly
+// zero, or more than kMostSeeds would be needed.
+inline constexpr std::int64_t kMostSeeds = 1000;
+std::optional<std::int64_t> seeds_to_separate(const Difference95& difference, std::int64_t pairs);
 
 // Of pairs' differences, each weighing as much as its weight says; no weights: all alike.
 Difference95 judge(std::span<const double> differences, std::span<const double> weights = {});

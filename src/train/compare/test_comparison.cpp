@@ -45,6 +45,7 @@ class CompareTest : public testing::Test {
   static json timeless(json j) {
     for (json& v : j["variants"]) {
       v.erase("step_seconds");
+      v.erase("step_seconds_quartiles");
       v.erase("tokens_per_s");
     }
     for (json& d : j["differences"]) d.erase("step_seconds");
@@ -268,7 +269,7 @@ TEST_F(CompareTest, BadInputSaysWhatToWriteInstead) {
   refused({"compare.seeds=1,2"}, {"compare.seeds", "--seeds"});
   refused({"compare.budget=a,b"}, {"compare.budget", "--budget"});
   refused({"compare.vary=[],[]"}, {"compare.vary", "[model] and [train]"});
-  for (const char* key : {"save_every", "keep", "log_every", "eval_every", "eval_batches"})
+  for (const char* key : {"save_every", "keep", "log_every", "log", "eval_every", "eval_batches"})
     refused({std::string("train.") + key + "=1,2"}, {"--vary", key});
   ComparisonSpec both = spec({"model.norm=layer,rms"}, "bad");
   both.set = {"model.norm=rms"};

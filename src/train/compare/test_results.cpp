@@ -1,5 +1,6 @@
 // What a comparison says about runs whose logs were written by hand.
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "io/test_support.h"
 #include "train/compare/comparison.h"
@@ -158,6 +159,99 @@ TEST(CompareResults, StepsOfALogAreTimedByItsRate) {
   log.steps = {{.step = 10, .tokens = 1000, .tokens_per_s = 50},
                {.step = 14, .tokens = 2200, .tokens_per_s = 100}};
   EXPECT_EQ(step_seconds(log), (std::vector<double>{2, 3}));
+}
+
+TEST(CompareResults, TheMiddleHalfOfTheTimes) {
+  EXPECT_EQ(quantile_of({}, 0.5), 0);
+  EXPECT_EQ(quantile_of({3}, 0.25), 3);
+  EXPECT_EQ(quantile_of({4, 1, 3, 2, 5}, 0.25), 2);
+  EXPECT_DOUBLE_EQ(quantile_of({1, 2, 3, 4}, 0.75), 3.25);
+  // Of 40 steps 19 took 0.1 s, 20 took 0.2 s.
+  EXPECT_NEAR(of_hand_written_logs().variants[0].step_low, 0.1, 1e-5);
+  EXPECT_NEAR(of_hand_written_logs().variants[0].step_high, 0.2, 1e-5);
+}
+
+// By hand, with t95 + t60 of 2, 3 and 4 degrees: 4.303 + 1.061, 3.182 + 0.978, 2.776 + 0.941.
+TEST(CompareResults, SeedsThatWouldShowADifference) {
+  const std::vector<double> scattered = {0.1, 0.2, 0.3};  // d = 0.2, s = 0.1
+  EXPECT_EQ(seeds_to_separate(judge(scattered), 3), 5);   // 3.717 · 0.1 / √5 = 0.166
+  const std::vector<double> wider = {0.08, 0.2, 0.32};    // s = 0.12: 0.1995 with five
+  EXPECT_EQ(seeds_to_separate(judge(wider), 3), 5);
+  const std::vector<double> widest = {0.0775, 0.2, 0.3225};  // s = 0.1225: 0.2036 with five
+  EXPECT_EQ(seeds_to_separate(judge(widest), 3), 6);
+  EXPECT_FALSE(seeds_to_separate({1e-9, 0.2, Verdict::within_noise}, 3));
+  EXPECT_FALSE(seeds_to_separate({0, 0.2, Verdict::within_noise}, 3));
+  EXPECT_FALSE(seeds_to_separate({0.1, {}, Verdict::unknown}, 1));
+}
+
+VariantResult of_losses(const char* norm, const char* heads, std::vector<double> losses) {
+  VariantResult v;
+  v.name = std::string(norm) + heads;
+  v.set = {{"model.norm", norm}, {"model.heads", heads}};
+  v.mean = mean_of(losses);
+  v.losses = std::move(losses);
+  v.step_seconds = norm == std::string("rms") ? 0.1 : 0.2;
+  return v;
+}
+
+// rms against layer: -0.5 and -0.3 with one head, -0.1 and -0.5 with two; on average -0.3 with the
+// first seed and -0.4 with the second.
+TEST(CompareResults, MainEffectsAreMeansOverTheOtherKeys) {
+  std::vector<VariantResult> all = {
+      of_losses("layer", "1", {3, 4}), of_losses("layer", "2", {2, 3}),
+      of_losses("rms", "1", {2.5, 3.7}), of_losses("rms", "2", {1.9, 2.5})};
+  VariantResult other;  // another recipe
+  other.name = "other";
+  other.set = {{"model.layers", "3"}};
+  other.losses = {9, 9};
+  all.push_back(other);
+  const std::vector<MainEffect> effects = main_effects(all);
+  ASSERT_EQ(effects.size(), 2u);
+  const MainEffect& norm = effects[0];
+  EXPECT_EQ(norm.key + norm.value + norm.against, "model.normrmslayer");
+  EXPECT_EQ(norm.settings, 2);
+  EXPECT_NEAR(norm.loss.mean, -0.35, 1e-12);
+  EXPECT_NEAR(norm.loss.interval.value_or(0), 12.7062 * 0.05, 1e-4);
+  EXPECT_EQ(norm.loss.verdict, Verdict::within_noise);
+  EXPECT_NEAR(norm.lowest, -0.4, 1e-12);
+  EXPECT_NEAR(norm.highest, -0.3, 1e-12);
+  EXPECT_NEAR(norm.time_ratio, 0.5, 1e-12);
+  EXPECT_EQ(effects[1].key, "model.heads");
+  EXPECT_NEAR(effects[1].loss.mean, (-1 - 1 - 0.6 - 1.2) / 4, 1e-12);
+  // Where one of two diverged, there is nothing to compare.
+  all[2].diverged = {{1, {3, "loss nan"}}};
+  EXPECT_EQ(main_effects(all)[0].settings, 1);
+  EXPECT_NEAR(main_effects(all)[0].lowest, -0.3, 1e-12);
+  all.erase(all.begin() + 1, all.begin() + 3);
+  EXPECT_TRUE(main_effects({all[0], of_losses("rms", "1", {1, 2})}).empty());  // one key
+  EXPECT_TRUE(main_effects({}).empty());
+}
+
+TEST(CompareResults, WhatIsWrittenIsReadAgain) {
+  const io::TempDir dir;
+  ComparisonResults r = of_hand_written_logs();
+  r.variants.push_back(r.variants[1]);
+  r.variants[2].name = "lost";
+  r.variants[2].losses.clear();
+  r.variants[2].mean = 0;
+  r.variants[2].spread = {};
+  r.variants[2].diverged = {{2, {7, "loss nan"}}};
+  write_results(dir.path(), r);
+  const ComparisonResults again = read_results(dir.path());
+  const auto exact = [](nlohmann::json j) {  // but for ratios, of which logarithms are kept
+    for (auto& pair : j["differences"]) pair["step_seconds"].erase("ratio");
+    for (auto& pair : j["differences"]) pair["step_seconds"].erase("low");
+    for (auto& pair : j["differences"]) pair["step_seconds"].erase("high");
+    return j;
+  };
+  EXPECT_EQ(exact(to_json(again)), exact(to_json(r)));
+  EXPECT_NEAR(again.pairs[0].time.mean, r.pairs[0].time.mean, 1e-12);
+  EXPECT_EQ(again.best, r.best);
+  EXPECT_EQ(again.variants[2].diverged[0].at.reason, "loss nan");
+  EXPECT_NEAR(again.pairs[0].time.interval.value_or(0), r.pairs[0].time.interval.value_or(1),
+              1e-12);
+  dir.file("results.json", "{\"recipe\":\"x\"}");
+  expect_says([&] { read_results(dir.path()); }, {"results.json", "budget"});
 }
 
 }  // namespace

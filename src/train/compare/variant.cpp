@@ -20,7 +20,7 @@ struct Fixed {
 // What is the same for all variants, by the meaning of a comparison.
 constexpr const char* kNotPartOfTheModel =
     "keys that change what is trained; it may be the same for all: --set";
-constexpr std::array<Fixed, 12> kFixed = {
+constexpr std::array<Fixed, 13> kFixed = {
     {{"train", "its keys one by one: train.batch=32,64"},
      {"train.steps", "--budget steps=N: all variants may spend the same"},
      {"train.seed", "--seeds N: every variant is trained with the same seeds"},
@@ -30,6 +30,7 @@ constexpr std::array<Fixed, 12> kFixed = {
      {"train.save_every", kNotPartOfTheModel},
      {"train.keep", kNotPartOfTheModel},
      {"train.log_every", kNotPartOfTheModel},
+     {"train.log", kNotPartOfTheModel},
      {"compare", "--seeds N and --budget steps=N: they are the same for all variants"},
      {"compare.seeds", "--seeds N: every variant is trained with the same seeds"},
      {"compare.budget", "--budget steps=N: all variants may spend the same"}}};
@@ -94,7 +95,8 @@ void make_unique(std::vector<Variant>& variants) {
 
 bool is_housekeeping(const std::string& key) {
   return key.starts_with("compare.") || key == "train.steps" || key == "train.seed" ||
-         key == "train.save_every" || key == "train.keep" || key == "train.log_every";
+         key == "train.save_every" || key == "train.keep" || key == "train.log_every" ||
+         key == "train.log";
 }
 
 Variant further(const ComparisonSpec& spec, const std::string& file, const Recipe& base) {

@@ -1,0 +1,90 @@
+#include "report/run_view.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "heddle/error.h"
+#include "io/file.h"
+#include "io/seal.h"
+#include "io/toml.h"
+#include "train/checkpoint.h"
+#include "train/compare/statistics.h"
+#include "train/plan_run.h"
+#include "train/recipe.h"
+#include "train/run_directory.h"
+
+namespace heddle::report {
+
+namespace {
+
+using train::RunPaths;
+
+std::optional<PlanAndOutcome> plan_of(const RunPaths& paths, const TrainingLog& log) {
+  const std::optional<train::Plan> plan = train::read_plan(paths.directory);
+  if (!plan) return std::nullopt;
+  PlanAndOutcome p{.plan = *plan};
+  p.step_seconds = train::median_of(train::step_seconds(log));
+  if (const auto state = train::newest_state(paths)) {
+    p.peak_bytes = state->peak_bytes;
+    p.peak_by_purpose = state->peak_by_purpose;
+  }
+  return p;
+}
+
+void read_recipe(const RunPaths& paths, RunView& view) {
+  view.recipe = io::without_seal(io::read_file(paths.recipe(), io::kMaxToml));
+  const train::Recipe recipe = train::recipe_of_text(view.recipe, paths.recipe());
+  view.steps = recipe.train.steps;
+  view.patience = recipe.train.patience;
+  view.label_smoothing = recipe.train.label_smoothing;
+  view.dropout = recipe.model.dropout > 0 || recipe.model.embedding_dropout > 0 ||
+                 recipe.model.attention.dropout > 0;
+}
+
+}  // namespace
+
+std::int64_t RunView::last_step() const {
+  const double steps_to = log.steps.empty() ? 0 : log.steps.back().step;
+  const double evals_to = log.evals.empty() ? 0 : log.evals.back().step;
+  return static_cast<std::int64_t>(std::max(steps_to, evals_to));
+}
+
+std::vector<TrainingLog::Eval>::const_iterator RunView::best_evaluation() const {
+  return std::ranges::min_element(log.evals, {}, &TrainingLog::Eval::loss);
+}
+
+std::int64_t RunView::stale() const {
+  return log.evals.empty() ? 0 : log.evals.end() - best_evaluation() - 1;
+}
+
+RunState state_at_rest(const RunView& view) {
+  if (view.steps > 0 && view.last_step() >= view.steps) return RunState::finished;
+  if (view.patience && view.stale() >= *view.patience) return RunState::patience;
+  return RunState::stopped;
+}
+
+RunView view_run(const std::string& directory, std::optional<RunState> state) {
+  train::check_is_directory(directory);
+  if (io::file_exists(directory + "/compare.json"))
+    fail(ErrorCode::io, directory, "is a comparison",
+         "one of its runs, a directory below " + directory + "/runs");
+  if (!train::is_run(directory))
+    fail(ErrorCode::io, directory, "is not the directory of a run", "a file recipe.toml in it");
+  const RunPaths paths{directory};
+  RunView view;
+  view.name = std::filesystem::absolute(directory).lexically_normal().filename().string();
+  if (view.name.empty())  // "runs/mine/"
+    view.name =
+        std::filesystem::absolute(directory).lexically_normal().parent_path().filename().string();
+  read_recipe(paths, view);
+  if (io::file_exists(paths.log()))
+    view.log = train::parse_training_log(io::read_file(paths.log(), train::kMostLog), paths.log());
+  view.plan = plan_of(paths, view.log);
+  if (state)
+    view.state = *state;
+  else
+    view.state = train::is_locked(directory) ? RunState::running : state_at_rest(view);
+  return view;
+}
+
+}  // namespace heddle::report
