@@ -72,14 +72,19 @@ TEST_F(Limits, APipeInARunsDirectoryIsRefused) {
       const Ending ending = run({"train", resume, "--resume"});
       EXPECT_EQ(ending.status, 0) << ending.err;
       EXPECT_NE(ending.err.find("is a pipe"), std::string::npos) << ending.err;
-    } else if (name != "model.safetensors") {
-      expect_refused({"train", resume, "--resume"}, path + ": is a pipe");
+      // It has written another in its place, which the log belongs to: the old one knows the length
+      // of a log whose times had other digits.
+      EXPECT_TRUE(fs::is_regular_file(path));
+      continue;
     }
+    if (name != "model.safetensors")
+      expect_refused({"train", resume, "--resume"}, path + ": is a pipe");
     fs::remove(path);
     fs::rename(aside, path);
   }
   fs::remove(dir_.file("run/plan.json"));
-  EXPECT_EQ(run({"train", resume, "--resume"}).status, 0);
+  const Ending ending = run({"train", resume, "--resume"});
+  EXPECT_EQ(ending.status, 0) << ending.err;
 }
 
 TEST_F(Limits, PipesAndDevicesAreNoData) {
