@@ -23,7 +23,8 @@ int checked_rank(std::string_view bytes, const std::string& where) {
     fail_io(where, "is too short for an IDX file", "at least 4 bytes",
             std::to_string(bytes.size()));
   if (bytes[0] != 0 || bytes[1] != 0)
-    fail_io(where, "is not an IDX file: offset 0", "two zeros, with which files of MNIST's format begin", shown(bytes.substr(0, 4)));
+    fail_io(where, "is not an IDX file: offset 0",
+            "two zeros, with which files of MNIST's format begin", shown(bytes.substr(0, 4)));
   if (bytes[2] != kUnsignedByte)
     fail_io(where, "type of the elements at offset 2", "8 (unsigned bytes)",
             std::to_string(static_cast<unsigned char>(bytes[2])));

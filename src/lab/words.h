@@ -35,8 +35,7 @@ inline constexpr const char* says = mark("Says of the claim");
 inline constexpr const char* supports = mark("supports it");
 inline constexpr const char* contradicts = mark("contradicts it");
 inline constexpr const char* of_claim = mark("What decides");
-inline constexpr const char* marks =
-    mark("What decides (✓ supports the claim, ✗ contradicts it)");
+inline constexpr const char* marks = mark("What decides (✓ supports the claim, ✗ contradicts it)");
 inline constexpr const char* of_measurement = mark("Whether the measurement can be trusted");
 inline constexpr const char* controls = mark(
     "These say nothing of the claim: their answers are known beforehand, and were any of them "

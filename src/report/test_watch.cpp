@@ -41,7 +41,7 @@ TEST(Terminal, ALineOfDotsGoesFromCornerToCorner) {
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_TRUE(lines[0].starts_with("21 ┤")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with(" 0 ┤")) << lines[1];
-  EXPECT_EQ(lines[0].substr(6, 3), "⠉");  // the two highest dots of the first character
+  EXPECT_EQ(lines[0].substr(6, 3), "⠉");             // the two highest dots of the first character
   EXPECT_TRUE(lines[1].ends_with("⣄")) << lines[1];  // the two lowest dots, and where it came from
   EXPECT_EQ(lines[2], "    0          21");
   for (const std::string& line : lines) EXPECT_LE(columns_of(line), 18u);
