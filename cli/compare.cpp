@@ -9,6 +9,7 @@
 #include "command.h"
 #include "find_recipe.h"
 #include "help.h"
+#include "language/language.h"
 #include "language/layout.h"
 #include "print_json.h"
 #include "progress.h"
@@ -38,10 +39,12 @@ using Row = std::vector<std::string>;
 // A column of steps only where it tells something: under --budget steps they are all the same.
 std::vector<Row> table_of(const ComparisonResults& r) {
   const bool with_steps = r.unequal_steps();
-  std::vector<Row> rows = {{"variant", r.validation ? "validation loss" : "training loss"}};
-  if (with_steps) rows[0].emplace_back("steps");
-  for (const char* name : {"time/step", "tokens/s", "memory", "cache/tok"})
-    rows[0].emplace_back(name);
+  std::vector<Row> rows = {
+      {tr("variant"), r.validation ? tr("validation loss") : tr("training loss")}};
+  if (with_steps) rows[0].push_back(tr("steps"));
+  for (const char* name :
+       {mark("time/step"), mark("tokens/s"), mark("memory"), mark("cache per token")})
+    rows[0].push_back(tr(name));
   for (std::size_t i = 0; i < r.variants.size(); ++i) {
     const train::VariantResult& v = r.variants[i];
     Row row = {v.name + (r.best == i ? " *" : ""), report::loss_text(v, r)};
@@ -49,7 +52,7 @@ std::vector<Row> table_of(const ComparisonResults& r) {
     const bool timed = v.step_seconds > 0;
     row.push_back(timed ? report::time_text(v) : "-");
     row.push_back(timed ? count(v.tokens_per_s) : "-");
-    row.push_back(v.peak_bytes > 0 ? megabytes(static_cast<double>(v.peak_bytes)) : "-");
+    row.push_back(v.peak_bytes > 0 ? report::bytes_text(static_cast<double>(v.peak_bytes)) : "-");
     row.push_back(v.kv_bytes_per_token > 0 ? fmt::format("{} B", v.kv_bytes_per_token) : "-");
     rows.push_back(std::move(row));
   }

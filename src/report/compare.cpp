@@ -158,7 +158,7 @@ Html against_loss(const ComparisonResults& r, const std::string& label,
 
 Html memory_bars(const ComparisonResults& r) {
   StackedBars c{.parts = {}, .bars = {}, .text = bytes_text};
-  for (int i = 0; i < kPurposeCount; ++i) c.parts.push_back(tr(to_string(static_cast<Purpose>(i))));
+  for (int i = 0; i < kPurposeCount; ++i) c.parts.push_back(purpose_text(static_cast<Purpose>(i)));
   for (const VariantResult& v : r.variants) {
     if (v.peak_bytes == 0) continue;  // not measured
     StackedBar bar{v.name, {}};

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "language/language.h"
+
 namespace heddle::report {
 
 namespace {
@@ -44,6 +46,18 @@ std::string duration_text(double seconds) {
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   if (whole < 48 * 3600) return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
   return fmt::format("{} days {} h", whole / 86400, whole / 3600 % 24);
+}
+
+std::string purpose_text(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::parameters: return tr("parameters");
+    case Purpose::gradients: return tr("gradients");
+    case Purpose::optimizer: return tr("optimizer");
+    case Purpose::activations: return tr("activations");
+    case Purpose::workspace: return tr("workspace");
+    case Purpose::thread_buffers: return tr("buffers of threads");
+  }
+  return std::string(to_string(purpose));
 }
 
 }  // namespace heddle::report

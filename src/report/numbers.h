@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "heddle/memory.h"
+
 namespace heddle::report {
 
 std::string bytes_text(double bytes);       // "1.50 GB": 1 GB is 10^9 bytes, as everywhere
@@ -10,5 +12,8 @@ std::string count_text(double count);       // "12.3 M"
 std::string duration_text(double seconds);  // "4.2 s", "2 min 05 s", "1 h 03 min", "3 days 4 h"
 // "+0.0120" with four digits; what rounds to nothing has no sign.
 std::string signed_text(double value, int digits);
+
+// What memory is taken for: "gradients".
+std::string purpose_text(Purpose purpose);
 
 }  // namespace heddle::report

@@ -137,7 +137,7 @@ Html plan_table(const PlanAndOutcome& p) {
   if (p.peak_bytes > 0) {
     memory(tr("memory at the peak of a step"), p.plan.memory.peak, p.peak_bytes);
     for (std::size_t i = 0; i < p.peak_by_purpose.size(); ++i)
-      memory(tr("of it {}", tr(to_string(static_cast<Purpose>(i)))), p.plan.memory.at_peak[i],
+      memory(tr("of it {}", purpose_text(static_cast<Purpose>(i))), p.plan.memory.at_peak[i],
              p.peak_by_purpose[i]);
   }
   if (p.plan.step_seconds > 0 && p.step_seconds > 0)
