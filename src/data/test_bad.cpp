@@ -45,6 +45,15 @@ Sample test_pairs(const SampleData& files, const std::string& bytes) {
   return sample;
 }
 
+Sample test_sides(const SampleData& files, const std::string& source, const std::string& target) {
+  Sample sample = files.translate();
+  sample.config.max_length = 20;
+  sample.config.test = {};
+  sample.config.test.source = files.file("bad.source", source);
+  sample.config.test.target = files.file("bad.target", target);
+  return sample;
+}
+
 Sample tags(const SampleData& files, const std::string& bytes) {
   Sample sample = files.tag("word:1");
   sample.config.training.tags = files.file("bad.tsv", bytes);
@@ -207,6 +216,12 @@ const std::vector<Bad>& bad_pairs() {
       {"a sentence too long for evaluation",
        [](F f) { return test_pairs(f, "w1\tw2\n" + of("w1 ", 21) + "\tw1\n"); },
        {"bad.tsv:2", "at most 20", "21"}},
+      {"a source too long for evaluation, in a file of its own",
+       [](F f) { return test_sides(f, "w1\n" + of("w1 ", 21) + "\n", "w1\nw1\n"); },
+       {"bad.source:2", "at most 20", "21"}},
+      {"a target too long for evaluation, in a file of its own",
+       [](F f) { return test_sides(f, "w1\nw1\n", "w1\n" + of("w1 ", 21) + "\n"); },
+       {"bad.target:2", "at most 20", "21"}},
       {"pairs in another encoding",
        [](F f) {
          return pairs(f,

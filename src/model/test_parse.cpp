@@ -117,6 +117,26 @@ beta_fast = 16
   EXPECT_EQ(yarn.beta_fast, 16);
 }
 
+TEST(ParseModel, EveryRopeScalingHasItsNumbers) {
+  const auto scaling = [](const std::string& keys) {
+    const ModelConfig c = parse(
+        "[model]\nkind=\"decoder\"\nlayers=1\nwidth=8\n[model.attention]\nheads=2\nposition="
+        "\"rope\"\n"
+        "[model.attention.rope_scaling]\n" +
+        keys);
+    return std::get<nn::RopePosition>(c.attention.position).scaling;
+  };
+  EXPECT_EQ(std::get<nn::LinearScaling>(scaling("kind=\"linear\"\nfactor=3\n")).factor, 3);
+  EXPECT_EQ(std::get<nn::NtkScaling>(scaling("kind=\"ntk\"\nfactor=5\n")).factor, 5);
+  const auto llama = std::get<nn::Llama3Scaling>(
+      scaling("kind=\"llama3\"\nfactor=7\noriginal_positions=4096\nlow_frequency=2\n"
+              "high_frequency=6\n"));
+  EXPECT_EQ(llama.factor, 7);
+  EXPECT_EQ(llama.original_positions, 4096);
+  EXPECT_EQ(llama.low_frequency, 2);
+  EXPECT_EQ(llama.high_frequency, 6);
+}
+
 TEST(ParseModel, ReadsTheOtherKinds) {
   EXPECT_EQ(parse("[model]\nkind=\"encoder\"\ntask=\"tag\"\nlayers=1\nwidth=4\n").task, Task::tag);
   EXPECT_EQ(parse("[model]\nkind=\"vit\"\nlayers=1\nwidth=4\npatch=7\npooling=\"mean\"").patch, 7);

@@ -76,6 +76,7 @@ TEST(Report, NumbersReadWell) {
   EXPECT_EQ(duration_text(125), "2 min 05 s");
   EXPECT_EQ(duration_text(7260), "2 h 01 min");
   EXPECT_EQ(duration_text(9.96), "10 s");  // not "10.0 s"
+  EXPECT_EQ(duration_text(59.4), "59 s");
   EXPECT_EQ(duration_text(59.6), "1 min 00 s");
   EXPECT_EQ(duration_text(47 * 3600 + 59 * 60), "47 h 59 min");
   EXPECT_EQ(duration_text(76 * 3600), "3 days 4 h");

@@ -194,6 +194,8 @@ TEST_F(CompareTest, WithoutValidationOneSeedHasNoNoise) {
   EXPECT_EQ(j["noise"], "none");
   EXPECT_EQ(j["differences"][0]["loss"]["verdict"], "unknown");
   EXPECT_FALSE(j["differences"][0]["loss"].contains("interval"));
+  const auto loss = [&](int v) { return j["variants"][v]["final_loss"]["mean"].get<double>(); };
+  EXPECT_NEAR(j["differences"][0]["loss"]["difference"].get<double>(), loss(0) - loss(1), 1e-12);
 }
 
 // However large the difference: another seed could turn it around.
