@@ -75,8 +75,10 @@ void KvCache::take_rows(std::int64_t needed) {
     Shape shape = buffer->shape();
     shape[1] = rows;
     Tensor more = Tensor::zeros(shape, buffer->dtype(), buffer->device());
-    Tensor place = rows_of(more, 0, before);
-    ops::copy_into(place, *buffer);
+    if (next_ > 0) {  // those behind hold nothing that counts
+      Tensor place = rows_of(more, 0, next_);
+      ops::copy_into(place, rows_of(*buffer, 0, next_));
+    }
     *buffer = more;
   }
 }
