@@ -14,7 +14,11 @@ namespace {
 std::atomic<Language> chosen_language{Language::english};
 
 const po::Texts& chinese_texts() {
-  static const po::Texts texts = po::read(po::kChinese, "po/zh_CN.po");
+  static const po::Texts texts = [] {
+    std::string whole;
+    for (const std::string_view piece : po::kChinese) whole += piece;
+    return po::read(whole, "po/zh_CN.po");
+  }();
   return texts;
 }
 
