@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "language/language.h"
 #include "language/layout.h"
@@ -45,19 +46,19 @@ std::vector<std::string> figures_of(const RunView& run) {
   return pieces;
 }
 
-// Newest last.
+// Newest last; an evaluation before the checkpoint of its step.
 std::vector<std::string> events_of(const WatchView& view, std::size_t most) {
-  std::vector<std::pair<double, std::string>> events;
+  std::multimap<double, std::string> events;
   const auto& evals = view.run.log.evals;
   for (std::size_t i = evals.size() - std::min(evals.size(), most); i < evals.size(); ++i)
-    events.emplace_back(evals[i].step, evaluation_line(view.run, i));
+    events.emplace(evals[i].step, evaluation_line(view.run, i));
   for (const std::int64_t step : view.checkpoints)
-    events.emplace_back(static_cast<double>(step), tr("step {}: checkpoint", step));
-  std::ranges::stable_sort(events, {}, [](const auto& e) { return e.first; });
+    events.emplace(static_cast<double>(step), tr("step {}: checkpoint", step));
   std::vector<std::string> lines;
-  lines.reserve(most);
-  for (std::size_t i = events.size() - std::min(events.size(), most); i < events.size(); ++i)
-    lines.push_back(std::move(events[i].second));
+  lines.reserve(events.size());
+  for (auto& [step, text] : events) lines.push_back(std::move(text));
+  lines.erase(lines.begin(),
+              lines.end() - static_cast<std::ptrdiff_t>(std::min(lines.size(), most)));
   return lines;
 }
 
