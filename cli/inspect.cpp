@@ -205,7 +205,7 @@ Facts facts_of(const Side& side) {
 
 // What both sides have in common is said once, the rest as "A … · B …".
 Facts facts_of(const std::vector<Side>& sides) {
-  const Facts first = facts_of(sides.front());
+  Facts first = facts_of(sides.front());
   if (sides.size() == 1) return first;
   Facts second = facts_of(sides.back()), all;
   for (const auto& [name, value] : first) {

@@ -6,6 +6,8 @@
 // a device is computed by its reference there, from ops that have one.
 #pragma once
 
+#include <type_traits>
+
 #include "backend/meta/cost.h"
 #include "heddle/cost.h"
 #include "heddle/error.h"
@@ -47,9 +49,11 @@ bool has_routine(Device device) {
   return routine_of<Call>(device).run != nullptr;
 }
 
-// Plans, books the cost, and runs unless the device only plans.
+// Plans, books the cost, and runs unless the device only plans. A call is made for its launch: the
+// plan writes workspace into it.
 template <class Call>
-void launch(Call call) {
+  requires(!std::is_reference_v<Call>)
+void launch(Call&& call) {
   const Device device = call.output().device();
   const Routine<Call>& routine = routine_of<Call>(device);
   if (routine.run == nullptr)

@@ -172,7 +172,7 @@ std::vector<std::vector<std::string>> effects_table(const ComparisonResults& r) 
 }
 
 std::string effects_note(const ComparisonResults& r) {
-  const std::string what =
+  std::string what =
       tr("Each key by itself: the difference of its value to the first one, averaged over all "
          "settings of the other keys; how much it depends on them is beside it.");
   if (r.noise == Noise::seeds) return what;

@@ -1,5 +1,7 @@
 #include "train/inherit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <vector>
@@ -65,7 +67,8 @@ void leave_out(const io::TomlTable& root, io::TomlDocument& base, const std::str
   if (!root.has("without")) return;
   for (const std::string& key : root.strings("without"))
     if (!base.remove(key))
-      root.refuse("without", "keys or tables that the base " + file + " has; it has no " + key);
+      root.refuse("without",
+                  fmt::format("keys or tables that the base {} has; it has no {}", file, key));
 }
 
 io::TomlDocument read_chain(const std::string& path, std::vector<std::string>& chain) {

@@ -152,7 +152,8 @@ std::vector<Variant> make_variants(const ComparisonSpec& spec) {
     varied.reserve(combination.size());
     for (const Assignment& a : combination) varied.push_back(a.text());
     const std::string name = combination.empty() ? stem(spec.recipe) : name_of(combination);
-    const std::string place = "variant " + name + " of " + source;
+    std::string place = "variant ";
+    place.append(name).append(" of ").append(source);
     all.push_back(
         {.name = name,
          .folder = {},
