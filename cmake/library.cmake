@@ -30,12 +30,17 @@ list(APPEND sources ${op_tiles})                        # ... and what runs on t
 # heddle_embed(<out> <file> <constant>): adds a file of the tree to the text of a header as a constant.
 # A tag that no such file has separates it from C++.
 function(heddle_embed out file constant)
-  set(path "${PROJECT_SOURCE_DIR}/${file}")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
-  file(READ "${path}" text)
+  heddle_read_embedded("${file}" text)
   string(APPEND ${out} "// ${file}\ninline constexpr const char* ${constant} = "
     "R\"heddle(${text})heddle\";\n")
   set(${out} "${${out}}" PARENT_SCOPE)
+endfunction()
+
+function(heddle_read_embedded file out)
+  set(path "${PROJECT_SOURCE_DIR}/${file}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  file(READ "${path}" text)
+  set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
 # PyTorch's side of the benchmarks travels inside of the program, as text, and so does what pages
@@ -79,9 +84,7 @@ namespace heddle::lab {
 
 # Compilers need not take literals above 64 KiB: a catalogue is cut between its entries.
 function(heddle_embed_pieces out file constant)
-  set(path "${PROJECT_SOURCE_DIR}/${file}")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
-  file(READ "${path}" text)
+  heddle_read_embedded("${file}" text)
   string(APPEND ${out} "// ${file}\ninline constexpr std::string_view ${constant}[] = {\n")
   string(LENGTH "${text}" length)
   while(length GREATER 60000)

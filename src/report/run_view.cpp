@@ -7,6 +7,7 @@
 #include "io/file.h"
 #include "io/seal.h"
 #include "io/toml.h"
+#include "language/language.h"
 #include "train/checkpoint.h"
 #include "train/compare/statistics.h"
 #include "train/plan_run.h"
@@ -85,6 +86,14 @@ RunView view_run(const std::string& directory, std::optional<RunState> state) {
   else
     view.state = train::is_locked(directory) ? RunState::running : state_at_rest(view);
   return view;
+}
+
+std::string stop_text(const RunView& run) {
+  if (run.state != RunState::patience)
+    return tr("stopped at step {} of {}", run.last_step(), run.steps);
+  const std::int64_t stale = run.stale();
+  return stale == 1 ? tr("stopped early: no better validation loss for 1 evaluation")
+                    : tr("stopped early: no better validation loss for {} evaluations", stale);
 }
 
 }  // namespace heddle::report

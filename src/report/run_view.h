@@ -52,4 +52,7 @@ RunView view_run(const std::string& directory, std::optional<RunState> state = {
 // The state of a run that no process has.
 RunState state_at_rest(const RunView& view);
 
+// Why and where a run ended before its last step, for people.
+std::string stop_text(const RunView& run);
+
 }  // namespace heddle::report

@@ -115,7 +115,7 @@ TEST(Watch, EveryEndIsToldAndTimeIsByTheLastLines) {
   run.state = RunState::finished;
   EXPECT_EQ(state_line(run), "finished after 1000 steps");
   run.state = RunState::patience;
-  EXPECT_EQ(state_line(run), "stopped early: no better validation loss for 1 evaluations");
+  EXPECT_EQ(state_line(run), "stopped early: no better validation loss for 1 evaluation");
   run.state = RunState::stopped;
   EXPECT_EQ(state_line(run), "stopped at step 1000 of 5000");
   EXPECT_EQ(step_line(run).find("left"), std::string::npos);

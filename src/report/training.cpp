@@ -85,8 +85,7 @@ std::string state_text(const RunView& run) {
     case RunState::running: return tr("running, step {} of {}", run.last_step(), run.steps);
     case RunState::finished: return tr("finished");
     case RunState::patience:
-      return tr("stopped early: no better validation loss for {} evaluations", run.stale());
-    case RunState::stopped: return tr("stopped at step {} of {}", run.last_step(), run.steps);
+    case RunState::stopped: return stop_text(run);
   }
   return "";
 }

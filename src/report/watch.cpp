@@ -126,8 +126,7 @@ std::string state_line(const RunView& run) {
       return run.last_step() > 0 ? tr("running") : tr("running, nothing logged yet");
     case RunState::finished: return tr("finished after {} steps", run.last_step());
     case RunState::patience:
-      return tr("stopped early: no better validation loss for {} evaluations", run.stale());
-    case RunState::stopped: return tr("stopped at step {} of {}", run.last_step(), run.steps);
+    case RunState::stopped: return stop_text(run);
   }
   return "";
 }
