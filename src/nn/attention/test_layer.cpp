@@ -326,6 +326,34 @@ TEST(KvCache, OfAWindowDoesNotGrow) {
   EXPECT_GE(cache.first_position(), 100 - 9);
 }
 
+// Rows are taken as tokens come. Every token written so far is there afterwards, in its place:
+// those of single tokens, of a block that needs more than twice the rows, and documents beside
+// them.
+TEST(KvCache, GrowingKeepsEveryToken) {
+  AttentionConfig c = small();
+  c.causal = true;
+  const NoGrad no_grad;
+  KvCache cache(c, {2, 1000, 1});
+  const std::int64_t heads = c.key_heads(), width = c.width_of_head();
+  std::vector<Tensor> keys, values, documents;
+  for (const std::int64_t tokens : {60, 1, 1, 1, 1, 1, 300, 7}) {
+    const auto seed = static_cast<std::uint32_t>(keys.size());
+    keys.push_back(normal({2, tokens, heads, width}, 1, seed, DType::f32));
+    values.push_back(normal({2, tokens, heads, width}, 2, seed, DType::f32));
+    documents.push_back(Tensor::full({2, tokens}, seed, DType::i64));
+    cache.append(keys.back(), values.back(), documents.back());
+    const CachedRows rows = cache.rows();
+    EXPECT_EQ(rows.keys.to_vector<float>(), ops::concat(keys, 1).to_vector<float>()) << seed;
+    EXPECT_EQ(rows.values.to_vector<float>(), ops::concat(values, 1).to_vector<float>()) << seed;
+    std::vector<std::int64_t> wanted;
+    for (int b = 0; b < 2; ++b)
+      for (const Tensor& d : documents)
+        wanted.insert(wanted.end(), static_cast<std::size_t>(d.size(1)), d.data<std::int64_t>()[0]);
+    EXPECT_EQ(rows.documents.to_vector<std::int64_t>(), wanted) << seed;
+  }
+  EXPECT_EQ(cache.next_position(), 372);
+}
+
 // A call that is refused late, by the fused op, must leave the cache as it was.
 TEST(KvCache, IsNotAdvancedByACallThatFails) {
   AttentionConfig c = small();
