@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace heddle::cli {
 
@@ -20,7 +22,7 @@ namespace completion_command { void add(CLI::App& app); }
 namespace data_command { void add(CLI::App& app); }
 namespace eval_command { void add(CLI::App& app); }
 namespace generate_command { void add(CLI::App& app); }
-namespace help_command { void add(CLI::App& app); }
+namespace help_command { void add(CLI::App& app); void protect_topics(std::vector<std::string>&); }
 namespace info_command { void add(CLI::App& app); }
 namespace init_command { void add(CLI::App& app); }
 namespace inspect_command { void add(CLI::App& app); }

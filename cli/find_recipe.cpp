@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "heddle/error.h"
-#include "train/run_directory.h"
-#include "train/shipped.h"
+#include "recipe/shipped.h"
+#include "run/run_directory.h"
 
 namespace heddle::cli {
 
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse_name(const std::string& name, const std::string& problem) {
-  const std::string near = train::nearest_shipped(name), all = train::list_of_shipped();
+  const std::string near = recipe::nearest_shipped(name), all = recipe::list_of_shipped();
   std::string expected = "a recipe's path, the directory of a run";
   expected += all.empty() ? "" : ", or a recipe that ships: " + all;
   fail(ErrorCode::invalid_argument, name,
@@ -33,12 +33,21 @@ void declare_recipe(CLI::App& command, RecipeArguments& a) {
       ->allow_extra_args(false);
 }
 
+void declare_device(CLI::App& command, RecipeArguments& a) {
+  command
+      .add_option_function<std::string>(
+          "--device",
+          [&a](const std::string& device) { a.set.push_back("train.device=" + device); },
+          "what computes: cpu, cuda or cuda:N; the recipe's train.device")
+      ->type_name("DEVICE");
+}
+
 std::string recipe_file(const std::string& given) {
-  if (train::is_run(given)) return train::RunPaths{given}.recipe();
+  if (run::is_run(given)) return run::RunPaths{given}.recipe();
   std::error_code error;
   if (const bool folder = fs::is_directory(given, error); fs::exists(given, error) && !folder)
     return given;
-  if (const auto shipped = train::find_shipped(given)) return *shipped;
+  if (const auto shipped = recipe::find_shipped(given)) return *shipped;
   if (fs::is_directory(given, error)) refuse_name(given, "is a directory without a recipe.toml");
   refuse_name(given, "there is no such recipe");
 }
@@ -49,13 +58,13 @@ std::string recipe_file(const RecipeArguments& a) {
          "either a path, or --recipe with the name of one that ships (char-gpt)",
          a.given.empty() ? "neither" : "both");
   if (a.named.empty()) return recipe_file(a.given);
-  if (const auto shipped = train::find_shipped(a.named)) return *shipped;
+  if (const auto shipped = recipe::find_shipped(a.named)) return *shipped;
   refuse_name(a.named, "there is no such recipe");
 }
 
 std::string recipe_name(const RecipeArguments& a) {
   const fs::path path(a.named.empty() ? a.given : a.named);
-  if (train::is_run(path.string())) return fs::path(path.string()).lexically_normal().filename();
+  if (run::is_run(path.string())) return fs::path(path.string()).lexically_normal().filename();
   return path.extension() == ".toml" ? path.stem().string() : path.filename().string();
 }
 

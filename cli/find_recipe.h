@@ -16,8 +16,11 @@ struct RecipeArguments {
 // RECIPE, --recipe NAME and --set KEY=VALUE.
 void declare_recipe(CLI::App& command, RecipeArguments& arguments);
 
+// --device, which is train.device.
+void declare_device(CLI::App& command, RecipeArguments& arguments);
+
 // The file that is meant. A directory of a run stands for the recipe in it; what is no path is
-// looked for among the recipes that ship (train/shipped.h). Errors name the nearest one, and all
+// looked for among the recipes that ship (recipe/shipped.h). Errors name the nearest one, and all
 // there are.
 std::string recipe_file(const RecipeArguments& arguments);
 

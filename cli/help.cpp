@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -79,7 +80,23 @@ std::string remarks(const CLI::Option& option, const ValueWords& words) {
   return all.empty() ? "" : tr(" ({})", joined(all, tr("; ")));
 }
 
-// Name and description in two columns; a long name has a line of its own.
+}  // namespace
+
+std::size_t terminal_columns() {
+  std::size_t columns = 0;
+  if (const char* given = std::getenv("COLUMNS")) columns = std::strtoul(given, nullptr, 10);
+  winsize size{};
+  if (columns == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  return columns == 0 ? std::numeric_limits<std::size_t>::max() : columns;
+}
+
+std::size_t help_columns() {
+  const std::size_t columns = terminal_columns();
+  return columns == std::numeric_limits<std::size_t>::max()
+             ? kNoTerminal
+             : std::clamp(columns, kNarrowest, kWidest);
+}
+
 std::string two_columns(const std::string& name, const std::string& text) {
   std::string left = "  " + name;
   if (columns_of(left) + 2 > kColumn)
@@ -87,16 +104,6 @@ std::string two_columns(const std::string& name, const std::string& text) {
   else
     left = padded(left, kColumn);
   return left + wrapped(text, help_columns() - kColumn, kColumn) + "\n";
-}
-
-}  // namespace
-
-std::size_t help_columns() {
-  std::size_t columns = 0;
-  if (const char* given = std::getenv("COLUMNS")) columns = std::strtoul(given, nullptr, 10);
-  winsize size{};
-  if (columns == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
-  return columns == 0 ? kNoTerminal : std::clamp(columns, kNarrowest, kWidest);
 }
 
 ValueWords value_words(const std::string& type) {
@@ -159,8 +166,25 @@ std::string HelpFormatter::make_description(const CLI::App* app) const {
   return wrapped(tr(app->get_description()), help_columns(), 0) + "\n\n";
 }
 
+// What is said is wrapped, and examples stay as they can be typed.
 std::string HelpFormatter::make_footer(const CLI::App* app) const {
-  return app->get_footer().empty() ? "" : tr(app->get_footer()) + "\n";
+  if (app->get_footer().empty()) return "";
+  std::string text, prose;
+  const auto end_prose = [&] {
+    if (!prose.empty()) text += wrapped(prose, help_columns(), 0) + "\n";
+    prose.clear();
+  };
+  const std::string example = tr("Example");
+  for (const std::string& line : split(tr(app->get_footer()), '\n')) {
+    const bool as_it_is = line.empty() || line[0] == ' ' || line.starts_with(example);
+    if (as_it_is) end_prose();
+    if (as_it_is)
+      text += line + "\n";
+    else
+      prose = sentences(prose, line);
+  }
+  end_prose();
+  return text;
 }
 
 }  // namespace heddle::cli

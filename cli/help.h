@@ -10,8 +10,14 @@
 
 namespace heddle::cli {
 
-// Columns of the terminal, from 60 to 110; 80 where there is none. COLUMNS decides when it is set.
+// Columns of the terminal, or what COLUMNS says; where there is neither, as many as one likes.
+std::size_t terminal_columns();
+
+// The same for running text: from 60 to 110, and 80 where there is none.
 std::size_t help_columns();
+
+// Name and description in two columns, as of options; a long name has a line of its own.
+std::string two_columns(const std::string& name, const std::string& text);
 
 // "INT:INT in [1 - 64]" -> "N" and "1 to 64"; "TEXT:{fp32,bf16}" -> "fp32|bf16" and nothing.
 struct ValueWords {

@@ -7,7 +7,8 @@
 namespace heddle::cli {
 
 struct HelpTopic {
-  std::string_view name, title, text;  // "recipes", "Recipes", Markdown
+  std::string_view name, title;       // "recipes", "Recipes"
+  std::string_view english, chinese;  // Markdown
 };
 std::span<const HelpTopic> help_topics();
 

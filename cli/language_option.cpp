@@ -51,6 +51,7 @@ Language chosen_language(std::vector<std::string>& arguments) {
   if (const auto given = take_option(arguments)) return named_or_refused(*given, kOption);
   if (const std::string given = set_variable("HEDDLE_LANG"); !given.empty())
     return named_or_refused(given, "HEDDLE_LANG");
+  if (std::ranges::find(arguments, "--json") != arguments.end()) return Language::english;
   for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"})
     if (const std::string locale = set_variable(name); !locale.empty())
       return language_named(locale).value_or(Language::english);

@@ -75,6 +75,7 @@ int run_command(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   try {
     heddle::set_language(heddle::cli::chosen_language(arguments));
+    heddle::cli::help_command::protect_topics(arguments);
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     if (arguments.empty()) std::cout << app.help();
     return 0;

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
+#include <cstddef>
 #include <initializer_list>
 
 namespace heddle::cli {
@@ -11,7 +11,13 @@ namespace heddle::cli {
 namespace {
 
 volatile std::sig_atomic_t caught = 0;
-const char* last_words = "";
+// Filled before the handler is there; the handler only reads.
+std::string& last_words() {
+  static std::string words;
+  return words;
+}
+const char* words_to_write = "";
+std::size_t bytes_to_write = 0;
 
 void handle(void (*handler)(int), int flags) {
   struct sigaction action{};
@@ -32,11 +38,13 @@ void handle(void (*handler)(int), int flags) {
 }  // namespace
 
 // The handler may call very little: write() and _exit() are allowed.
-void end_on_signals(const char* words) {
-  last_words = words;
+void end_on_signals(const std::string& words) {
+  last_words() = words;
+  words_to_write = last_words().data();
+  bytes_to_write = words.size();
   handle(
       [](int signal) {
-        const auto written = write(STDERR_FILENO, last_words, std::strlen(last_words));
+        const auto written = write(STDERR_FILENO, words_to_write, bytes_to_write);
         (void)written;  // there is nobody left to tell
         _exit(128 + signal);
       },

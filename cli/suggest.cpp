@@ -6,7 +6,7 @@
 
 #include "io/errors.h"
 #include "parser_words.h"
-#include "train/synonyms.h"
+#include "recipe/synonyms.h"
 
 namespace heddle::cli {
 
@@ -54,9 +54,9 @@ constexpr std::array kElsewhere = {
           "the number of threads is set before the command: HEDDLE_THREADS=4 heddle ..."},
     Habit{"--num-threads",
           "the number of threads is set before the command: HEDDLE_THREADS=4 heddle ..."},
-    Habit{"--device", "this version computes on the CPU; there is nothing to choose"},
-    Habit{"--gpu", "this version computes on the CPU; there is nothing to choose"},
-    Habit{"--cuda", "this version computes on the CPU; there is nothing to choose"},
+    Habit{"--device", "this command computes on the CPU; heddle train, generate and others choose"},
+    Habit{"--gpu", "the device is chosen by --device cuda, by those commands that have it"},
+    Habit{"--cuda", "the device is chosen by --device cuda, by those commands that have it"},
     Habit{"--model", "the model is given without an option: heddle generate runs/mine"},
     Habit{"-m", "the model is given without an option: heddle generate runs/mine"},
     Habit{"--config", "the recipe is given without an option: heddle train my.toml"},
@@ -79,7 +79,7 @@ bool has(const std::vector<std::string>& known, std::string_view option) {
 std::string as_key(const std::string& option) {
   std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
   std::ranges::replace(name, '-', '_');
-  return train::recipe_key(name);
+  return recipe::recipe_key(name);
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -30,6 +30,45 @@ TEST(HelpWords, Ranges) {
   EXPECT_EQ(value_words("INT:INT in [1 - 1152921504606846976]").range, "");
   EXPECT_EQ(value_words("INT:INT in [2 - 1152921504606846976]").range, "at least 2");
   EXPECT_EQ(value_words("INT").range, "");
+}
+
+// One option or command of a program as its help shows it, without a terminal: 80 columns.
+class HelpLines : public testing::Test {
+ protected:
+  HelpLines() { setenv("COLUMNS", "80", 1); }
+  ~HelpLines() override { unsetenv("COLUMNS"); }
+
+  std::string line_of(const CLI::Option* option) const { return help_.make_option(option, false); }
+
+  HelpFormatter help_;
+  CLI::App app_{"", "heddle"};
+  std::int64_t value_ = 0;
+};
+
+// Descriptions begin in column 26, at least two blanks behind the name.
+TEST_F(HelpLines, ALongNameHasALineOfItsOwn) {
+  const std::string indent(26, ' ');
+  for (std::size_t length = 1; length <= 30; ++length) {
+    const std::string name(length, 'n');
+    CLI::App* command = app_.add_subcommand(name, "what it does");
+    const std::string left = "  " + name;
+    const std::string expected = left.size() + 2 <= 26
+                                     ? left + std::string(26 - left.size(), ' ') + "what it does\n"
+                                     : left + "\n" + indent + "what it does\n";
+    EXPECT_EQ(help_.make_subcommand(command), expected) << length;
+  }
+}
+
+TEST_F(HelpLines, RangesDefaultsAndWhatGoesTogetherAreSaid) {
+  CLI::Option* beam = app_.add_option("--beam", value_, "kept")->check(CLI::Range(1, 64));
+  CLI::Option* top_k = app_.add_option("--top-k", value_, "drawn from")->excludes(beam);
+  CLI::Option* best = app_.add_option("--best", value_, "shown")->needs(beam)->default_str("1");
+  const auto padded = [](const std::string& name) {
+    return "  " + name + std::string(24 - name.size(), ' ');
+  };
+  EXPECT_EQ(line_of(beam), padded("--beam N") + "kept (1 to 64; not with --top-k)\n");
+  EXPECT_EQ(line_of(top_k), padded("--top-k N") + "drawn from (not with --beam)\n");
+  EXPECT_EQ(line_of(best), padded("--best N") + "shown (default: 1; with --beam)\n");
 }
 
 const std::vector<std::string> kGenerate = {"--prompt", "--tokens", "--temperature", "--json"};

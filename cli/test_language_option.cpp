@@ -75,6 +75,9 @@ TEST(LanguageOption, OptionThenVariableThenLocale) {
   EXPECT_EQ(chosen({}, {{"LC_ALL", ""}, {"LANG", "zh_TW.UTF-8"}}), Language::chinese);
   EXPECT_EQ(chosen({}, {{"HEDDLE_LANG", "en"}, {"LC_ALL", "zh_CN"}}), Language::english);
   EXPECT_EQ(chosen({"--lang", "en"}, {{"HEDDLE_LANG", "zh"}}), Language::english);
+  EXPECT_EQ(chosen({"plan", "--json"}, {{"LANG", "zh_CN.UTF-8"}}), Language::english);
+  EXPECT_EQ(chosen({"plan", "--json"}, {{"HEDDLE_LANG", "zh"}}), Language::chinese);
+  EXPECT_EQ(chosen({"plan", "--json", "--lang", "zh"}), Language::chinese);
   EXPECT_EQ(chosen({}, {{"LANG", "de_DE.UTF-8"}}), Language::english) << "a locale is no wish";
 }
 

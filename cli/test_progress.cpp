@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdio>
 
+#include "io/shell_word.h"
 #include "progress.h"
-#include "shell_word.h"
 
 namespace heddle::cli {
 namespace {
@@ -52,12 +52,23 @@ std::string echoed(const std::string& word) {
   return {buffer.data(), length};
 }
 
+TEST(Count, HasThreeDigitsAndItsUnit) {
+  EXPECT_EQ(count(0), "0");
+  EXPECT_EQ(count(999), "999");
+  EXPECT_EQ(count(1000), "1k");
+  EXPECT_EQ(count(1536), "1.54k");
+  EXPECT_EQ(count(1e6), "1M");
+  EXPECT_EQ(count(124.4e6), "124M");
+  EXPECT_EQ(count(1e9), "1G");
+  EXPECT_EQ(count(2.75e12), "2.75e+03G");
+}
+
 TEST(ShellWord, IsThePathAgainInAShell) {
   for (const std::string path : {"runs/first", "my run", "it's", "a;b", "$HOME", "`id`", "a\\b",
                                  "\"q\"", "*", "~", "a\nb", "", "ä", "#x", "x!", "(a)&|<>"})
-    EXPECT_EQ(echoed(shell_word(path)), path) << shell_word(path);
-  EXPECT_EQ(shell_word("runs/first"), "runs/first");
-  EXPECT_EQ(shell_word("-x"), "./-x");
+    EXPECT_EQ(echoed(io::shell_word(path)), path) << io::shell_word(path);
+  EXPECT_EQ(io::shell_word("runs/first"), "runs/first");
+  EXPECT_EQ(io::shell_word("-x"), "./-x");
 }
 
 }  // namespace

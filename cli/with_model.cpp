@@ -7,9 +7,9 @@
 
 #include "heddle/error.h"
 #include "io/errors.h"
-#include "io/file.h"
-#include "train/run_directory.h"
-#include "train/shipped.h"
+#include "io/files/file.h"
+#include "recipe/shipped.h"
+#include "run/run_directory.h"
 
 namespace heddle::cli {
 
@@ -38,11 +38,11 @@ void refuse_recipe(const std::string& given) {
   std::error_code error;
   const std::filesystem::path path(given);
   const bool file = path.extension() == ".toml" && std::filesystem::is_regular_file(path, error);
-  if (!file && (std::filesystem::exists(path, error) || !train::find_shipped(given))) return;
+  if (!file && (std::filesystem::exists(path, error) || !recipe::find_shipped(given))) return;
   const std::string run = (std::filesystem::path("runs") / path.stem()).string();
   fail(ErrorCode::invalid_argument, given, "is a recipe, not a model that was trained",
-       train::is_run(run) ? "the directory of a run, such as " + run
-                          : "the directory of a run, which heddle train makes of it: " + run);
+       run::is_run(run) ? "the directory of a run, such as " + run
+                        : "the directory of a run, which heddle train makes of it: " + run);
 }
 
 // A slip in the name of a run: the nearest of its neighbours.
@@ -54,7 +54,7 @@ void refuse_missing(const std::string& given) {
   std::vector<std::string> runs;
   for (const auto& entry :
        std::filesystem::directory_iterator(folder.empty() ? "." : folder, error))
-    if (train::is_run(entry.path().string())) runs.push_back(entry.path().filename().string());
+    if (run::is_run(entry.path().string())) runs.push_back(entry.path().filename().string());
   const std::string near = io::nearest_name(path.filename().string(), runs);
   if (!near.empty())
     fail(ErrorCode::io, given, "is not there; did you mean " + (folder / near).string() + "?",
@@ -69,6 +69,9 @@ void declare_model(CLI::App& command, ModelArguments& arguments) {
       .add_option("--precision", arguments.precision, "of the computation: fp32 or bf16 (faster)")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
+  command.add_option("--device", arguments.device, "what computes: cpu, cuda or cuda:N")
+      ->type_name("DEVICE")
+      ->capture_default_str();
   command.add_flag("--json", arguments.as_json, "one JSON document on standard output");
 }
 
@@ -76,15 +79,15 @@ DType precision_of(const ModelArguments& arguments) {
   return arguments.precision == "bf16" ? DType::bf16 : DType::f32;
 }
 
-train::LoadedRun open_model(const ModelArguments& arguments) {
+run::LoadedRun open_model(const ModelArguments& arguments) {
   refuse_recipe(arguments.model);
   refuse_missing(arguments.model);
-  return train::load_run(arguments.model);
+  return run::load_run(arguments.model, parse_device(arguments.device));
 }
 
-train::LoadedRun open_model(const ModelArguments& arguments,
-                            std::initializer_list<model::Task> tasks) {
-  train::LoadedRun run = open_model(arguments);
+run::LoadedRun open_model(const ModelArguments& arguments,
+                          std::initializer_list<model::Task> tasks) {
+  run::LoadedRun run = open_model(arguments);
   const model::Task task = run.model->config().task;
   if (std::find(tasks.begin(), tasks.end(), task) == tasks.end())
     fail(ErrorCode::invalid_argument, arguments.model,

@@ -9,28 +9,29 @@
 #include <string_view>
 #include <vector>
 
-#include "generate/beam.h"
+#include "generate/decode/beam.h"
 #include "heddle/dtype.h"
 #include "heddle/error.h"
-#include "io/lines.h"
-#include "train/run.h"
+#include "io/files/lines.h"
+#include "run/load_run.h"
 
 namespace heddle::cli {
 
 struct ModelArguments {
   std::string model;
   std::string precision = "fp32";
+  std::string device = "cpu";
   bool as_json = false;
 };
 
-// MODEL, --precision and --json.
+// MODEL, --precision, --device and --json.
 void declare_model(CLI::App& command, ModelArguments& arguments);
 DType precision_of(const ModelArguments& arguments);
 
 // Loads the model. One of another task is an Error that names the command for it.
-train::LoadedRun open_model(const ModelArguments& arguments,
-                            std::initializer_list<model::Task> tasks);
-train::LoadedRun open_model(const ModelArguments& arguments);  // of any task
+run::LoadedRun open_model(const ModelArguments& arguments,
+                          std::initializer_list<model::Task> tasks);
+run::LoadedRun open_model(const ModelArguments& arguments);  // of any task
 
 // --beam, --length-penalty, --norm; --best says what is done with several.
 void declare_beam(CLI::App& command, generate::BeamOptions& options);

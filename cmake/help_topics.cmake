@@ -1,5 +1,5 @@
-# Chapters of docs/ become part of the program, so that `heddle help TOPIC` needs no network and no
-# installed files. A raw string may hold 64 KiB at most in some compilers; pieces are joined.
+# Chapters of docs/ and their Chinese in docs/zh/ become part of the program, so that `heddle help
+# TOPIC` needs no network and no installed files. A raw string may hold 64 KiB at most in some compilers; pieces are joined.
 set(HEDDLE_HELP_TOPICS recipes data tokenizers training attention recurrent generate compare inspect check)
 
 function(heddle_help_topics output)
@@ -8,8 +8,13 @@ function(heddle_help_topics output)
     set(file "${PROJECT_SOURCE_DIR}/docs/${topic}.md")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(READ "${file}" text)
-    string(REGEX MATCH "^# ([^\n]*)" heading "${text}")
-    string(APPEND entries "    {\"${topic}\", \"${CMAKE_MATCH_1}\",\n     R\"~md~(${text})~md~\"},\n")
+    string(REGEX MATCH "^# ([^\n]*)" found "${text}")
+    set(heading "${CMAKE_MATCH_1}")
+    set(file "${PROJECT_SOURCE_DIR}/docs/zh/${topic}.md")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    file(READ "${file}" chinese)
+    string(APPEND entries "    {\"${topic}\", \"${heading}\",\n     R\"~md~(${text})~md~\",\n"
+      "     R\"~md~(${chinese})~md~\"},\n")
   endforeach()
   file(CONFIGURE OUTPUT "${output}" @ONLY CONTENT
 "// Made by cmake/help_topics.cmake.

@@ -21,40 +21,56 @@ endfunction()
 # made, or at pages of its models, in headless Chromium. Where there is none it is skipped, not passed.
 function(heddle_page_test name timeout fixture)
   heddle_test(${name} slow ${timeout} ${ARGN})
-  set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED ${fixture} SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED "${fixture}" SKIP_RETURN_CODE 77)
 endfunction()
 
 function(heddle_test_executable name)
   add_executable(${name} ${ARGN})
   heddle_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(${name} PRIVATE heddle GTest::gtest)
+  target_link_libraries(${name} PRIVATE heddle_mock heddle_tools heddle GTest::gtest)
   # Tests run for seconds, and compiling them is half of a clean build: -O3 took a third longer.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
+
+find_package(Python3 COMPONENTS Interpreter)  # before the first test that asks for it
+
+# A second device, on which nothing can be reached but through the seam.
+file(GLOB mock_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/mock/*.cpp")
+add_library(heddle_mock STATIC ${mock_sources})
+heddle_target(heddle_mock)
+target_include_directories(heddle_mock PUBLIC "${PROJECT_SOURCE_DIR}/tests")
+target_link_libraries(heddle_mock PUBLIC heddle)
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/src/test*.cpp" "${PROJECT_SOURCE_DIR}/tests/unit/*.cpp")
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 # What of the command line can be tested without a process, and its tests.
 file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
-list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/help.cpp"
+include(help_topics)
+set(help_topics "${PROJECT_BINARY_DIR}/generated/help_topics.cpp")
+heddle_help_topics("${help_topics}")  # also where the command line itself is not built
+list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/chapter.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/help.cpp" "${help_topics}"
   "${PROJECT_SOURCE_DIR}/cli/language_option.cpp"
   "${PROJECT_SOURCE_DIR}/cli/parser_words.cpp" "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/shell_word.cpp"
   "${PROJECT_SOURCE_DIR}/cli/suggest.cpp")
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
+  target_include_directories(unit_tests PRIVATE "${PROJECT_SOURCE_DIR}/cli")
   target_link_libraries(unit_tests PRIVATE GTest::gtest_main rapidcheck rapidcheck_gtest heddle_fmt
     CLI11::CLI11)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/unit/source_tree.cpp" PROPERTIES
     COMPILE_DEFINITIONS "HEDDLE_SOURCE_TREE=\"${PROJECT_SOURCE_DIR}\""
     SKIP_UNITY_BUILD_INCLUSION ON)
-  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/data src/generate src/io
-    src/lab src/language src/model src/nn src/ops src/report src/tensor src/text src/train tests/unit)
+  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/compare src/data src/generate
+    src/io src/lab src/language src/model src/nn src/ops src/optim src/plan src/recipe src/report src/run
+    src/tensor src/text src/train tests/unit)
   # Every sentence of the attention grammar, how memory grows, products of every shape on emulated
-  # tiles, whole comparisons, every kind of model trained and resumed: twice the time of the rest.
-  set(exhaustive "Scores/*:AmxGemm.*:CompareTest.*:JobTest.EveryKind*")
+  # tiles, whole comparisons, every kind of model trained and resumed, every key of a recipe, random
+  # attention, checks of extreme recipes: three times the time of the rest.
+  set(exhaustive "Scores/*:AmxGemm.*:CompareTest.*:JobTest.EveryKind*:KeysTest.EveryKey*")
+  string(APPEND exhaustive ":RandomAttention.*:CheckExtremes.*")
   set(lab_faults "Quick/LabFaults.*:Long/LabFaults.*")  # the lab's measurements on trial
   heddle_test(unit quick 120 unit_tests --gtest_filter=-${exhaustive}:${lab_faults})
   heddle_test(unit.exhaustive slow 300 unit_tests --gtest_filter=${exhaustive})
@@ -81,12 +97,30 @@ if(HEDDLE_OP_TESTS)
   heddle_test_executable(op_tests ${HEDDLE_OP_TESTS} ${harness_sources})
   heddle_unity(op_tests src/ops)
   set(others "mutants.*")
+  # Cases of several chunks, tiles or blocks: a tenth of all, and four fifths of the time.
+  string(JOIN ":" large "*several*" "*many rows*" "*packed at a time*" "*long*" "*many keys*"
+    "*601, 131*" "*301, 192*" "*301, 131*" "*2, 3, 400*" "*33, 20, 65*" "*32806*" "*16411*"
+    "*StreamingChangesNothing*")
   foreach(op IN LISTS HEDDLE_OPS)
-    heddle_test(op.${op} quick 120 op_tests --gtest_filter=${op}.*)
+    heddle_test(op.${op} quick 120 op_tests --gtest_filter=${op}.*-${large})
     string(APPEND others ":${op}.*")
   endforeach()
-  heddle_test(op.harness quick 120 op_tests --gtest_filter=-${others})
-  heddle_test(op.mutants slow 300 op_tests --gtest_filter=mutants.*)
+  heddle_test(op.harness quick 120 op_tests --gtest_filter=-${others}:${large})
+  heddle_test(op.large slow 300 op_tests --gtest_filter=${large}:-mutants.*)
+  # Planted faults are for the harness to find; sanitizers have nothing to add, and take minutes.
+  if(NOT HEDDLE_SANITIZE)
+    heddle_test(op.mutants slow 300 op_tests --gtest_filter=mutants.*)
+  endif()
+endif()
+
+# The CUDA backend's routines on the first GPU; where there is none it is skipped, not passed.
+if(HEDDLE_CUDA_ENABLED)
+  file(GLOB cuda_test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp")
+  add_executable(cuda_tests ${cuda_test_sources})
+  heddle_target(cuda_tests)
+  target_link_libraries(cuda_tests PRIVATE heddle_mock heddle)
+  heddle_test(cuda quick 120 cuda_tests)
+  set_tests_properties(cuda PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 # Training that is killed, interrupted or out of space, as a user's would be.
@@ -96,11 +130,14 @@ if(TARGET heddle_cli)
   heddle_test(reliability slow 300 reliability_tests $<TARGET_FILE:heddle_cli>)
 endif()
 
-# Every claim of the lab that takes seconds comes to its verdict, and the page of it is written.
+# Every claim of the lab that takes seconds comes to its verdict and its numbers, and the page of it
+# is written.
 if(TARGET heddle_cli)
-  heddle_test(lab.all slow 300 heddle_cli lab all --lang zh --out ${PROJECT_BINARY_DIR}/lab.html)
-  set_tests_properties(lab.all PROPERTIES RUN_SERIAL ON)  # some claims are of time
   if(Python3_FOUND)
+    heddle_test(lab.all slow 300 Python3::Interpreter
+      ${PROJECT_SOURCE_DIR}/tests/e2e/lab_numbers.py $<TARGET_FILE:heddle_cli> ${PROJECT_BINARY_DIR})
+    set_tests_properties(lab.all PROPERTIES RUN_SERIAL ON  # some claims are of time
+      FIXTURES_SETUP lab_page)
     heddle_test(pages.lab slow 300 Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/pages/lab.py
       $<TARGET_FILE:heddle_cli> ${PROJECT_BINARY_DIR}/pages/lab)
     set_tests_properties(pages.lab PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
@@ -130,13 +167,12 @@ if(NOT HEDDLE_SANITIZE)
   endforeach()
 endif()
 
-find_package(Python3 COMPONENTS Interpreter)
 # A second program with a fault in a kernel (HEDDLE_FAULT), which `heddle check` must find.
 if(Python3_FOUND AND TARGET heddle_cli)
   add_executable(heddle_faulty $<TARGET_OBJECTS:heddle_cli>
     "${PROJECT_SOURCE_DIR}/tests/e2e/plant_fault.cpp")
   heddle_target(heddle_faulty)
-  target_link_libraries(heddle_faulty PRIVATE heddle)
+  target_link_libraries(heddle_faulty PRIVATE heddle_tools heddle)
   heddle_test(e2e.check slow 300 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/e2e/check_recipes.py $<TARGET_FILE:heddle_cli>
     $<TARGET_FILE:heddle_faulty> ${PROJECT_SOURCE_DIR}/recipes)
@@ -178,6 +214,12 @@ if(Python3_FOUND AND TARGET heddle_cli)
   # The table on trial: an option that the program ignores must be noticed.
   heddle_test(e2e.options_dropped nightly 3600 ${options} ${PROJECT_BINARY_DIR}/e2e/dropped --drop)
 endif()
+# What commands print for people.
+if(Python3_FOUND AND TARGET heddle_cli)
+  heddle_test(e2e.printed slow 120 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/printed.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/printed)
+endif()
 # Mistakes that people make, and what they are told.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.mistakes slow 120 Python3::Interpreter
@@ -202,6 +244,7 @@ if(Python3_FOUND AND NOT HEDDLE_SANITIZE)
   heddle_test(layers quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
   heddle_test(checks quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/test_checks.py)
   heddle_test(texts quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/texts.py)
+  heddle_test(chapters quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/chapters.py)
   heddle_test(mutate quick 120 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/test_mutate.py)
   if(EXISTS "${PROJECT_SOURCE_DIR}/.git")
     heddle_test(style quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_style.py)
@@ -211,11 +254,18 @@ endif()
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.languages quick 120 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/e2e/languages.py $<TARGET_FILE:heddle_cli>)
+  set(chinese ${PROJECT_BINARY_DIR}/e2e/chinese)
+  heddle_test(e2e.languages_screens slow 300 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/languages_screens.py $<TARGET_FILE:heddle_cli> ${chinese})
+  set_tests_properties(e2e.languages_screens PROPERTIES FIXTURES_SETUP chinese_runs)
+  heddle_page_test(pages.languages 180 "chinese_runs;lab_page" Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/pages/languages.py $<TARGET_FILE:heddle_cli> ${chinese}
+    ${PROJECT_BINARY_DIR}/lab.html)
 endif()
 
 # What the tests above run (make test).
 add_custom_target(test_programs)
-foreach(program heddle unit_tests op_tests reliability_tests heddle_cli heddle_faulty)
+foreach(program heddle unit_tests op_tests cuda_tests reliability_tests heddle_cli heddle_faulty)
   if(TARGET ${program})
     add_dependencies(test_programs ${program})
   endif()
@@ -224,7 +274,7 @@ endforeach()
 # Side by side, one thread each is faster than two that wait for each other; results are the same.
 # (What a test says about threads it sets itself.)
 foreach(name reliability unit.exhaustive op.mutants e2e.use_models e2e.check e2e.compare e2e.campaign
-    e2e.faults e2e.options e2e.options_dropped e2e.mistakes)
+    e2e.faults e2e.options e2e.options_dropped e2e.printed e2e.mistakes)
   if(TEST ${name})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT HEDDLE_THREADS=1)
   endif()

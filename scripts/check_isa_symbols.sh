@@ -14,12 +14,12 @@ shift
 [ $# -gt 0 ] || { echo "check_isa_symbols: no objects for $isa" >&2; exit 2; }
 
 # Mangled names, because c++filt gives up on some lambdas. A namespace is written as its length and
-# name after its parent; S_, S0_ ... stand for a parent that came before.
+# name after its parent; S_, S0_ ... stand for a parent that came before: heddle::cpu, or heddle alone.
 case $isa in
-  avx2) own='(6heddle3cpu|S[0-9A-Z]*_)4avx2|(3hwy|S[0-9A-Z]*_)6N_AVX2' ;;
-  avx512) own='(6heddle3cpu|S[0-9A-Z]*_)6avx512|(3hwy|S[0-9A-Z]*_)6N_AVX3' ;;
-  avx512_bf16) own='(6heddle3cpu|S[0-9A-Z]*_)11avx512_bf16' ;;
-  amx) own='(6heddle3cpu|S[0-9A-Z]*_)3amx' ;;
+  avx2) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)4avx2|(3hwy|S[0-9A-Z]*_)6N_AVX2' ;;
+  avx512) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)6avx512|(3hwy|S[0-9A-Z]*_)6N_AVX3' ;;
+  avx512_bf16) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)11avx512_bf16' ;;
+  amx) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)3amx' ;;
   *) echo "check_isa_symbols: unknown instruction set $isa" >&2; exit 2 ;;
 esac
 

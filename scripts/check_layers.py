@@ -13,22 +13,30 @@ from pathlib import Path
 # Lowest first. A file may include its own layer and the ones before it.
 LAYERS = [
     "base", "language", "tensor", "backend", "autograd", "ops", "io", "text", "nn", "model", "data",
-    "train", "generate", "check", "report", "lab", "bench", "cli",
+    "recipe", "run", "generate", "optim", "plan", "train", "compare", "check", "report", "lab", "bench", "cli",
 ]
+
+# Rooms above train/ that use models or show runs and train none.
+USING = {"check", "report"}
 
 # The layer of each public header include/heddle/<name>.h. heddle/ops.h and heddle/ops/ are `ops`.
 PUBLIC = {
     "error": "base", "dtype": "base", "shape": "base", "device": "base", "random": "base",
+    "activation": "base",
+    "print": "tensor",
     "tensor": "tensor", "memory": "tensor",
     "runtime": "backend", "cost": "backend",
     "tape": "autograd", "autograd": "autograd",
-    "ops": "ops",
+    "ops": "ops", "operators": "ops",
     "language_model": "generate",
 }
 
+# Layers that know nothing of any one device's backend.
+ABOVE_DEVICES = {"io", "text", "nn", "model", "data", "recipe", "run", "generate", "optim", "plan", "train", "compare"}
+
 # Written by CMake, so not in the tree.
 GENERATED = re.compile(
-    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|(report/explorer|lab/page)_files\.h|language/catalogue\.h|"
+    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|(report/page/explorer|lab/present/page)_files\.h|language/catalogue\.h|"
     r"heddle/ops\.h|heddle/ops/\w+\.h|op_names\.inc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
@@ -70,11 +78,17 @@ def complaint(path: str, target: str):
     if LAYERS.index(to_layer) > LAYERS.index(layer):
         return f"layer {layer} may not use {target} of layer {to_layer}"
 
+    if layer in USING and to_layer == "train":
+        return f"layer {layer} uses models and trains none: not {target}"
+
     if layer == "backend" and room:
         if to_layer == "backend" and to_room and to_room != room:
             return f"backend {room} may not use backend {to_room}"
         if room == "cpu" and to_layer == "tensor":
             return "the CPU backend knows plain pointers, not tensors"
+
+    if layer in ABOVE_DEVICES and target.startswith("backend/cpu/"):
+        return f"layer {layer} is for every device: backend/, heddle/runtime.h or base/parallel.h instead of {target}"
 
     if path.startswith("ops/support/") and to_room and to_layer == "ops":
         return f"what ops share may not use op {to_room}"
@@ -88,26 +102,38 @@ def complaint(path: str, target: str):
             if not (own or plain or (shared and name.endswith(".cpu.h"))):
                 return f"kernels know plain pointers only, not {target}"
         elif to_layer == "ops" and to_room and to_room != room:
+            if name.endswith(".cpu.cpp") and target == f"ops/{to_room}/{to_room}.kernels.h":
+                return None  # the CPU's routines may call all of its kernels
             if target not in (f"ops/{to_room}/{to_room}.h", f"heddle/ops/{to_room}.h"):
                 return f"op {room} may use the interface of op {to_room}, not {target}"
     return None
 
 
-# Ops whose .cpp still calls the CPU itself instead of handing a call to the device's routine.
-OF_THE_CPU = {"adamw", "attention", "clip_grad", "elman", "linear", "linear_cross_entropy"}
-OF_THE_CPU_SUPPORT = {"index.cpp", "op.h", "product.cpp", "product.h"}
+# What ops share on the CPU: for the CPU's files of ops alone.
+CPU_SUPPORT = "ops/support/cpu/"
+
+
+def of_the_cpu(path: str) -> bool:
+    """Whether a file under ops/ is the CPU's own."""
+    return (path.endswith((".cpu.cpp", ".cpu.h", ".kernels.h", ".cpu_args.h")) or "/amx/" in path
+            or path.startswith(CPU_SUPPORT) or path == "ops/support/cpu.h")
 
 
 def device_complaint(path: str, line: str):
     """Why this line may not stand in a file of an op that is for every device, or None."""
-    layer, room = place(path)
-    name = path.rsplit("/", 1)[-1]
-    if layer != "ops" or not path.startswith("ops/") or "/amx/" in path:
+    if not path.startswith("ops/"):
+        if re.search(rf'"{CPU_SUPPORT}', line):
+            return f"{CPU_SUPPORT} is for the CPU's files of ops"
         return None
-    for_the_cpu = name.endswith((".cpu.cpp", ".cpu.h", ".kernels.h", ".cpu_args.h")) or path == "ops/support/cpu.h"
-    if for_the_cpu or room in OF_THE_CPU or (room is None and name in OF_THE_CPU_SUPPORT):
+    if path.endswith((".cu", ".cuh")):
+        if re.search(r'\bcpu::|"(backend/cpu|ops/support/cpu)[/.]', line):
+            return "what is the CPU's stands in .cpu.cpp, not here"
         return None
-    if re.search(r'\bcpu::|"backend/cpu/', line):
+    if re.search(r'"backend/cuda/', line):
+        return "an op is for every device: what is CUDA's stands in its .cu"
+    if of_the_cpu(path):
+        return None
+    if re.search(r'\bcpu::|"(backend/cpu|ops/support/cpu)/', line):
         return "an op is for every device: what is the CPU's stands in its .cpu.cpp"
     return None
 
@@ -131,7 +157,7 @@ def check(root: Path):
                     continue
                 target = match.group(1)
                 where = f"{shown}:{number}"
-                if base == "cli" and (file.parent / target).exists():
+                if base == "cli" and any((folder / target).exists() for folder in (file.parent, root / "cli")):
                     continue
                 known = GENERATED.match(target) or any(
                     (root / r / target).is_file() for r in ("include", "src"))

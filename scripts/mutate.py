@@ -3,7 +3,7 @@
 
 All drawn faults are compiled once into a copy of the tree (build/mutants/tree), each behind a switch
 that HEDDLE_MUTANT chooses at run time. One run of every test without a fault says which faults it
-reaches; then each fault meets the tests that reach it, those of its folder first and then the cheapest,
+reaches; then each fault meets the tests that reach it, those of its room first and then the cheapest,
 until one fails.
 """
 
@@ -144,9 +144,9 @@ class Run:
     def judge(self, m):
         """Tries one mutant; what an earlier run has tried in vain is not tried again."""
         only = None if self.options.survivors else m.get("not_run")
-        folder = os.path.dirname(m["file"])
+        room = trial.room_of(m["file"])
         found = self.runner.trial(m["id"], self.tests, self.options.most_seconds, only,
-                                  lambda test: folder in self.homes.get(trial.suite_of(test), ()))
+                                  lambda test: room in self.homes.get(trial.suite_of(test), ()))
         if self.options.survivors and self.options.tests and found["status"] == "survived":
             return  # some tests say nothing new about it
         result = {"id": m["id"], **found}

@@ -6,6 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import chapters
 import check_layers
 import check_style
 import texts
@@ -32,6 +33,9 @@ class Layers(unittest.TestCase):
             "src/ops/add/add.h": ["heddle/tensor.h"],
             "src/ops/add/add.kernels.h": ["heddle/dtype.h"],
             "src/ops/add/add.cpu.h": ["ops/add/add.kernels.h", "backend/cpu/simd.h"],
+            "src/backend/cuda/kernel.cuh": ["heddle/tensor.h"],
+            "src/ops/add/add.call.h": ["heddle/tensor.h"],
+            "src/ops/add/add.cu": ["ops/add/add.call.h", "backend/cuda/kernel.cuh"],
             "src/ops/support/op.h": ["heddle/tensor.h"],
             "src/ops/add/add.cpp": ["ops/add/add.h", "ops/support/op.h", "heddle/ops/mul.h", "heddle/tensor.h"],
             "src/ops/add/test.cpp": ["no/such/file.h"],
@@ -42,6 +46,8 @@ class Layers(unittest.TestCase):
             "include/heddle/dtype.h": [], "include/heddle/tensor.h": [],
             "src/ops/mul/mul.h": [], "src/ops/mul/mul.kernels.h": [],
             "src/backend/cpu/isa.h": [], "src/backend/meta/cost.h": [], "src/nn/linear.h": [],
+            "src/train/trainer.h": [], "src/plan/plan.h": [],
+            "src/ops/support/cpu/matrix.h": [], "src/backend/cuda/kernel.cuh": [],
         }
         for path, target in [
             ("src/tensor/tensor.cpp", "ops/mul/mul.h"),
@@ -52,6 +58,17 @@ class Layers(unittest.TestCase):
             ("src/ops/add/add.h", "backend/cpu/isa.h"),
             ("src/ops/add/add.cpp", "backend/cpu/isa.h"),
             ("src/ops/add/add.call.h", "backend/cpu/isa.h"),
+            ("src/ops/add/add.cpp", "ops/support/cpu/matrix.h"),
+            ("src/ops/support/norm.h", "ops/support/cpu/matrix.h"),
+            ("src/nn/linear.cpp", "ops/support/cpu/matrix.h"),
+            ("src/nn/linear.cpp", "backend/cpu/isa.h"),
+            ("src/plan/plan.cpp", "backend/cpu/isa.h"),
+            ("src/text/split.cpp", "backend/cpu/isa.h"),
+            ("src/ops/add/add.cpp", "backend/cuda/kernel.cuh"),
+            ("src/ops/add/add.cpu.cpp", "backend/cuda/kernel.cuh"),
+            ("src/ops/add/add.cu", "backend/cpu/isa.h"),
+            ("src/ops/add/add.cu", "ops/mul/mul.kernels.h"),
+            ("src/backend/cuda/engine.cpp", "backend/cpu/isa.h"),
             ("src/ops/add/add.cpu.h", "heddle/tensor.h"),
             ("src/ops/add/add.cpu.h", "ops/mul/mul.kernels.h"),
             ("src/ops/support/check.cpp", "ops/mul/mul.h"),
@@ -116,6 +133,12 @@ class IsaSymbols(unittest.TestCase):
             template <class F> void use(F f) { f(); }
             namespace avx2 { void f() { use([] {}); } }
             }""")
+        self.assertEqual(0, result.returncode, result.stdout)
+
+    def test_template_of_another_room_with_own_type_is_fine(self):
+        result = self.run_check("""
+            namespace heddle { template <class F> void use(F f) { f(); } }
+            namespace heddle::cpu::avx2 { template <class T> void g(T) { use([] {}); } void f() { g(1); } }""")
         self.assertEqual(0, result.returncode, result.stdout)
 
     def test_weak_symbol_of_another_level(self):
@@ -201,6 +224,85 @@ void e() { app.add_option_function<std::string>("--x", [](auto& v) { f(v, "not t
             texts.update(Path(root))
             self.assertEqual('# head\nmsgid ""\nmsgstr ""\n"L: zh\\n"\n\n#: src/a.cpp\nmsgid ""\n"b\\n"\n"c"\n'
                              'msgstr ""\n\n#: src/a.cpp\nmsgid "a"\nmsgstr "甲"\n', catalogue.read_text())
+
+
+class Chapters(unittest.TestCase):
+    """A chapter and its translation; where one falls behind the other is found."""
+
+    ENGLISH = """# Data
+
+Reads `data.text` in 3 ways: see [more](more.md).
+
+- One item, over
+  two lines, of several words.
+
+| key | value |
+|---|---|
+| `a` | at most 7 |
+
+```
+heddle data x   # shows it
+```
+"""
+    CHINESE = """# 数据
+
+以 3 种方式读取 `data.text`：见[更多](../more.md)。
+
+- 一项，由好几个词组成。
+
+| 字段 | 取值 |
+|---|---|
+| `a` | 最多 7 |
+
+```
+heddle data x   # 显示它
+```
+"""
+
+    def complaints(self, english=ENGLISH, chinese=CHINESE, **more):
+        with tempfile.TemporaryDirectory() as root:
+            files = {chapters.TOPICS: "set(HEDDLE_HELP_TOPICS data)", "docs/data.md": english, "docs/more.md": "# M",
+                     "docs/zh/data.md": chinese, **more}
+            for path, content in files.items():
+                if content is not None:
+                    (Path(root) / path).parent.mkdir(parents=True, exist_ok=True)
+                    (Path(root) / path).write_text(content)
+            return list(chapters.check(Path(root)))
+
+    def test_all_is_well(self):
+        self.assertEqual([], self.complaints())
+
+    def test_a_chapter_without_a_translation(self):
+        self.assertEqual(["docs/data.md:1: without a translation: docs/zh/data.md is not there"],
+                         self.complaints(chinese=None))
+        self.assertIn("has no such chapter", self.complaints(**{"docs/zh/gone.md": "# 无"})[0])
+
+    def test_english_that_has_gone_on(self):
+        for old, new, reason in [
+            ("\n- One", "\nA new paragraph.\n\n- One", 'docs/data.md:5: without a translation: paragraph "A new'),
+            ("| `a` | at", "| `b` | one |\n| `a` | at", "docs/zh/data.md:9: code that only the English has: `b`"),
+            ("`data.text`", "`data.pairs`", "docs/zh/data.md:3: code that only the English has: `data.pairs`"),
+            ("most 7", "most 8", "docs/zh/data.md:9: numbers that only the English has: 8"),
+            ("(more.md)", "(data.md)", "links that only the English has: data.md"),
+            ("data x ", "data y ", "docs/zh/data.md:11: code differs"),
+            ("shows it\n```\n", "shows it\n```\n\nThe end.\n", "the chapter ends"),
+        ]:
+            with self.subTest(new=new):
+                self.assertIn(old, self.ENGLISH)
+                self.assertIn(reason, self.complaints(english=self.ENGLISH.replace(old, new))[0])
+
+    def test_translations_that_cannot_be_right(self):
+        for old, new, reason in [
+            ("- 一项，由好几个词组成。", "- One item, of several words.", "nothing Chinese in it"),
+            ("一项，", "一项， ", "a space"),
+            ("一项，", "一项,", "Western punctuation"),
+            ("最多 7 |", "最多 7 | x |", "other cells"),
+            ("../more.md", "../nowhere/more.md", "no such file"),
+            ("显示它\n```\n", "显示它\n```\n\n完。\n", "the English has no such paragraph"),
+        ]:
+            with self.subTest(new=new):
+                self.assertIn(old, self.CHINESE)
+                self.assertIn(reason, self.complaints(chinese=self.CHINESE.replace(old, new))[0])
 
 
 if __name__ == "__main__":

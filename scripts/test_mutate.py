@@ -123,6 +123,12 @@ class Sites(unittest.TestCase):
         self.assertEqual({"4", "7"}, {s.original for s in sites(text) if s.operator == "constant"})
         self.assertEqual([], [t.text for t in Source(text).tokens if t.text in "(){}" and t.partner < 0])
 
+    def test_a_dropped_statement_leaves_the_else_behind_it_alone(self):
+        text = "void f() { if (a) go(); else stay(); }"
+        site = next(s for s in sites(text) if s.operator == "statement dropped" and "go()" in s.switched)
+        copy = text[:site.at] + site.switched + text[site.end:]
+        self.assertIn("{ go(); } } else stay();", copy)
+
     def test_lines_stay_where_they_are(self):
         site = next(s for s in sites(LIMITS) if s.original == "a - b")
         text = schemata.instrument(LIMITS, [{"id": 17, **vars(site)}], "switch.h").split("#line 1\n")[1]
@@ -139,9 +145,9 @@ class Trials(unittest.TestCase):
 
     def test_where_suites_live(self):
         with tempfile.TemporaryDirectory() as root:
-            for path, text in (("src/io/test_a.cpp", "TEST(Gzip, A) {\nTEST_F(Files, B) {"),
+            for path, text in (("src/io/files/test_a.cpp", "TEST(Gzip, A) {\nTEST_F(Files, B) {"),
                                ("src/ops/rope/test.cpp", "TEST(rope_calls, C) {"),
-                               ("src/io/gzip.cpp", "TEST(NoTest, D) {")):
+                               ("src/io/files/gzip.cpp", "TEST(NoTest, D) {")):
                 file = Path(root) / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text)

@@ -11,6 +11,8 @@ import re
 import sys
 from pathlib import Path
 
+from chapters import CHINESE, punctuation_faults, topic_names
+
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = "po/zh_CN.po"
 FOLDERS = ("src", "cli")
@@ -21,12 +23,11 @@ SUFFIXES = {".h", ".cpp", ".js"}
 FUNCTIONS = {"tr": 1, "mark": 1, "add_option": 3, "add_flag": 3, "add_subcommand": 2, "footer": 1, "group": 1,
              "set_help_flag": 2, "set_version_flag": 3, "add_option_function": 3, "add_flag_function": 3}
 # What is called the same in Chinese.
-NAMES = {"ALiBi", "token", "tokens", "BiRNN", "BLEU", "MoE", "RNN", "RoPE", "T5"}
+NAMES = {"ALiBi", "token", "tokens", "nats", "BiRNN", "BLEU", "MoE", "RNN", "RoPE", "T5"}
 
 TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_]\w*|\s+|.""",
     re.S)
-CHINESE = "\u3400-\u9fff"
 ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "'": "'"}
 
 
@@ -110,9 +111,7 @@ def uses_in(path, source):
 
 def chapter_titles(root):
     """Headings of the chapters that `heddle help` lists (cmake/help_topics.cmake)."""
-    listed = root / "cmake/help_topics.cmake"
-    names = re.search(r"HEDDLE_HELP_TOPICS ([^)]*)", listed.read_text()) if listed.exists() else None
-    for name in names.group(1).split() if names else ():
+    for name in topic_names(root):
         heading = re.match("# (.*)", (root / f"docs/{name}.md").read_text(encoding="utf-8"))
         yield Use(heading.group(1), f"docs/{name}.md", 1, False)
 
@@ -193,10 +192,7 @@ def faults_of(entry, values):
         yield "nothing Chinese in the translation"
     if entry.text.endswith("\n") != translation.endswith("\n"):
         yield "only one of text and translation ends with a line break"
-    if re.search(r" [，。：；、！？）]|[，。：；、！？（] ", translation):
-        yield "a space beside Chinese punctuation"
-    if re.search(f"[{CHINESE}][,;:!?](?![\\w/*])", translation):
-        yield "Western punctuation behind a Chinese character"
+    yield from punctuation_faults(translation)
 
 
 def shown(text):

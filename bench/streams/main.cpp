@@ -120,10 +120,10 @@ void optimisers(Bench& b) {
   b.measure({"adamw", 28, [&] { ops::adamw(b.array(0), b.array(1), b.array(2), b.array(3), adam); },
              b.mix(4, 3, false)});
   b.measure({"sgd momentum", 20,
-             [&] { ops::sgd(b.array(0), b.array(1), b.array(2), {1e-3, 0.9, false, 0.1, 1}); },
+             [&] { ops::sgd(b.array(0), b.array(1), b.array(2), {1e-3, 0.9, false, 0.1}); },
              b.mix(3, 2, false)});
   Tensor none;
-  b.measure({"sgd", 12, [&] { ops::sgd(b.array(0), b.array(1), none, {1e-3, 0, false, 0.1, 1}); },
+  b.measure({"sgd", 12, [&] { ops::sgd(b.array(0), b.array(1), none, {1e-3, 0, false, 0.1}); },
              b.mix(2, 1, false)});
   b.measure(
       {"global_norm", 4, [&] { ops::global_norm(std::span(&b.array(0), 1)); }, b.mix(1, 0, false)});

@@ -45,7 +45,8 @@ class LanguageModel {
  public:
   // A run directory. An Error names the file that is missing or bad, or the task when the model is
   // not one that writes text. `precision` is that of activations: f32 or bf16.
-  explicit LanguageModel(const std::string& directory, DType precision = DType::f32);
+  explicit LanguageModel(const std::string& directory, DType precision = DType::f32,
+                         Device device = Device::cpu);
   ~LanguageModel();
   LanguageModel(LanguageModel&& other) noexcept;
   LanguageModel& operator=(LanguageModel&& other) noexcept;

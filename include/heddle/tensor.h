@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,11 +32,18 @@ class Tensor {
     return full({}, value, dtype, device);
   }
   template <class T>
-  static Tensor from(const Shape& shape, std::span<const T> values);
+  static Tensor from(const Shape& shape, std::span<const T> values, Device device = Device::cpu);
   template <class T>
-  static Tensor from(const Shape& shape, std::initializer_list<T> values) {
-    return from(shape, std::span<const T>(values.begin(), values.size()));
+  static Tensor from(const Shape& shape, std::initializer_list<T> values,
+                     Device device = Device::cpu) {
+    return from(shape, std::span<const T>(values.begin(), values.size()), device);
   }
+
+  // f32 on the CPU, from numbers as they are written: of({1, 2, 3}), of({{1, 2}, {3, 4}}). Rows of
+  // different lengths are an Error.
+  static Tensor of(std::initializer_list<float> values);
+  static Tensor of(std::initializer_list<std::initializer_list<float>> rows);
+  static Tensor of(std::initializer_list<std::initializer_list<std::initializer_list<float>>> all);
 
   bool defined() const noexcept { return impl_ != nullptr; }
   // The following throw Error on an undefined tensor.
@@ -59,10 +67,15 @@ class Tensor {
   const void* raw() const;
   void* mutable_raw();
 
-  // Elements in row-major order, whatever the strides; T must be the tensor's type.
+  // Elements in row-major order, whatever the strides; T must be the tensor's type. Of a tensor on
+  // another device these wait for it: where several are wanted, read() waits once.
   template <class T>
   std::vector<T> to_vector() const;
   double item() const;  // the value of a tensor with one element, converted
+
+  // The tensor itself if it is on the device already; otherwise a contiguous copy there, which no
+  // tape knows. To the CPU it waits for the device; to the meta device it takes the shape along.
+  Tensor to(Device device) const;
 
   // Gradients (tape.h). Only a leaf can be asked to require one.
   bool requires_grad() const noexcept;
@@ -83,6 +96,13 @@ class Tensor {
   const TensorImpl& get() const;
   std::shared_ptr<TensorImpl> impl_;
 };
+
+// All of them on the CPU, contiguous, waiting once for each device they are on.
+std::vector<Tensor> read(std::span<const Tensor> tensors);
+
+// Overwrites the elements of a contiguous tensor with values of the same shape and type, which may
+// be on another device.
+void overwrite(Tensor& tensor, const Tensor& values);
 
 // Views: other shapes on the same storage, without copying. They know nothing of the tape: the
 // differentiable ones are ops (heddle/ops/view.h).

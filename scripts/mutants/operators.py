@@ -133,7 +133,8 @@ class Finder:
         if close.text == ")" and self.called(close.partner) in WITHOUT_EFFECT:
             return
         original = self.source.cut(i, last)
-        yield self.site("statement dropped", i, last, ";", f"if (!{ON}) {{ {original} }}")
+        # In braces: an `else` behind it belongs to another `if`.
+        yield self.site("statement dropped", i, last, ";", f"{{ if (!{ON}) {{ {original} }} }}")
 
     # a += b -> a -= b
     def sums(self, i):

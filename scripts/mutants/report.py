@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 
 def folder_of(path: str) -> str:
-    """src/train/compare/grid.cpp -> src/train"""
+    """src/train/step.cpp -> src/train"""
     return "/".join(PurePath(path).parts[:-1][:2])
 
 

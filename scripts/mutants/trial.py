@@ -86,16 +86,22 @@ def cases(test: Test):
 CASE = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP)\((\w+),", re.MULTILINE)
 
 
+def room_of(path: str) -> str:
+    """src/io/files/gzip.cpp -> src/io; each op is a room: src/ops/rope/rope.cpp -> src/ops/rope"""
+    folders = path.split("/")[:-1]
+    return "/".join(folders[:3] if folders[:2] == ["src", "ops"] else folders[:2])
+
+
 def homes(root: Path):
-    """The folders of each suite of Google Test: a fault is mostly noticed by the tests beside it."""
+    """The rooms of each suite of Google Test: a fault is mostly noticed by the tests of its room."""
     found = {}
     for base in ("src", "cli"):
         for file in sorted((root / base).rglob("test*.cpp")):
-            folder = file.parent.relative_to(root).as_posix()
+            room = room_of(file.relative_to(root).as_posix())
             for suite in CASE.findall(file.read_text()):
-                found.setdefault(suite, set()).add(folder)
-            if folder.startswith("src/ops/"):  # the harness calls suites of cases by their ops
-                found.setdefault(file.parent.name, set()).add(folder)
+                found.setdefault(suite, set()).add(room)
+            if room.startswith("src/ops/"):  # the harness calls suites of cases by their ops
+                found.setdefault(file.parent.name, set()).add(room)
     return found
 
 

@@ -54,6 +54,71 @@ TEST(Tape, GradientsOfLeavesShareNoMemory) {
   EXPECT_EQ(b.grad().to_vector<float>(), (Floats{1, 1}));
 }
 
+// The gradient of x is a view of the cotangent, which is the caller's.
+TEST(Tape, GradientsShareNoMemoryWithCotangents) {
+  Tensor x = leaf({1, 2});
+  Tensor given = Tensor::from<float>({1, 2}, {5.0f, 6.0f});
+  for (int pass = 1; pass <= 2; ++pass) {
+    Tape tape;
+    const Tensor y = ops::reshape(x, {1, 2});
+    tape.backward(std::span(&y, 1), std::span(&given, 1));
+    const auto f = static_cast<float>(pass);
+    EXPECT_EQ(x.grad().to_vector<float>(), (Floats{5 * f, 6 * f}));
+    EXPECT_EQ(given.to_vector<float>(), (Floats{5, 6}));
+    given.mutable_data<float>()[0] = 100;
+    EXPECT_EQ(x.grad().to_vector<float>(), (Floats{5 * f, 6 * f}));
+    given.mutable_data<float>()[0] = 5;
+  }
+}
+
+TEST(Tape, CotangentsHaveTheShapeAndTypeOfTheirOutputs) {
+  Tensor x = leaf({1, 2});
+  for (const Tensor& wrong : {Tensor::full({3}, 1, DType::f32), Tensor::full({2}, 1, DType::f64),
+                              Tensor::full({2}, 1, DType::f32, Device::meta)}) {
+    Tape tape;
+    const Tensor y = ops::mul(x, x);
+    EXPECT_NE(message([&] {
+                tape.backward(std::span(&y, 1), std::span(&wrong, 1));
+              }).find("the cotangent does not fit its output"),
+              std::string::npos)
+        << wrong.describe();
+  }
+}
+
+// dx of x itself is its cotangent, beside what comes by 3 x.
+TEST(Tape, ALeafMayBeAnOutputToo) {
+  Tensor x = leaf({1, 2});
+  Tape tape;
+  const std::array<Tensor, 2> outputs = {x, ops::scale(x, 3)};
+  const std::array<Tensor, 2> given = {Tensor::from<float>({2}, {10.0f, 20.0f}),
+                                       Tensor::from<float>({2}, {1.0f, 2.0f})};
+  tape.backward(outputs, given);
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{13, 26}));
+}
+
+TEST(Tape, WithoutGradientsWhatATapeMadeCanBeRead) {
+  Tensor x = leaf({1, 2});
+  Tape tape;
+  const Tensor y = ops::mul(x, x);
+  {
+    const NoGrad no_grad;
+    EXPECT_EQ(ops::add(y, y).to_vector<float>(), (Floats{2, 8}));
+  }
+  tape.backward(ops::sum_all(y));
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2, 4}));
+}
+
+TEST(Tape, WithoutOneNothingIsRecorded) {
+  Tensor x = leaf({1, 2});
+  Tensor y = Tensor::from<float>({2}, {1.0f, 4.0f});
+  autograd::record("square", {&x}, {&y}, [](VjpContext&) { FAIL() << "a way back"; });
+  Tape tape;
+  EXPECT_NE(message([&] {
+              tape.backward(std::span(&y, 1), std::span(&y, 1));
+            }).find("not computed on this tape"),
+            std::string::npos);
+}
+
 TEST(Tape, UnusedOutputsAndConstantsCostNothing) {
   Tensor x = leaf({1, 2});
   const Tensor c = Tensor::from<float>({2}, {5.0f, 6.0f});

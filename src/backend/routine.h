@@ -6,14 +6,26 @@
 // a device is computed by its reference there, from ops that have one.
 #pragma once
 
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "backend/meta/cost.h"
 #include "heddle/cost.h"
 #include "heddle/error.h"
 #include "heddle/tensor.h"
+#include "tensor/engine.h"
 
 namespace heddle::backend {
+
+// Which calls there are and on which kinds of devices they have routines, for people to see
+// (heddle info --ops).
+struct KnownCall {
+  std::string name;
+  bool on[kDeviceKinds] = {};
+};
+std::vector<KnownCall> known_calls();  // by name
+void note_call(const char* name, DeviceKind kind, bool has_routine);
 
 // `plan` (it may be missing) makes workspace in the call, on the call's device. It is called on the
 // meta device as well, so that the plan of a run counts what the run will take.
@@ -23,30 +35,36 @@ struct Routine {
   void (*plan)(Call& call) = nullptr;
 };
 
-// By device. Written while backends open and never again.
+// By kind of device. Written while backends open and never again.
 template <class Call>
-inline constinit Routine<Call> routines[kDeviceCount] = {};
+inline constinit Routine<Call> routines[kDeviceKinds] = {};
 
 template <class Call>
-void add_routine(Device device, const Routine<Call>& routine) {
-  routines<Call>[static_cast<int>(device)] = routine;
+void add_routine(DeviceKind kind, const Routine<Call>& routine) {
+  note_call(Call::kName, kind, routine.run != nullptr);
+  routines<Call>[static_cast<int>(kind)] = routine;
 }
-
-// The backends of this build add their routines. Once for the process, at the first call.
-bool open_backends();
 
 template <class Call>
 const Routine<Call>& routine_of(Device device) {
-  static const bool opened = open_backends();
+  static const bool opened = (open_backends(), true);  // at the first call
   (void)opened;
-  const Device computes = device == Device::meta ? Device::cpu : device;  // what meta imitates
-  return routines<Call>[static_cast<int>(computes)];
+  return routines<Call>[static_cast<int>(device.like)];  // meta: what it imitates
 }
 
 // Whether the device has a routine of its own for the call.
 template <class Call>
 bool has_routine(Device device) {
   return routine_of<Call>(device).run != nullptr;
+}
+
+// Books what the call costs, a group of pieces each on its own; true when it is to run.
+template <class Call>
+bool charge(Device device, const Call& call) {
+  if constexpr (requires { call.charge(device); })
+    return call.charge(device);
+  else
+    return meta::charge(device, call.cost());
 }
 
 // Plans, books the cost, and runs unless the device only plans. A call is made for its launch: the
@@ -60,7 +78,7 @@ void launch(Call&& call) {
     fail(ErrorCode::unsupported, Call::kName, "has no routine on this device", "another device",
          to_string(device));
   if (routine.plan != nullptr) routine.plan(call);
-  if (meta::charge(device, call.cost())) routine.run(call);
+  if (charge(device, call)) routine.run(call);
 }
 
 // What calls compute their cost from.

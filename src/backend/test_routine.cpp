@@ -1,75 +1,24 @@
 // What happens on a device that lacks a routine: the reference computes the op, or it is refused.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "backend/test_without.h"
 #include "heddle/error.h"
-#include "heddle/ops.h"
-#include "heddle/tape.h"
+#include "ops/adamw/adamw.call.h"
+#include "ops/clip_grad/clip_grad.call.h"
 #include "ops/layer_norm/layer_norm.call.h"
 #include "ops/mean_pool/mean_pool.call.h"
 #include "ops/reduce/reduce.call.h"
 #include "ops/rms_norm/rms_norm.call.h"
+#include "ops/sgd/sgd.call.h"
 #include "ops/softmax/softmax.call.h"
 #include "ops/swiglu/swiglu.call.h"
 #include "ops/unary/unary.call.h"
 
 namespace heddle::backend {
 namespace {
-
-// While it lives, the CPU has no routine for the call.
-template <class Call>
-class Without {
- public:
-  Without() : kept_(routine_of<Call>(Device::cpu)) { add_routine<Call>(Device::cpu, {}); }
-  ~Without() { add_routine<Call>(Device::cpu, kept_); }
-  Without(const Without&) = delete;
-  Without& operator=(const Without&) = delete;
-
- private:
-  Routine<Call> kept_;
-};
-
-Tensor drawn(const Shape& shape, std::uint64_t seed) {
-  return ops::random_normal(shape, 0, 1, {seed, 1, 2}, DType::f64);
-}
-
-using Op = std::function<Tensor(const std::vector<Tensor>&)>;
-
-// The op's result and the gradients of its inputs, one after the other.
-std::vector<double> computed(const Op& op, std::vector<Tensor> inputs) {
-  for (Tensor& x : inputs) x.set_requires_grad(true);
-  Tape tape;
-  const Tensor y = op(inputs);
-  const Tensor weighted = ops::mul(y, drawn(y.shape(), 99));
-  tape.backward(ops::sum_all(weighted));
-  std::vector<double> all = y.to_vector<double>();
-  for (Tensor& x : inputs) {
-    const std::vector<double> grad = x.grad().to_vector<double>();
-    all.insert(all.end(), grad.begin(), grad.end());
-    x.clear_grad();
-    x.set_requires_grad(false);
-  }
-  return all;
-}
-
-template <class Call>
-void expect_reference_instead(const char* name, const Op& op, const std::vector<Tensor>& inputs) {
-  SCOPED_TRACE(name);
-  EXPECT_TRUE(has_routine<Call>(Device::cpu));
-  const std::vector<double> fused = computed(op, inputs);
-  std::vector<double> plain;
-  {
-    const Without<Call> without;
-    EXPECT_FALSE(has_routine<Call>(Device::cpu));
-    EXPECT_FALSE(has_routine<Call>(Device::meta));  // it imitates the CPU
-    plain = computed(op, inputs);
-  }
-  ASSERT_EQ(fused.size(), plain.size());
-  for (std::size_t i = 0; i < fused.size(); ++i) EXPECT_NEAR(fused[i], plain[i], 1e-10) << i;
-}
 
 TEST(Routines, AnOpWithoutOneIsComputedByItsReference) {
   using In = const std::vector<Tensor>&;
@@ -99,6 +48,33 @@ TEST(Routines, AnOpWithoutOneIsComputedByItsReference) {
   const Tensor mask = Tensor::from<std::uint8_t>({2, 3}, {1, 0, 1, 0, 1, 0});
   expect_reference_instead<ops::MeanPoolCall>(
       "mean_pool", [&mask](In in) { return ops::mean_pool(in[0], mask); }, {drawn({2, 3, 4}, 5)});
+}
+
+// One step of each optimiser and a norm, from the same numbers: what they leave behind.
+std::vector<double> optimised() {
+  const Tensor grads[] = {drawn({3, 4}, 1), drawn({5}, 2)};
+  const Tensor norm = ops::global_norm(grads);
+  const Tensor scale = ops::clip_scale(norm, 0.5, std::span(&norm, 1));
+  Tensor w = drawn({3, 4}, 3), m = drawn({3, 4}, 4), v = ops::square(m), b = drawn({3, 4}, 5);
+  ops::adamw(w, grads[0], m, v, {.step = 3, .grad_scale = scale});
+  ops::sgd(w, grads[0], b, {.momentum = 0.9, .weight_decay = 0.1, .grad_scale = scale});
+  ops::scale_into(b, 3);
+  std::vector<double> all = {norm.item(), scale.item()};
+  for (const Tensor& x : {w, m, v, b})
+    for (const double value : x.to_vector<double>()) all.push_back(value);
+  return all;
+}
+
+TEST(Routines, OptimisersWithoutOneAreComputedByTheirReferences) {
+  const std::vector<double> fused = optimised();
+  const Without<ops::AdamWCall> adamw;
+  const Without<ops::SgdCall> sgd;
+  const Without<ops::GlobalNormCall> norm;
+  const Without<ops::ClipScaleCall> scale;
+  const Without<ops::ScaleIntoCall> into;
+  const std::vector<double> plain = optimised();
+  ASSERT_EQ(fused.size(), plain.size());
+  for (std::size_t i = 0; i < fused.size(); ++i) EXPECT_NEAR(fused[i], plain[i], 1e-13) << i;
 }
 
 // Wrong arguments are refused as such, whoever would have computed.

@@ -1,6 +1,6 @@
 // Errors about keys of a recipe. Whoever refuses a value knows which keys it is about; whoever read
 // the file knows where they stand. The error carries the keys from the one to the other, which
-// turns them into places (io/key_places.h).
+// turns them into places (io/toml/key_places.h).
 #pragma once
 
 #include <functional>

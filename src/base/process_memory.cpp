@@ -105,6 +105,13 @@ void control_group_limits(const std::string& root, MemoryLimits& limits) {
   }
 }
 
+MemoryLimits surrounding_limits(const std::string& root) {
+  MemoryLimits limits{kNoLimit, kNoLimit};
+  machine_limits(root, limits);
+  control_group_limits(root, limits);
+  return limits;
+}
+
 void own_limits(const std::string& root, MemoryLimits& limits) {
   const auto limit_by = [&](auto resource, std::string_view used) {
     rlimit limit{};
@@ -132,11 +139,11 @@ void trim_heap() {
 }
 
 MemoryLimits memory_limits(const std::string& root) {
-  MemoryLimits limits{kNoLimit, kNoLimit};
-  machine_limits(root, limits);
-  control_group_limits(root, limits);
+  MemoryLimits limits = surrounding_limits(root);
   own_limits(root, limits);
   return limits;
 }
+
+std::int64_t surrounding_memory(const std::string& root) { return surrounding_limits(root).total; }
 
 }  // namespace heddle

@@ -28,4 +28,7 @@ struct MemoryLimits {
 // paths that are read (/proc, /sys/fs/cgroup); for tests.
 MemoryLimits memory_limits(const std::string& root = {});
 
+// The total without the process's own limits: of the machine and the control groups alone.
+std::int64_t surrounding_memory(const std::string& root = {});
+
 }  // namespace heddle

@@ -4,14 +4,43 @@
 
 namespace heddle {
 
+namespace {
+
+// Messages are made out of line: here they would be in the way of every look at a shape.
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_rank(std::size_t rank) {
+  fail(ErrorCode::invalid_argument, "shape", "too many dimensions",
+       "at most " + std::to_string(kMaxRank), std::to_string(rank));
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_dim(int dim, int rank, const char* where) {
+  fail(ErrorCode::out_of_range, where, "dimension does not exist",
+       rank == 0 ? "a tensor that is not a scalar"
+                 : "-" + std::to_string(rank) + " to " + std::to_string(rank - 1),
+       std::to_string(dim));
+}
+
+// Sizes whose product does not fit, or that are no sizes; a zero among them makes it fit.
+[[gnu::noinline, gnu::cold]] std::int64_t unusual_elements(const Shape& shape) {
+  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size < 0; }))
+    fail(ErrorCode::invalid_argument, "shape", "a size is negative", "sizes of 0 or more",
+         to_string(shape));
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  fail(ErrorCode::invalid_argument, "shape", "too many elements", "fewer than 2^63",
+       to_string(shape));
+}
+
+}  // namespace
+
 Dims::Dims(std::span<const std::int64_t> values) {
-  for (const std::int64_t v : values) push_back(v);
+  if (values.size() > values_.size()) [[unlikely]]
+    refuse_rank(values.size());
+  std::copy(values.begin(), values.end(), values_.begin());
+  rank_ = static_cast<int>(values.size());
 }
 
 void Dims::push_back(std::int64_t value) {
-  if (rank_ == kMaxRank)
-    fail(ErrorCode::invalid_argument, "shape", "too many dimensions",
-         "at most " + std::to_string(kMaxRank), std::to_string(rank_ + 1));
+  if (rank_ == kMaxRank) [[unlikely]]
+    refuse_rank(values_.size() + 1);
   values_[static_cast<std::size_t>(rank_++)] = value;
 }
 
@@ -28,19 +57,9 @@ void Dims::insert(int i, std::int64_t value) {
 
 std::int64_t elements_of(const Shape& shape) {
   std::int64_t count = 1;
-  bool overflow = false;
-  bool zero = false;
-  for (const std::int64_t size : shape) {
-    if (size < 0)
-      fail(ErrorCode::invalid_argument, "shape", "a size is negative", "sizes of 0 or more",
-           to_string(shape));
-    if (size == 0) zero = true;
-    if (size != 0 && __builtin_mul_overflow(count, size, &count)) overflow = true;
-  }
-  if (zero) return 0;
-  if (overflow)
-    fail(ErrorCode::invalid_argument, "shape", "too many elements", "fewer than 2^63",
-         to_string(shape));
+  for (const std::int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(count, size, &count)) [[unlikely]]
+      return unusual_elements(shape);
   return count;
 }
 
@@ -72,11 +91,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* where) {
 }
 
 int normalize_dim(int dim, int rank, const char* where) {
-  if (dim < -rank || dim >= rank)
-    fail(ErrorCode::out_of_range, where, "dimension does not exist",
-         rank == 0 ? "a tensor that is not a scalar"
-                   : "-" + std::to_string(rank) + " to " + std::to_string(rank - 1),
-         std::to_string(dim));
+  if (dim < -rank || dim >= rank) [[unlikely]]
+    refuse_dim(dim, rank, where);
   return dim < 0 ? dim + rank : dim;
 }
 

@@ -22,10 +22,12 @@ inline constexpr DecoderShape kTiny = {"tiny", 4, 4, 128, 65};
 // What the benchmarks of whole models are asked for.
 struct ModelBenchOptions {
   int rounds = 5;
-  bool quick = false;      // only the tiny model
-  std::string only;        // the name of one model; empty: all
-  std::string torch;       // a Python with PyTorch; empty: none
-  std::string torch_mode;  // the one way PyTorch trains; empty: the fastest of all
+  bool quick = false;                   // only the tiny model
+  std::string only;                     // the name of one model; empty: all
+  std::string torch;                    // a Python with PyTorch; empty: none
+  std::string torch_mode;               // the one way PyTorch trains; empty: the fastest of all
+  Device device = Device::cpu;          // of Heddle's training
+  std::int64_t batch = 0, context = 0;  // of GPT-2's training; 0: what suits the device
   std::function<void(const std::string&)> progress = [](const std::string&) {};
 
   bool wants(const DecoderShape& shape) const;

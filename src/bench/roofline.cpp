@@ -12,6 +12,7 @@
 #include "heddle/random.h"
 #include "heddle/runtime.h"
 #include "heddle/tensor.h"
+#include "language/language.h"
 
 namespace heddle::bench {
 
@@ -169,10 +170,10 @@ Roofline measure_roofline(const RooflineOptions& options) {
   (void)cpu::current_isa();  // a bad HEDDLE_ISA is told before anything is measured
   for (const NamedProbe& p : kProbes)
     if (available(p.needs)) {
-      options.progress(std::string("peak of ") + p.name);
+      options.progress(tr("peak of {}", p.name));
       r.peaks.push_back({p.name, cpu::peak_flops(p.kind, 0.3)});
     }
-  options.progress("memory bandwidth");
+  options.progress(tr("memory bandwidth"));
   r.read_bandwidth = cpu::read_bandwidth(0.5);
   r.copy_bandwidth = cpu::stream_bandwidth(1, 1, 0.5);
   const std::int64_t shapes[][3] = {

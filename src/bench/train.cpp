@@ -10,8 +10,10 @@
 #include "heddle/memory.h"
 #include "heddle/runtime.h"
 #include "heddle/tape.h"
+#include "language/language.h"
 #include "model/model.h"
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
+#include "tensor/engine.h"
 
 namespace heddle::bench {
 
@@ -36,6 +38,7 @@ struct Case {
 
 constexpr Case kGpt2Steps = {kGpt2, 4, 256, 1};
 constexpr Case kTinySteps = {kTiny, 12, 64, 20};
+constexpr Case kGpt2StepsOfGpu = {kGpt2, 32, 1024, 5};
 
 model::Batch random_batch(const Case& c, std::uint32_t step) {
   model::Batch b;
@@ -48,12 +51,12 @@ model::Batch random_batch(const Case& c, std::uint32_t step) {
 
 class Training {
  public:
-  Training(const Case& c, DType precision) : case_(c) {
-    model_ = model::build_model(config_of(c.shape, c.context), {.seed = 1});
-    train::TrainConfig config;
+  Training(const Case& c, DType precision, Device device) : case_(c), device_(device) {
+    model_ = model::build_model(config_of(c.shape, c.context), {.seed = 1, .device = device});
+    recipe::TrainConfig config;
     config.learning_rate = kRate;
     config.clip = kClip;
-    optimizer_ = std::make_unique<train::Optimizer>(config, model_->parameters());
+    optimizer_ = std::make_unique<optim::Optimizer>(config, model_->parameters());
     pass_.precision = precision;
   }
 
@@ -66,12 +69,21 @@ class Training {
     optimizer_->step(steps_, kRate, optimizer_->gradient_norm());
   }
 
+  // Seconds of a step, of `count` that the device has finished.
+  double seconds(int count) {
+    const double start = now();
+    for (int i = 0; i < count; ++i) step();
+    if (!device_.is_cpu()) engine_of(device_).synchronize();
+    return (now() - start) / count;
+  }
+
   std::int64_t parameters() const { return model_->parameters().count(); }
 
  private:
   Case case_;
+  Device device_;
   std::unique_ptr<model::Model> model_;
-  std::unique_ptr<train::Optimizer> optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   nn::Pass pass_;
   std::int64_t steps_ = 0;
 };
@@ -99,14 +111,16 @@ FastestRival fastest_rival(const Case& c, const ModelBenchOptions& options) {
   return best;
 }
 
+// GPUs have units for bf16 alone.
 DType faster_precision(const Case& c, const ModelBenchOptions& options) {
+  if (!options.device.is_cpu()) return DType::bf16;
   double least = 0;
   DType best = DType::f32;
   for (const DType precision : {DType::f32, DType::bf16}) {
     options.progress(std::string(c.name) + ": Heddle, " + std::string(to_string(precision)));
-    Training training(c, precision);
+    Training training(c, precision, options.device);
     training.step();
-    const double seconds = seconds_of(c.steps, [&] { training.step(); });
+    const double seconds = training.seconds(c.steps);
     if (least == 0 || seconds < least) {
       least = seconds;
       best = precision;
@@ -120,7 +134,8 @@ TrainFigure measure(const Case& c, const ModelBenchOptions& options) {
   const DType precision = faster_precision(c, options);
   const FastestRival rival = options.torch.empty() ? FastestRival{} : fastest_rival(c, options);
   reset_resident_peak();
-  Training training(c, precision);
+  reset_peak_memory(options.device);
+  Training training(c, precision, options.device);
   training.step();
   TrainFigure f;
   {
@@ -130,9 +145,9 @@ TrainFigure measure(const Case& c, const ModelBenchOptions& options) {
   }
   std::vector<double> ours, shares, theirs, ratios;
   for (int round = 0; round < options.rounds; ++round) {
-    options.progress(std::string(c.name) + ": round " + std::to_string(round + 1));
-    const double peak = peak_beside(precision);
-    ours.push_back(seconds_of(c.steps, [&] { training.step(); }));
+    options.progress(tr("{}: round {}", c.name, round + 1));
+    const double peak = options.device.is_cpu() ? peak_beside(precision) : 0;
+    ours.push_back(training.seconds(c.steps));
     if (peak > 0) shares.push_back(f.flops_per_step / ours.back() / peak);
     if (!rival.process) continue;
     theirs.push_back(rival.process->seconds(c.request(rival.mode, c.steps)));
@@ -144,7 +159,7 @@ TrainFigure measure(const Case& c, const ModelBenchOptions& options) {
   f.parameters = training.parameters();
   f.step_seconds = median(ours);
   f.tokens_per_s = tokens / f.step_seconds;
-  f.peak_bytes = resident_peak();
+  f.peak_bytes = options.device.is_cpu() ? resident_peak() : memory_use(options.device).peak;
   if (!shares.empty()) f.share_of_peak = median(shares);
   if (!theirs.empty()) {
     const auto bytes = static_cast<std::int64_t>(rival.process->seconds("peak"));
@@ -158,8 +173,10 @@ TrainFigure measure(const Case& c, const ModelBenchOptions& options) {
 
 std::vector<TrainFigure> measure_training(const ModelBenchOptions& options) {
   std::vector<TrainFigure> figures;
-  for (const Case& c : {kTinySteps, kGpt2Steps}) {
+  for (Case c : {kTinySteps, options.device.is_cpu() ? kGpt2Steps : kGpt2StepsOfGpu}) {
     if (!options.wants(c.shape)) continue;
+    if (options.batch > 0) c.batch = options.batch;
+    if (options.context > 0) c.context = options.context;
     figures.push_back(measure(c, options));
     trim_memory();
   }

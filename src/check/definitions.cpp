@@ -7,6 +7,7 @@
 #include "check/paths.h"
 #include "check/tolerance.h"
 #include "heddle/tape.h"
+#include "language/language.h"
 #include "nn/attention/attention.h"
 #include "nn/attention/definition.h"
 #include "nn/norm/norm.h"
@@ -54,7 +55,7 @@ std::vector<Named> results_of(const Part& part, const Numbers& numbers) {
   std::vector<Named> all;
   all.reserve(run.outputs.size() + run.leaves.size());
   for (std::size_t i = 0; i < run.outputs.size(); ++i)
-    all.push_back({"result " + std::to_string(i), run.outputs[i].detach(), "result"});
+    all.push_back({tr("result {}", i), run.outputs[i].detach(), "result"});
   for (const Named& leaf : run.leaves)
     all.push_back({"gradient." + leaf.name, leaf.value.grad(), leaf.group});
   return all;
@@ -94,8 +95,7 @@ void compare(const Subject& subject, const Comparison& c, Report& report) {
         (s.isa == cpu::available_isas().back() ? subject.threads.back() : subject.threads.front()))
       continue;
     if (c.attends && !comparable(subject.config, s.dtype)) continue;
-    subject.progress(c.path + ": " + std::string(to_string(s.dtype)) + " " +
-                     std::string(cpu::to_string(s.isa)));
+    subject.progress(tr("{}: {} {}", tr(c.path), to_string(s.dtype), cpu::to_string(s.isa)));
     s.use();
     add_case(report, c.path, s, differences_of(results_of(c.fast, {s.dtype}), truth),
              {c.way, c.measured ? &spreads : nullptr});
@@ -105,12 +105,12 @@ void compare(const Subject& subject, const Comparison& c, Report& report) {
 // The parameters of a layer, by name, in the order in which it asks for them.
 template <class Layer, class Config>
 Weights weights_of(const Config& config) {
-  nn::ParameterStore store(nn::StoreOptions{.seed = 3});
+  nn::Parameters store(nn::ParameterOptions{.seed = 3});
   const Layer layer(config, store.root());
   return random_weights(store);
 }
 
-std::vector<Named> leaves_of(const nn::ParameterStore& store, const Numbers& numbers) {
+std::vector<Named> leaves_of(const nn::Parameters& store, const Numbers& numbers) {
   std::vector<Named> all;
   for (const nn::Parameter& p : store.all()) {
     numbers.jitter.move(p.tensor, static_cast<std::uint32_t>(all.size()));
@@ -119,7 +119,7 @@ std::vector<Named> leaves_of(const nn::ParameterStore& store, const Numbers& num
   return all;
 }
 
-nn::StoreOptions options_of(const Weights& weights, DType dtype) {
+nn::ParameterOptions options_of(const Weights& weights, DType dtype) {
   return {.dtype = parameter_type(dtype), .source = source_of(weights)};
 }
 
@@ -156,7 +156,7 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
   c.attends = true;
   c.way.kinks = a.normaliser == ops::Normaliser::relu;
   c.fast = [=](const Numbers& numbers) {
-    nn::ParameterStore store(options_of(*weights, numbers.dtype));
+    nn::Parameters store(options_of(*weights, numbers.dtype));
     const nn::Attention layer(a, store.root());
     Run run{leaves_of(store, numbers), {}};
     run.leaves.push_back(leaf("x", x, numbers));
@@ -174,7 +174,7 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
     return run;
   };
   c.definition = [=](const Numbers& numbers) {
-    nn::ParameterStore store(options_of(*weights, numbers.dtype));
+    nn::Parameters store(options_of(*weights, numbers.dtype));
     const nn::Attention layer(a, store.root());  // for its names alone
     Run run{leaves_of(store, numbers), {}};
     nn::book::Parameters parameters;
@@ -200,9 +200,9 @@ Comparison norm_comparison(const Subject& subject) {
   const Tensor x = normal({kBatch, kTokens, n.width}, 0.01, 13, DType::f32);
   const Tensor stream = normal({kBatch, kTokens, n.width}, 0.01, 14, DType::f32);
   Comparison c{
-      "norm, by definition", {}, {}, way_through_part(3, subject.config, kBatch * kTokens)};
+      mark("norm, by definition"), {}, {}, way_through_part(3, subject.config, kBatch * kTokens)};
   const auto run_of = [=](const Numbers& numbers, const auto& join) {
-    nn::ParameterStore store(options_of(*weights, numbers.dtype));
+    nn::Parameters store(options_of(*weights, numbers.dtype));
     const nn::Norm layer(n, store.root());
     Run run{leaves_of(store, numbers), {}};
     const Tensor gain = run.leaves[0].value;
@@ -246,11 +246,13 @@ Comparison ffn_comparison(const Subject& subject) {
   const nn::FfnConfig f = model::ffn_config(subject.config);
   const auto weights = std::make_shared<const Weights>(weights_of<nn::FeedForward>(f));
   const Tensor x = normal({kBatch, kTokens, f.width}, 1, 16, DType::f32);
-  Comparison c{
-      "feed-forward, by definition", {}, {}, way_through_part(4, subject.config, kBatch * kTokens)};
+  Comparison c{mark("feed-forward, by definition"),
+               {},
+               {},
+               way_through_part(4, subject.config, kBatch * kTokens)};
   c.measured = f.kind != nn::FfnKind::relu;
   const auto run_of = [=](const Numbers& numbers, bool fast) {
-    nn::ParameterStore store(options_of(*weights, numbers.dtype));
+    nn::Parameters store(options_of(*weights, numbers.dtype));
     const nn::FeedForward layer(f, store.root());
     Run run{leaves_of(store, numbers), {}};
     nn::book::Parameters parameters;
@@ -275,8 +277,10 @@ Comparison classifier_comparison(const Subject& subject) {
       normal({classes, m.width}, 1 / std::sqrt(static_cast<double>(m.width)), 18, DType::f32);
   const Tensor bias = normal({classes}, 0.3, 19, DType::f32);
   const Tensor targets = random_ids({kBatch, kTokens}, classes, 20);
-  Comparison c{
-      "classifier, by definition", {}, {}, way_through_part(3, subject.config, kBatch * kTokens)};
+  Comparison c{mark("classifier, by definition"),
+               {},
+               {},
+               way_through_part(3, subject.config, kBatch * kTokens)};
   ops::CrossEntropyOptions options;
   options.ignore_index = 3;
   options.label_smoothing = subject.label_smoothing;
@@ -303,12 +307,12 @@ Comparison recurrence_comparison(const Subject& subject) {
   const std::vector<std::int64_t> lengths = {tokens, std::max<std::int64_t>(tokens - 5, 1)};
   const bool reverse = subject.config.kind != model::Kind::rnn;
   Comparison c{
-      "recurrence, by definition",
+      mark("recurrence, by definition"),
       {},
       {},
       way_through_part(3 + static_cast<double>(tokens) / 4, subject.config, kBatch * tokens)};
   const auto run_of = [=](const Numbers& numbers, bool fast) {
-    nn::ParameterStore store(options_of(*weights, numbers.dtype));
+    nn::Parameters store(options_of(*weights, numbers.dtype));
     const nn::ElmanLayer layer(e, store.root());
     Run run{leaves_of(store, numbers), {}};
     std::map<std::string, Tensor> by_name;
@@ -341,9 +345,9 @@ void check_definitions(const Subject& subject, Report& report) {
   };
   if (!m.recurrent())
     attention(model::self_attention(m, pair || m.kind == model::Kind::decoder),
-              "attention, by definition");
-  if (pair) attention(model::self_attention(m, false), "encoder's attention, by definition");
-  if (m.two_stacks()) attention(model::cross_attention(m), "cross-attention, by definition");
+              mark("attention, by definition"));
+  if (pair) attention(model::self_attention(m, false), mark("encoder's attention, by definition"));
+  if (m.two_stacks()) attention(model::cross_attention(m), mark("cross-attention, by definition"));
   if (!m.recurrent() || m.residual) compare(subject, norm_comparison(subject), report);
   if (!m.recurrent()) compare(subject, ffn_comparison(subject), report);  // of an expert with moe
   if (m.recurrent()) compare(subject, recurrence_comparison(subject), report);

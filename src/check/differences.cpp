@@ -5,13 +5,14 @@
 #include "check/paths.h"
 #include "check/tolerance.h"
 #include "heddle/tape.h"
+#include "language/language.h"
 #include "ops/copy/copy.h"
 
 namespace heddle::check {
 
 namespace {
 
-constexpr const char* kPath = "gradients, by differences";
+constexpr const char* kPath = mark("gradients, by differences");
 
 // Steps, as shares of a parameter's size, each half of the one before. Differences over long ones
 // have the least rounding in them, but the loss may bend (a cap far below the scores) or its
@@ -140,7 +141,7 @@ void check_differences(const Subject& subject, Report& report) {
   std::size_t uncertain = 0;
   std::uint32_t stream = 500;
   for (std::size_t i = 0; i < e.gradients.size(); ++i) {
-    subject.progress("differences: " + e.gradients[i].name);
+    subject.progress(tr("differences: {}", e.gradients[i].name));
     const Derivative c = walk.compare(model->parameters().all()[i], e.gradients[i].value, ++stream);
     // What is no number is wrong, however uncertain.
     if (std::isfinite(c.error) && c.error > alone && c.uncertainty > kMostUncertainty) {

@@ -3,6 +3,7 @@
 #include "check/paths.h"
 #include "check/tolerance.h"
 #include "heddle/tape.h"
+#include "language/language.h"
 #include "model/prompt.h"
 #include "ops/concat/concat.h"
 #include "ops/view/view.h"
@@ -16,8 +17,8 @@ struct Rhythm {
   std::vector<std::int64_t> blocks;  // of tokens, over and over
 };
 
-const Rhythm kRhythms[] = {{"generation, token by token", {1}},
-                           {"generation, in blocks", {7, 1, 4, 2}}};
+const Rhythm kRhythms[] = {{mark("generation, token by token"), {1}},
+                           {mark("generation, in blocks"), {7, 1, 4, 2}}};
 
 // Tokens that count, of each sequence.
 std::vector<std::int64_t> lengths_of(const Tensor& tokens, const Tensor& lengths) {
@@ -53,8 +54,7 @@ Difference generate(const model::Model& model, const Subject& subject, const Ten
       if (done > lengths[static_cast<std::size_t>(b)]) continue;  // padding
       const Tensor row = ops::slice(next, 0, b, b + 1);
       const Tensor expected = ops::slice(ops::slice(whole, 0, b, b + 1), 1, done - 1, done);
-      const std::string where =
-          "token " + std::to_string(done - 1) + " of sequence " + std::to_string(b);
+      const std::string where = tr("token {} of sequence {}", done - 1, b);
       got.push_back(row);
       want.push_back(ops::reshape(expected, row.shape()));
       worst.add(error_of(got.back(), want.back(), Measure::largest, size), where);
@@ -91,8 +91,7 @@ void check_generated(const Subject& subject, const std::vector<Setting>& setting
     whole.push_back(logits({}));
   }
   for (const Setting& s : settings) {
-    subject.progress("generation: " + std::string(to_string(s.dtype)) + " " +
-                     std::string(cpu::to_string(s.isa)));
+    subject.progress(tr("generation: {} {}", to_string(s.dtype), cpu::to_string(s.isa)));
     s.use();
     const auto model = subject.model(s.dtype);
     for (std::size_t i = 0; i < whole.size(); ++i)

@@ -3,6 +3,7 @@
 
 #include "check/paths.h"
 #include "check/tolerance.h"
+#include "language/language.h"
 
 namespace heddle::check {
 
@@ -47,11 +48,11 @@ void compare(const Evaluation& got, const Truth& truth, const Subject& subject,
   loss.add(error_of(got.loss, want.loss), {});
   const double alone = loss_tolerance(want, subject.batch.counted, way, setting.dtype);
   const auto seen = allowed_spread({way, &truth.spreads}, "loss", setting.dtype, Measure::mean);
-  add_case(report, "loss", setting, loss, std::max(alone, seen.value_or(1)));
-  add_case(report, "logits", setting,
+  add_case(report, mark("loss"), setting, loss, std::max(alone, seen.value_or(1)));
+  add_case(report, mark("logits"), setting,
            differences_of({{"", got.logits}}, {{"", want.logits, "logits"}}),
            {way, &truth.spreads});
-  add_case(report, "gradients", setting, differences_of(got.gradients, want.gradients),
+  add_case(report, mark("gradients"), setting, differences_of(got.gradients, want.gradients),
            {there_and_back(subject.config), &truth.spreads});
 }
 
@@ -64,15 +65,14 @@ void check_passes_of(const Subject& subject, const std::vector<Setting>& setting
       evaluate(*subject.model(DType::f64), subject.batch, DType::f64, options_of(subject));
   Evaluation alone;  // with the first number of threads
   for (const Setting& s : settings) {
-    subject.progress("passes: " + std::string(to_string(s.dtype)) + " " +
-                     std::string(cpu::to_string(s.isa)));
+    subject.progress(tr("passes: {} {}", to_string(s.dtype), cpu::to_string(s.isa)));
     s.use();
     Evaluation e = evaluate(*subject.model(s.dtype), subject.batch, s.dtype, options_of(subject));
     if (comparable(subject.config, s.dtype)) compare(e, truth, subject, s, report);
     if (s.threads == subject.threads.front())
       alone = std::move(e);
     else
-      add_case(report, "same bits for any threads", s, different_bits(e, alone), 0);
+      add_case(report, mark("same bits for any threads"), s, different_bits(e, alone), 0);
   }
 }
 
@@ -85,14 +85,14 @@ void check_passes(const Subject& subject, Report& report) {
   for (const Setting& s : all_settings(subject))
     (subject.routes_alike(s.dtype) ? settings : rough).push_back(s);
   if (!comparable(subject.config, DType::bf16))
-    report.notes.emplace_back(
-        "bf16: not compared, because weights by relu jump where their sum is nearly 0");
+    report.notes.push_back(
+        tr("bf16: not compared, because weights by relu jump where their sum is nearly 0"));
   check_passes_of(subject, settings, report);
   if (rough.empty()) return;
   check_passes_of(subject.at_all_experts(), rough, report);
-  report.notes.emplace_back(
-      std::string(subject.uncertain_in_f32 ? "f32, bf16" : "bf16") +
-      ": tokens go to all experts, because rounding may change which are the strongest");
+  report.notes.push_back(
+      tr("{}: tokens go to all experts, because rounding may change which are the strongest",
+         subject.uncertain_in_f32 ? "f32, bf16" : "bf16"));
 }
 
 }  // namespace heddle::check

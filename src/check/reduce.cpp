@@ -26,7 +26,7 @@ Size cut(Size n, Size unit = kUnit) { return n <= unit ? n : unit + n % unit; }
 bool power_of_two(Size n) { return std::has_single_bit(static_cast<std::uint64_t>(n)); }
 
 // What the data would decide; large enough to be refused for nothing.
-void assume_sizes(const train::Recipe& recipe, model::ModelConfig& m) {
+void assume_sizes(const recipe::Recipe& recipe, model::ModelConfig& m) {
   const data::DataConfig& d = recipe.data;
   m.sizes.classes = kClasses;
   if (m.kind == model::Kind::vit) {
@@ -93,7 +93,7 @@ void reduce_attention(model::ModelConfig& m) {
 
 }  // namespace
 
-model::ModelConfig reduced(const train::Recipe& recipe) {
+model::ModelConfig reduced(const recipe::Recipe& recipe) {
   model::ModelConfig m = recipe.model;
   assume_sizes(recipe, m);
   model::validate(m);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/config.h"
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace heddle::check {
 
@@ -16,6 +16,6 @@ namespace heddle::check {
 //   vocabulary   67 (61 for a target of its own), 5 classes
 // Weights begin with the fan-in rule, whatever the recipe says: with GPT-2's small ones attention
 // would look everywhere alike, and hide mistakes.
-model::ModelConfig reduced(const train::Recipe& recipe);
+model::ModelConfig reduced(const recipe::Recipe& recipe);
 
 }  // namespace heddle::check

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/threads.h"
 #include "heddle/tape.h"
+#include "language/language.h"
 #include "ops/copy/copy.h"
 
 namespace heddle::check {
@@ -116,9 +117,9 @@ void add_case(Report& report, const std::string& path, const Setting& setting,
 
 void note_uncompared(Report& report, const std::string& path, const Setting& setting,
                      std::size_t count, std::size_t of) {
-  const std::string note = std::string(to_string(setting.dtype)) + ": " + path + ": " +
-                           std::to_string(count) + " of " + std::to_string(of) +
-                           " not compared, because rounding alone moves them too far";
+  const std::string note =
+      tr("{}: {}: {} of {} not compared, because rounding alone moves them too far",
+         to_string(setting.dtype), tr(path), count, of);
   if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(note);
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backend/cpu/gemm/product_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/settings.h"
 #include "check/check.h"
@@ -14,17 +15,17 @@
 #include "check/values.h"
 #include "ops/attention/attention.kernels.h"
 #include "ops/layer_norm/layer_norm.kernels.h"
-#include "ops/support/product.h"
+#include "run/recipe_file.h"
 
 namespace heddle::check {
 namespace {
 
-train::Recipe recipe_of(const std::string& model, const std::string& data) {
+recipe::Recipe recipe_of(const std::string& model, const std::string& data) {
   const std::string path = testing::TempDir() + "heddle_check_recipe.toml";
   std::ofstream(path) << "[model]\n"
                       << model << "\n[data]\n"
                       << data << "\n[train]\nsteps = 1\nbatch = 1\n";
-  train::Recipe recipe = train::load_recipe(path);
+  recipe::Recipe recipe = run::load_recipe(path);
   std::filesystem::remove(path);
   return recipe;
 }
@@ -78,7 +79,7 @@ sinks = true)",
   const auto& rope = std::get<nn::RopePosition>(m.attention.position);
   EXPECT_LT(rope.rotated, head);
   EXPECT_EQ(m.norm, nn::NormKind::rms);
-  EXPECT_EQ(m.norm_place, model::NormPlace::post);
+  EXPECT_EQ(m.norm_place, nn::NormPlace::post);
   EXPECT_EQ(m.ffn, nn::FfnKind::swiglu);
   EXPECT_EQ(m.attention.softcap, 3);
   EXPECT_TRUE(m.attention.sinks);
@@ -109,6 +110,45 @@ TEST(CheckReduce, KeepsWhichStackIsDeeperAndHowManyVocabulariesThereAre) {
   m = reduced(recipe_of(model, data + "target_tokenizer = \"bpe:200\""));
   EXPECT_GT(m.sizes.target_vocabulary, 0);
   EXPECT_NE(m.sizes.target_vocabulary, m.sizes.vocabulary);
+}
+
+// ALiBi's slopes follow another rule where the heads are no power of two.
+TEST(CheckReduce, HeadsStayAPowerOfTwoOrNone) {
+  struct Row {
+    std::int64_t heads, kv_heads, left, left_kv;
+  };
+  for (const Row& r : {Row{3, 3, 3, 3},
+                       {7, 7, 3, 3},
+                       {5, 1, 5, 1},
+                       {10, 5, 6, 3},
+                       {12, 4, 9, 3},
+                       {8, 8, 2, 2},
+                       {16, 4, 8, 2},
+                       {1, 1, 1, 1}}) {
+    const model::ModelConfig m = reduced(
+        recipe_of("kind = \"decoder\"\nlayers = 1\nwidth = " + std::to_string(16 * r.heads) +
+                      "\n[model.attention]\nheads = " + std::to_string(r.heads) +
+                      "\nkv_heads = " + std::to_string(r.kv_heads) + "\nposition = \"alibi\"",
+                  kText));
+    EXPECT_EQ(m.attention.heads, r.left) << "of " << r.heads;
+    EXPECT_EQ(m.attention.key_heads(), r.left_kv) << "of " << r.heads << ", " << r.kv_heads;
+  }
+}
+
+TEST(CheckReduce, EightExpertsAreEnoughUnlessMoreAreActive) {
+  struct Row {
+    std::int64_t experts, active, left;
+  };
+  for (const Row& r : {Row{64, 2, 8}, {64, 8, 8}, {64, 12, 12}, {5, 3, 5}, {12, 12, 12}}) {
+    const model::ModelConfig m =
+        reduced(recipe_of("kind = \"decoder\"\nlayers = 1\nwidth = 32\nffn = \"moe\"\n[model.moe]\n"
+                          "experts = " +
+                              std::to_string(r.experts) + "\nactive = " + std::to_string(r.active) +
+                              "\n[model.attention]\nheads = 2",
+                          kText));
+    EXPECT_EQ(m.moe->experts, r.left) << "of " << r.experts;
+    EXPECT_EQ(m.moe->active, r.active);
+  }
 }
 
 TEST(CheckReduce, RefusesWhatTrainingRefusesInTheRecipesNumbers) {
@@ -152,6 +192,23 @@ TEST(Check, ASoundModelPassesAndSettingsAreAsBefore) {
                                                c.isa == cpu::to_string(each);
                                       }),
                 2);
+}
+
+// A sum of relu may be nearly 0: in bf16 nothing that follows it is compared, on any path.
+TEST(Check, WeightsByReluAreNotComparedInBf16) {
+  model::ModelConfig m = small_decoder();
+  m.attention.normaliser = ops::Normaliser::relu;
+  const Report report = check_model(m, {.threads = {1}});
+  EXPECT_TRUE(report.pass()) << failures(report);
+  const auto cases = [&](const std::string& path, DType dtype) {
+    return std::ranges::count_if(report.cases,
+                                 [&](const Case& c) { return c.path == path && c.dtype == dtype; });
+  };
+  for (const char* path : {"logits", "gradients", "a batch in parts"}) {
+    EXPECT_GT(cases(path, DType::f64), 0) << path;
+    EXPECT_GT(cases(path, DType::f32), 0) << path;
+    EXPECT_EQ(cases(path, DType::bf16), 0) << path;
+  }
 }
 
 TEST(Check, PromptsAndDocumentsAreCheckedToo) {

@@ -21,6 +21,7 @@
 #include "check/tolerance.h"
 #include "nn/attention/definition.h"
 #include "ops/attention/attention.kernels.h"
+#include "run/recipe_file.h"
 
 namespace heddle::check {
 namespace {
@@ -126,7 +127,7 @@ TEST(CheckExtremes, SoundKernelsPassInTheNarrowestLayers) {
       m.attention.position = nn::AlibiPosition{};
       m.attention.scale = 100;
       m.norm = norm;
-      m.norm_place = model::NormPlace::post;
+      m.norm_place = nn::NormPlace::post;
       const Report r = check_model(m, {.threads = {1}});
       EXPECT_TRUE(r.pass()) << width << "\n" << failures(r);
     }
@@ -201,15 +202,15 @@ const Mask kMasks[] = {
     {"encoder\"\ntask = \"masked\"", "look_ahead = 4\nposition = \"t5\"", "documents = \"line\""},
 };
 
-train::Recipe recipe_of_text(const std::string& text) {
+recipe::Recipe recipe_of_text(const std::string& text) {
   const std::string path = testing::TempDir() + "heddle_check_extremes.toml";
   std::ofstream(path) << text << "\n[train]\nsteps = 1\nbatch = 1\n";
-  train::Recipe recipe = train::load_recipe(path);
+  recipe::Recipe recipe = run::load_recipe(path);
   std::filesystem::remove(path);
   return recipe;
 }
 
-train::Recipe recipe_with(const Mask& mask, int context) {
+recipe::Recipe recipe_with(const Mask& mask, int context) {
   return recipe_of_text(std::string("[model]\nkind = \"") + mask.kind +
                         "\nlayers = 1\nwidth = 4\n[model.attention]\n" + mask.keys +
                         "\n[data]\ntext = \"a.txt\"\ntokenizer = \"char\"\ncontext = " +
@@ -228,7 +229,7 @@ TEST(CheckExtremes, EveryMaskAtEveryShortContext) {
   for (const Mask& mask : kMasks)
     for (int context = 1; context <= 16; ++context) {
       SCOPED_TRACE(std::string(mask.kind) + " " + mask.keys + " " + std::to_string(context));
-      const train::Recipe recipe = recipe_with(mask, context);
+      const recipe::Recipe recipe = recipe_with(mask, context);
       const model::ModelConfig m = reduced(recipe);
       EXPECT_EQ(m.sizes.context, context);
       EXPECT_EQ(m.attention.prefix, recipe.model.attention.prefix);

@@ -83,6 +83,36 @@ TEST(CheckSpread, FollowsHowFarResultsMove) {
             tolerance(way, DType::bf16, Measure::mean));
 }
 
+// The most of all draws, each measure by itself, of each type.
+TEST(CheckSpread, LargestAndMeanAreToldApart) {
+  Spreads s;
+  s.f32.add({{"a", "g", 0.5, 0.01}, {"b", "g", 0.25, 0.02}});
+  s.bf16.add({{"a", "g", 0.75, 0.125}});
+  EXPECT_EQ(s.of("g", DType::f32, Measure::largest), 0.5);
+  EXPECT_EQ(s.of("g", DType::f32, Measure::mean), 0.02);
+  EXPECT_EQ(s.of("g", DType::bf16, Measure::largest), 0.75);
+  EXPECT_EQ(s.of("g", DType::bf16, Measure::mean), 0.125);
+  EXPECT_EQ(s.of("g", DType::f64, Measure::largest), 0.5 * 0x1p-29);
+  EXPECT_EQ(s.of("g", DType::f64, Measure::mean), 0.02 * 0x1p-29);
+  EXPECT_EQ(s.of("h", DType::f32, Measure::mean), 0);
+}
+
+// What dropout leaves is 1 / (1 - p) as large: its errors are 1 / √(1 - p) of what they were.
+TEST(CheckTolerance, DropoutOfAnySiteWidensIt) {
+  model::ModelConfig plain;
+  plain.layers = 1;
+  plain.width = 16;
+  plain.sizes.vocabulary = 19;
+  plain.sizes.context = 17;
+  const double without = way_through(plain).gain;
+  EXPECT_EQ(without, 1);
+  for (const int site : {0, 1, 2}) {
+    model::ModelConfig c = plain;
+    (site == 0 ? c.dropout : site == 1 ? c.embedding_dropout : c.attention.dropout) = 0.75;
+    EXPECT_EQ(way_through(c).gain, 2) << "site " << site;
+  }
+}
+
 constexpr double kWidth = 0.01;
 
 Tensor twos(const Shape& shape) {

@@ -90,7 +90,8 @@ Way way_through(const model::ModelConfig& c) {
   way.roundings = kRoundingsOfLayer * static_cast<double>(layers + 1);
   // A state goes through every token; tanh takes back most of what was before.
   if (c.recurrent()) way.roundings += static_cast<double>(layers * tokens) / 4;
-  const std::int64_t widest = c.recurrent() ? c.width : std::max(c.width, c.width_of_ffn());
+  const std::int64_t widest =
+      c.recurrent() ? c.width : std::max(c.width, model::ffn_config(c).hidden);
   way.terms = static_cast<double>(std::max({widest, c.sizes.vocabulary, 3 * tokens}));
   return way;
 }

@@ -5,7 +5,8 @@
 #include "check/paths.h"
 #include "check/tolerance.h"
 #include "heddle/memory.h"
-#include "train/step.h"
+#include "language/language.h"
+#include "optim/step.h"
 
 namespace heddle::check {
 
@@ -31,18 +32,18 @@ void check_recomputation(const Subject& subject, Report& report) {
     differences.push_back(
         differences_of({{"loss", again.loss}}, {{"loss", plain.loss, "loss"}}).front());
     if (reordered) {
-      add_case(report, "recomputed activations", s, differences,
+      add_case(report, mark("recomputed activations"), s, differences,
                {there_and_back(subject.config), &spreads});
       continue;
     }
     WorstError worst;
     for (const Difference& d : differences) worst.add(d.largest, d.name);
-    add_case(report, "recomputed activations", s, worst, 0);
+    add_case(report, mark("recomputed activations"), s, worst, 0);
   }
 }
 
-train::TrainConfig step_config(const Subject& subject, DType dtype, std::int64_t parts) {
-  train::TrainConfig c;
+recipe::TrainConfig step_config(const Subject& subject, DType dtype, std::int64_t parts) {
+  recipe::TrainConfig c;
   c.precision = dtype;
   c.accumulate = parts;
   c.label_smoothing = subject.label_smoothing;
@@ -50,8 +51,8 @@ train::TrainConfig step_config(const Subject& subject, DType dtype, std::int64_t
 }
 
 std::vector<Named> step_gradients(const model::Model& model, const model::Batch& batch,
-                                  const train::TrainConfig& config) {
-  train::add_gradients(model, batch, config, 1);
+                                  const recipe::TrainConfig& config) {
+  optim::add_gradients(model, batch, config, 1);
   std::vector<Named> all;
   for (nn::Parameter p : model.parameters().all()) {
     all.push_back({p.name, p.tensor.grad()});
@@ -68,8 +69,8 @@ void check_parts(const Subject& subject, Report& report) {
   if (config.moe) {
     config.moe->balance = 0;
     config.moe->capacity = std::nullopt;
-    report.notes.emplace_back(
-        "a batch in parts: without balance loss and capacity, which count the tokens of a part");
+    report.notes.push_back(tr(
+        "a batch in parts: without balance loss and capacity, which count the tokens of a part"));
   }
   Subject certain(config, subject);
   if (subject.uncertain_in_f32) certain = certain.at_all_experts();
@@ -91,18 +92,18 @@ void check_parts(const Subject& subject, Report& report) {
                          whole),
           std::back_inserter(differences));
     // The way there is the same: only the way back rounds differently.
-    add_case(report, "a batch in parts", s, differences, {way_through(config), &spreads});
+    add_case(report, mark("a batch in parts"), s, differences, {way_through(config), &spreads});
   }
 }
 
 std::int64_t peak_of_step(const Subject& subject, DType dtype, Device device) {
-  model::Batch batch = device == Device::meta ? on_meta(subject.batch) : subject.batch;
+  model::Batch batch = device.is_meta() ? on_meta(subject.batch) : subject.batch;
   // Experts leave padding out, which the meta device cannot see.
   if (subject.config.moe) batch.lengths = batch.target_lengths = {};
   const MemoryUse before = memory_use(device);
   const auto model = make_model(subject.config, subject.weights, dtype, device);
   reset_peak_memory(device);
-  train::add_gradients(*model, batch, step_config(subject, dtype, 1), 1);
+  optim::add_gradients(*model, batch, step_config(subject, dtype, 1), 1);
   return memory_use(device).peak - before.live;
 }
 
@@ -121,14 +122,14 @@ void check_memory(const Subject& subject, Report& report) {
     const auto used = static_cast<double>(peak_of_step(even, dtype, Device::cpu));
     WorstError worst;
     worst.add(std::abs(planned - used) / used, {});
-    add_case(report, "bytes of a step, as planned", s, worst, 0);
+    add_case(report, mark("bytes of a step, as planned"), s, worst, 0);
   }
 }
 
 }  // namespace
 
 void check_training(const Subject& subject, Report& report) {
-  subject.progress("training: recomputation, parts, memory");
+  subject.progress(tr("training: recomputation, parts, memory"));
   check_recomputation(subject, report);
   check_parts(subject, report);
   check_memory(subject, report);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backend/cpu/settings.h"
+#include "language/language.h"
 #include "ops/copy/copy.h"
 #include "ops/random/random.h"
 
@@ -92,7 +93,7 @@ Tensor normal(const Shape& shape, double deviation, std::uint32_t stream, DType 
   return ops::cast(ops::cast(exact, DType::bf16), dtype);
 }
 
-Weights random_weights(const nn::ParameterStore& beginning) {
+Weights random_weights(const nn::Parameters& beginning) {
   const Generic generic;
   Weights weights;
   for (const nn::Parameter& p : beginning.all()) {
@@ -123,7 +124,7 @@ std::unique_ptr<model::Model> make_model(const model::ModelConfig& config, const
   model::BuildOptions options;
   options.dtype = parameter_type(precision);
   options.device = device;
-  if (device == Device::cpu) options.source = source_of(weights);
+  if (!device.is_meta()) options.source = source_of(weights);
   return model::build_model(config, options);
 }
 
@@ -172,7 +173,7 @@ model::Batch on_meta(const model::Batch& batch) {
   model::Batch b = batch;
   for (Tensor* t : {&b.tokens, &b.lengths, &b.images, &b.target_tokens, &b.target_lengths,
                     &b.targets, &b.documents, &b.prefix_lengths})
-    if (t->defined()) *t = Tensor::empty(t->shape(), t->dtype(), Device::meta);
+    if (t->defined()) *t = t->to(Device::meta);
   return b;
 }
 
@@ -220,7 +221,8 @@ std::vector<Difference> differences_of(const std::vector<Named>& got,
   }
   const double least_of_all = kLeastShareOfAll * root_mean_square(together);
   std::vector<Difference> all;
-  if (got.size() != want.size()) all.push_back({"the number of tensors", {}, kInfinite, kInfinite});
+  if (got.size() != want.size())
+    all.push_back({tr("the number of tensors"), {}, kInfinite, kInfinite});
   for (std::size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
     if (!got[i].value.defined() && !want[i].value.defined()) continue;
     const std::string group = group_of(want[i]);

@@ -16,7 +16,7 @@ using Weights = std::map<std::string, Tensor>;  // f32, every number one that bf
 
 // As the parameters begin, except that gains are not 1 and biases not 0, where they would hide
 // mistakes.
-Weights random_weights(const nn::ParameterStore& beginning);
+Weights random_weights(const nn::Parameters& beginning);
 Weights random_weights(const model::ModelConfig& config);
 
 // Hands them out by name, each as a copy.

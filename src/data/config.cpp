@@ -7,7 +7,7 @@
 
 #include "base/number_text.h"
 #include "data/keys.h"
-#include "data/library.h"
+#include "data/library/library.h"
 #include "heddle/error.h"
 #include "nn/require.h"
 #include "text/train.h"

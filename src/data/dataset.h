@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/codec.h"
+#include "data/codec/codec.h"
 #include "data/config.h"
 #include "model/batch.h"
 #include "text/train.h"

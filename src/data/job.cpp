@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "base/key_error.h"
-#include "data/draw.h"
+#include "data/order/draw.h"
 #include "heddle/error.h"
+#include "language/language.h"
+#include "language/layout.h"
 
 namespace heddle::data {
 
@@ -96,8 +98,37 @@ namespace {
 std::string percent(std::int64_t part, std::int64_t whole) {
   const auto tenths = std::llround(1000.0 * static_cast<double>(part) /
                                    static_cast<double>(std::max<std::int64_t>(whole, 1)));
-  if (tenths == 0) return "under 0.1 %";
+  if (tenths == 0) return tr("under 0.1 %");
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
+// What stands in front of a line of the summary.
+std::string titled(const char* title) { return padded(tr(title), 12); }
+
+std::string tokens_text(const SplitFacts& facts) {
+  const std::string tokens = grouped(facts.tokens), words = grouped(facts.words);
+  if (facts.target_tokens > 0)
+    return tr("{} source and {} target tokens", tokens, grouped(facts.target_tokens));
+  if (facts.documents == 1) return tr("{} tokens in 1 document", tokens);
+  if (facts.documents > 1) return tr("{} tokens in {} documents", tokens, grouped(facts.documents));
+  if (facts.words > 0 && facts.tokens > facts.words)
+    return tr("{} words of {} tokens", words, tokens);
+  if (facts.words > 0) return tr("{} words", words);
+  return facts.tokens > 0 ? tr("{} tokens", tokens) : "";
+}
+
+std::string examples_text(const SplitFacts& facts) {
+  const std::string count = grouped(facts.examples);
+  if (facts.unit == "pairs") return tr("{} pairs", count);
+  if (facts.unit == "texts") return tr("{} texts", count);
+  if (facts.unit == "sentences") return tr("{} sentences", count);
+  return tr("{} images", count);
+}
+
+std::string size_text(const SplitFacts& facts) {
+  if (facts.unit.empty()) return tokens_text(facts);
+  const std::string examples = examples_text(facts);
+  return facts.tokens > 0 ? tr("{}, {}", examples, tokens_text(facts)) : examples;
 }
 
 }  // namespace
@@ -112,26 +143,18 @@ void check_not_empty(const Job& job, Split split, const SplitFacts& facts) {
 }
 
 std::string describe(Split split, const SplitFacts& facts, std::int64_t max_length) {
-  constexpr std::array<const char*, kSplits> kNames = {
-      "training:   ", "validation: ", "test:       "};
-  std::string line = kNames[static_cast<std::size_t>(split)];
-  if (!facts.unit.empty()) line += grouped(facts.examples) + " " + facts.unit;
-  if (!facts.unit.empty() && facts.tokens > 0) line += ", ";
-  if (facts.target_tokens > 0)
-    line +=
-        grouped(facts.tokens) + " source and " + grouped(facts.target_tokens) + " target tokens";
-  else if (facts.words > 0)
-    line += grouped(facts.words) + " words" +
-            (facts.tokens > facts.words ? " of " + grouped(facts.tokens) + " tokens" : "");
-  else if (facts.tokens > 0)
-    line += grouped(facts.tokens) + " tokens";
-  if (facts.documents > 0) line += " in " + grouped(facts.documents) + " documents";
+  constexpr std::array<const char*, kSplits> kNames = {mark("training:"), mark("validation:"),
+                                                       mark("test:")};
+  std::string line = titled(kNames[static_cast<std::size_t>(split)]);
+  line += size_text(facts);
   if (facts.unknown > 0)
-    line += ", " + percent(facts.unknown, facts.tokens + facts.target_tokens) + " unknown";
-  const std::string limit = " longer than " + grouped(max_length) + " tokens (max_length)";
-  if (facts.too_long > 0) line += "; " + grouped(facts.too_long) + " dropped," + limit;
-  if (facts.blank > 0) line += "; " + grouped(facts.blank) + " dropped, with an empty side";
-  if (facts.cut > 0) line += "; " + grouped(facts.cut) + " cut," + limit;
+    line += tr(", {} unknown", percent(facts.unknown, facts.tokens + facts.target_tokens));
+  const std::string limit = grouped(max_length);
+  if (facts.too_long > 0)
+    line += tr("; {} dropped, longer than {} tokens (max_length)", grouped(facts.too_long), limit);
+  if (facts.blank > 0) line += tr("; {} dropped, with an empty side", grouped(facts.blank));
+  if (facts.cut > 0)
+    line += tr("; {} cut, longer than {} tokens (max_length)", grouped(facts.cut), limit);
   return line + "\n";
 }
 
@@ -139,18 +162,20 @@ std::string describe_labels(const Codec& codec) {
   constexpr std::size_t kShown = 20;
   const std::vector<std::string>& labels = codec.labels();
   if (labels.empty()) return {};
-  std::string text = "labels:     " + grouped(static_cast<std::int64_t>(labels.size())) + ": ";
+  std::string list;
   for (std::size_t i = 0; i < std::min(labels.size(), kShown); ++i)
-    text += (i == 0 ? "" : ", ") + labels[i];
-  return text + (labels.size() > kShown ? ", …\n" : "\n");
+    list += (i == 0 ? "" : ", ") + labels[i];
+  if (labels.size() > kShown) list += ", …";
+  const std::string count = grouped(static_cast<std::int64_t>(labels.size()));
+  return titled(mark("labels:")) + tr("{}: {}", count, list) + "\n";
 }
 
 std::string describe_tokenizers(const Codec& codec) {
   const auto one = [](const text::Tokenizer& tokenizer) {
-    return std::string(tokenizer.kind()) + ", " + grouped(tokenizer.vocabulary()) + " tokens";
+    return tr("{}, {} tokens", tokenizer.kind(), grouped(tokenizer.vocabulary()));
   };
-  std::string text = "tokenizer:  " + one(codec.source());
-  if (&codec.target() != &codec.source()) text += "; of the target: " + one(codec.target());
+  std::string text = titled(mark("tokenizer:")) + one(codec.source());
+  if (&codec.target() != &codec.source()) text += tr("; of the target: {}", one(codec.target()));
   return text + "\n" + describe_labels(codec);
 }
 

@@ -68,7 +68,7 @@ bool from_training_files(const Job& job, Split split);
 
 // What is told about one split.
 struct SplitFacts {
-  std::string unit = {};  // "pairs"; empty for a text
+  std::string unit = {};  // pairs, texts, sentences or images; empty for a text
   std::int64_t examples = 0;
   std::int64_t tokens = 0;
   std::int64_t words = 0;          // with a tag; 0: not told apart

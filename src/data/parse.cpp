@@ -2,8 +2,8 @@
 #include "data/config.h"
 #include "data/keys.h"
 #include "heddle/error.h"
-#include "io/toml.h"
-#include "model/parse_choice.h"
+#include "io/toml/toml.h"
+#include "model/parse/parse_choice.h"
 
 namespace heddle::data {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "data/config.h"
 #include "heddle/error.h"
-#include "io/lines.h"
+#include "io/files/lines.h"
 
 namespace heddle::data {
 

@@ -7,7 +7,7 @@
 
 #include "data/keys.h"
 #include "data/test_support.h"
-#include "io/toml.h"
+#include "io/toml/toml.h"
 
 namespace heddle::data {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <set>
 
-#include "data/draw.h"
-#include "data/image_data.h"
+#include "data/images/image_data.h"
 #include "data/job.h"
+#include "data/order/draw.h"
 #include "data/preview.h"
 #include "data/test_support.h"
 #include "heddle/error.h"

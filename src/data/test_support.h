@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "io/test_support.h"
 
 namespace heddle::data {

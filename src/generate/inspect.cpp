@@ -7,17 +7,18 @@
 #include <string_view>
 #include <utility>
 
-#include "generate/context.h"
-#include "generate/read_images.h"
+#include "generate/decode/context.h"
 #include "generate/scores.h"
-#include "generate/texts.h"
-#include "generate/translate.h"
+#include "generate/tasks/read_images.h"
+#include "generate/tasks/texts.h"
+#include "generate/tasks/translate.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
+#include "language/language.h"
 #include "model/prompt.h"
+#include "nn/finite.h"
 #include "ops/copy/copy.h"
 #include "ops/softmax/softmax.h"
-#include "train/finite.h"
 
 namespace heddle::generate {
 
@@ -169,7 +170,7 @@ model::Batch image_batch(const Work& w, Inspection& result) {
   if (c.has_class_token()) result.source.emplace_back("[class]");
   for (std::int64_t y = 0; y < result.grid->rows; ++y)
     for (std::int64_t x = 0; x < result.grid->columns; ++x)
-      result.source.push_back("row " + std::to_string(y + 1) + ", column " + std::to_string(x + 1));
+      result.source.push_back(tr("row {}, column {}", y + 1, x + 1));
   return batch;
 }
 
@@ -196,7 +197,7 @@ void check_maps(const model::AttentionMaps& maps) {
 // Scores of a large vocabulary for every token would take more memory than all maps: where the
 // loss is as good, which never has them all, the loss is computed.
 void run(const Work& w, model::Batch& batch, Inspection& result) {
-  train::check_parameters(w.model.parameters(), kInspect);
+  nn::check_parameters(w.model.parameters(), kInspect);
   const NoGrad no_grad;
   nn::Pass pass;
   pass.precision = w.options.precision;

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "data/codec.h"
-#include "generate/beam.h"
-#include "model/attention_maps.h"
-#include "model/attention_stats.h"
+#include "data/codec/codec.h"
+#include "generate/decode/beam.h"
+#include "model/maps/attention_maps.h"
+#include "model/maps/attention_stats.h"
 #include "model/model.h"
 
 namespace heddle::generate {

@@ -2,17 +2,17 @@
 
 #include <utility>
 
-#include "generate/context.h"
-#include "generate/generate.h"
-#include "generate/prompt.h"
+#include "generate/decode/context.h"
+#include "generate/decode/generate.h"
+#include "generate/decode/prompt.h"
 #include "generate/scores.h"
 #include "heddle/error.h"
-#include "train/run.h"
+#include "run/load_run.h"
 
 namespace heddle {
 
 struct LanguageModel::Parts {
-  train::LoadedRun run;
+  run::LoadedRun run;
   DType precision;
 
   const text::Tokenizer& tokenizer() const { return run.codec->source(); }
@@ -33,10 +33,10 @@ generate::GenerateOptions options_of(const WritingOptions& w) {
 
 }  // namespace
 
-LanguageModel::LanguageModel(const std::string& directory, DType precision) {
+LanguageModel::LanguageModel(const std::string& directory, DType precision, Device device) {
   if (precision != DType::f32 && precision != DType::bf16)
     fail(ErrorCode::invalid_argument, kWhere, "precision", "f32 or bf16", to_string(precision));
-  auto parts = std::make_unique<Parts>(Parts{train::load_run(directory), precision});
+  auto parts = std::make_unique<Parts>(Parts{run::load_run(directory, device), precision});
   const model::Task task = parts->run.model->config().task;
   if (task != model::Task::language)
     fail(ErrorCode::invalid_argument, directory, "task of the model", "language", to_string(task));

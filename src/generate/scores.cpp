@@ -7,9 +7,9 @@
 #include "heddle/error.h"
 #include "heddle/tape.h"
 #include "model/prompt.h"
+#include "nn/finite.h"
 #include "ops/copy/copy.h"
 #include "ops/view/view.h"
-#include "train/finite.h"
 
 namespace heddle::generate {
 
@@ -35,20 +35,20 @@ model::Batch batch_of(const model::ModelConfig& config, const ScoreRequest& requ
 }  // namespace
 
 void check_finite(const Tensor& values, std::string_view where, std::string_view what) {
-  const Tensor flat = ops::contiguous(ops::cast(values.detach(), DType::f32));
+  const Tensor flat = ops::contiguous(ops::cast(values.detach(), DType::f32)).to(Device::cpu);
   const float* first = flat.data<float>();
   if (std::all_of(first, first + flat.elements(), [](float v) { return std::isfinite(v); })) return;
-  fail(ErrorCode::invalid_argument, where, what, "finite numbers", train::first_bad_value(values));
+  fail(ErrorCode::invalid_argument, where, what, "finite numbers", nn::first_bad_value(values));
 }
 
 Tensor scores(const model::Model& model, const ScoreRequest& request, std::string_view where) {
-  train::check_parameters(model.parameters(), where);
+  nn::check_parameters(model.parameters(), where);
   const NoGrad no_grad;
   nn::Pass pass;
   pass.precision = request.precision;
   const Tensor made = model.logits(batch_of(model.config(), request, where), pass);
-  const Tensor all = ops::contiguous(ops::cast(made, DType::f32));
-  const Tensor rows = views::reshape(all, {-1, all.size(-1)});
+  const Tensor all = ops::contiguous(ops::cast(made, DType::f32)).to(Device::cpu);
+  Tensor rows = views::reshape(all, {-1, all.size(-1)});
   check_finite(rows, where, "scores of the model");
   return rows;
 }

@@ -6,15 +6,17 @@
 #include <limits>
 #include <utility>
 
+#include "base/test_support.h"
 #include "data/test_support.h"
-#include "generate/generate.h"
+#include "generate/decode/generate.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
+#include "run/load_run.h"
+#include "run/recipe_file.h"
+#include "run/run_directory.h"
+#include "run/weights.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
-#include "train/run.h"
-#include "train/run_directory.h"
-#include "train/test_support.h"
 
 namespace heddle {
 namespace {
@@ -26,7 +28,7 @@ class LanguageModelTest : public testing::Test {
     const std::string recipe =
         dir_.file(name + ".toml", "[model]\nlayers = 1\nwidth = 8\n" + model + "[data]\n" + data +
                                       "[train]\nsteps = 3\nbatch = 4\n");
-    train::Job job = train::Job::begin(train::load_recipe(recipe, {}), dir_.file(name));
+    train::Job job = train::Job::begin(run::load_recipe(recipe, {}), dir_.file(name));
     job.run({});
     return dir_.file(name);
   }
@@ -43,7 +45,7 @@ class LanguageModelTest : public testing::Test {
 TEST_F(LanguageModelTest, WritesWhatTheLibraryWrites) {
   const std::string directory = decoder();
   const LanguageModel model(directory);
-  const train::LoadedRun run = train::load_run(directory);
+  const run::LoadedRun run = run::load_run(directory);
   const std::string prompt = run.codec->source().decode(std::vector<std::int32_t>{1, 2, 1});
 
   generate::GenerateOptions options;
@@ -70,7 +72,7 @@ TEST_F(LanguageModelTest, WritesWhatTheLibraryWrites) {
 TEST_F(LanguageModelTest, GivesTheScoresOfTheModel) {
   LanguageModel first(decoder());
   const LanguageModel model = std::move(first);
-  const train::LoadedRun run = train::load_run(dir_.file("decoder"));
+  const run::LoadedRun run = run::load_run(dir_.file("decoder"));
   const std::vector<std::int32_t> tokens = {3, 1, 2, 0};
   model::Batch batch;
   batch.tokens = Tensor::from<std::int32_t>({1, 4}, tokens);
@@ -86,7 +88,6 @@ TEST_F(LanguageModelTest, GivesTheScoresOfTheModel) {
 TEST_F(LanguageModelTest, RefusesWhatItCannotDo) {
   const std::string directory = decoder();
   const LanguageModel model(directory);
-  using train::expect_says;
   expect_says([&] { LanguageModel(directory, DType::f64); }, {"precision", "f32 or bf16", "f64"});
   expect_says([&] { LanguageModel(dir_.file("none")); }, {"none", "is not there"});
   expect_says([&] { model.logits({}); }, {"one token or more"});
@@ -104,17 +105,17 @@ TEST_F(LanguageModelTest, RefusesWhatItCannotDo) {
 // One number in any parameter: also where it would not show in the scores.
 TEST_F(LanguageModelTest, RefusesWeightsThatAreNoNumbers) {
   const std::string directory = decoder();
-  const train::LoadedRun run = train::load_run(directory);
-  const std::string weights = train::RunPaths{directory}.weights();
+  const run::LoadedRun run = run::load_run(directory);
+  const std::string weights = run::RunPaths{directory}.weights();
   for (nn::Parameter& p : run.model->parameters().all()) {
     float& last = p.tensor.mutable_data<float>()[p.tensor.elements() - 1];
     const float kept = std::exchange(last, std::numeric_limits<float>::quiet_NaN());
-    train::save_weights(weights, run.model->parameters());
-    train::expect_says([&] { LanguageModel{directory}; },
-                       {weights, "parameter " + p.name, "finite numbers", "nan at ["});
+    run::save_weights(weights, run.model->parameters());
+    expect_says([&] { LanguageModel{directory}; },
+                {weights, "parameter " + p.name, "finite numbers", "nan at ["});
     last = kept;
   }
-  train::save_weights(weights, run.model->parameters());
+  run::save_weights(weights, run.model->parameters());
   EXPECT_EQ(LanguageModel(directory).vocabulary(), run.model->config().sizes.vocabulary);
 }
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "generate/generate.h"
+#include "generate/decode/generate.h"
 #include "generate/inspect.h"
 #include "generate/scores.h"
 #include "heddle/error.h"

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <limits>
 
-#include "io/file.h"
-#include "io/safetensors.h"
+#include "io/files/file.h"
+#include "io/safetensors/safetensors.h"
 #include "io/test_support.h"
-#include "io/toml.h"
+#include "io/toml/toml.h"
 
 namespace heddle::io {
 namespace {

@@ -41,9 +41,9 @@ struct Experiment {
   std::string title;
   std::string claim;  // what is put to the test, in one or two sentences
   std::string formula =
-      {};                 // of the claim, in the notation of report/formula.h; empty: it has none
-  std::string source;     // which document says so, and where
-  std::string method;     // what is computed
+      {};              // of the claim, in the notation of report/page/formula.h; empty: it has none
+  std::string source;  // which document says so, and where
+  std::string method;  // what is computed
   std::string threshold;  // what decides, and why there
   Verdict expected = Verdict::holds;
   std::string because;  // why the verdict is what it is, without numbers: those are measured

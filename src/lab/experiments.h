@@ -1,4 +1,5 @@
-// The list of experiments. Each has its file: elman-and is src/lab/elman_and.cpp.
+// The list of experiments. Each has its file in the folder of its topic: elman-and is
+// src/lab/recurrent/elman_and.cpp.
 #pragma once
 
 #include <vector>

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "lab/experiment.h"
-#include "report/bars.h"
-#include "report/chart.h"
-#include "report/explorer.h"
-#include "report/heatmap.h"
+#include "report/charts/bars.h"
+#include "report/charts/chart.h"
+#include "report/charts/heatmap.h"
+#include "report/page/explorer.h"
 
 namespace heddle::lab {
 

@@ -59,7 +59,7 @@ model::Batch EndlessData::batch(data::Split /*split*/, std::int64_t index,
 }
 
 std::vector<double> train_on(model::Model& model, const BatchMaker& make,
-                             const train::TrainConfig& config) {
+                             const recipe::TrainConfig& config) {
   std::vector<double> losses;
   train::Hooks hooks;
   hooks.on_step = [&losses](const train::StepReport& step) { losses.push_back(step.loss); };

@@ -10,7 +10,7 @@
 #include "data/dataset.h"
 #include "heddle/random.h"
 #include "model/model.h"
-#include "report/chart.h"
+#include "report/charts/chart.h"
 #include "train/trainer.h"
 
 namespace heddle::lab {
@@ -52,7 +52,7 @@ class EndlessData final : public data::Dataset {
 
 // Trains with Heddle's own trainer; the loss of each step.
 std::vector<double> train_on(model::Model& model, const BatchMaker& make,
-                             const train::TrainConfig& config);
+                             const recipe::TrainConfig& config);
 
 // Mean of the last tenth of the steps: single steps are noisy.
 double final_loss(const std::vector<double>& losses);

@@ -7,7 +7,7 @@
 
 #include "heddle/error.h"
 #include "lab/experiments.h"
-#include "lab/present.h"
+#include "lab/present/present.h"
 #include "lab/run.h"
 #include "language/test_support.h"
 

@@ -7,13 +7,13 @@
 #include <sstream>
 
 #include "heddle/error.h"
-#include "io/file.h"
-#include "lab/documents.h"
+#include "io/files/file.h"
 #include "lab/experiments.h"
-#include "lab/present.h"
+#include "lab/present/documents.h"
+#include "lab/present/present.h"
 #include "lab/run.h"
 #include "language/test_support.h"
-#include "report/formula.h"
+#include "report/page/formula.h"
 #include "unit/source_tree.h"
 
 namespace heddle::lab {
@@ -43,7 +43,7 @@ Experiment planted(const std::string& name, Verdict expected, void (*run)(Findin
 }
 
 void measures_two(Findings& f) {
-  f.number("two", 2, "two", "s");
+  f.number("two", 2, "two", mark("s"));
   const bool small = f.check("two is small", 2, Relation::less, 1);
   f.verdict(small ? Verdict::holds : Verdict::refuted);
 }

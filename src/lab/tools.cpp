@@ -14,7 +14,7 @@
 #include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
 #include "ops/random/random.h"
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 namespace heddle::lab {
 
@@ -83,7 +83,7 @@ double largest_difference(const Tensor& a, const Tensor& b) {
 }
 
 nn::Attention attention_layer(const nn::AttentionConfig& config, std::uint64_t seed) {
-  nn::ParameterStore store({.seed = seed, .dtype = DType::f64});
+  nn::Parameters store({.seed = seed, .dtype = DType::f64});
   return {config, store.root()};
 }
 
@@ -143,9 +143,9 @@ double r_squared(const std::vector<double>& y, const std::vector<double>& predic
   return 1 - left / total;
 }
 
-std::vector<double> train_steps(nn::ParameterStore& parameters, std::int64_t steps, double rate,
+std::vector<double> train_steps(nn::Parameters& parameters, std::int64_t steps, double rate,
                                 const std::function<Tensor(std::int64_t step)>& loss) {
-  train::Optimizer optimizer({.steps = steps, .batch = 1, .learning_rate = rate}, parameters);
+  optim::Optimizer optimizer({.steps = steps, .batch = 1, .learning_rate = rate}, parameters);
   std::vector<double> losses;
   for (std::int64_t step = 0; step < steps; ++step) {
     Tape tape;

@@ -41,7 +41,7 @@ double r_squared(const std::vector<double>& y, const std::vector<double>& predic
 
 // AdamW with a rate that falls to 0; `loss` is computed anew in every step (its number, from 0, is
 // given) and must depend on the store's parameters. Returns the losses.
-std::vector<double> train_steps(nn::ParameterStore& parameters, std::int64_t steps, double rate,
+std::vector<double> train_steps(nn::Parameters& parameters, std::int64_t steps, double rate,
                                 const std::function<Tensor(std::int64_t step)>& loss);
 
 // Seconds of one call: the least of several, since other programs only ever add to it.

@@ -1,4 +1,5 @@
 #include "language/layout.h"
+#include "language/language.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -116,6 +117,16 @@ std::string padded(std::string_view text, std::size_t columns) {
   std::string out(text);
   if (const std::size_t own = columns_of(text); own < columns) out.append(columns - own, ' ');
   return out;
+}
+
+std::string padded_left(std::string_view text, std::size_t columns) {
+  const std::size_t own = columns_of(text);
+  return std::string(own < columns ? columns - own : 0, ' ').append(text);
+}
+
+std::string sentences(const std::string& first, const std::string& second) {
+  if (first.empty() || second.empty()) return first + second;
+  return tr("{} {}", first, second);
 }
 
 std::string_view cut_to(std::string_view text, std::size_t columns) {

@@ -13,6 +13,13 @@ std::size_t columns_of(std::string_view text);
 // With spaces behind it up to that width; as it is where it is wider.
 std::string padded(std::string_view text, std::size_t columns);
 
+// The same with the spaces in front.
+std::string padded_left(std::string_view text, std::size_t columns);
+
+// Two sentences, one behind the other: with a space between them where the language has one. Either
+// may be empty.
+std::string sentences(const std::string& first, const std::string& second);
+
 // As many whole characters from its start as fit.
 std::string_view cut_to(std::string_view text, std::size_t columns);
 

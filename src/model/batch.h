@@ -10,7 +10,8 @@ namespace heddle::model {
 inline constexpr std::int32_t kIgnore = -100;  // a target that counts for nothing
 
 // Undefined where the task has no use for it. Sequences are padded at their end; what the padding
-// holds does not matter, but it must be a valid token.
+// holds does not matter, but it must be a valid token. On whatever device the model computes,
+// lengths and documents stay on the CPU: the host makes masks from them.
 struct Batch {
   Tensor tokens = {};     // [B, T] i32: what is read
   Tensor lengths = {};    // [B] i64: tokens of each; undefined: all T

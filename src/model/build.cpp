@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "model/kinds.h"
+#include "model/kinds/kinds.h"
 #include "model/model.h"
 
 namespace heddle::model {
@@ -18,13 +18,13 @@ Tensor Model::next(DecodeState&, const Tensor&, const nn::Pass&) const {
 
 std::unique_ptr<Model> build_model(const ModelConfig& config, const BuildOptions& options) {
   validate(config);
-  nn::StoreOptions store;
+  nn::ParameterOptions store;
   store.seed = options.seed;
   store.init = init_options(config);
   store.dtype = options.dtype;
   store.device = options.device;
   store.source = options.source;
-  auto parameters = std::make_unique<nn::ParameterStore>(store);
+  auto parameters = std::make_unique<nn::Parameters>(store);
   switch (config.kind) {
     case Kind::decoder: return make_decoder(config, std::move(parameters));
     case Kind::encoder: return make_encoder(config, std::move(parameters));

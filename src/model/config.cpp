@@ -28,16 +28,8 @@ std::string_view to_string(Task task) {
   return "unknown";
 }
 
-std::string_view to_string(NormPlace place) { return place == NormPlace::pre ? "pre" : "post"; }
-
 std::string_view to_string(Pooling pooling) {
   return pooling == Pooling::mean ? "mean" : "class-token";
-}
-
-std::int64_t ModelConfig::width_of_ffn() const {
-  if (ffn_width > 0) return ffn_width;
-  if (ffn != nn::FfnKind::swiglu) return 4 * width;
-  return (8 * width / 3 + 7) / 8 * 8;  // three matrices with the parameters of two at 4 · width
 }
 
 std::int64_t positions_of(const ModelConfig& c) {
@@ -47,36 +39,37 @@ std::int64_t positions_of(const ModelConfig& c) {
   return tokens + (c.has_class_token() ? 1 : 0);
 }
 
-nn::NormConfig norm_config(const ModelConfig& c) {
-  return {c.norm, c.width, c.norm_epsilon, c.bias};
+nn::StackConfig stack_config(const ModelConfig& c, bool causal) {
+  nn::StackConfig s;
+  s.layers = c.layers;
+  s.width = c.width;
+  s.attention = c.attention;
+  s.attention.causal = causal;
+  if (auto* learned = std::get_if<nn::LearnedPosition>(&s.attention.position))
+    learned->positions = positions_of(c);
+  s.norm = c.norm;
+  s.norm_place = c.norm_place;
+  s.norm_epsilon = c.norm_epsilon;
+  s.ffn = c.ffn;
+  s.ffn_width = c.ffn_width;
+  s.moe = c.moe;
+  s.bias = c.bias;
+  s.dropout = c.dropout;
+  return s;
 }
 
-nn::FfnConfig ffn_config(const ModelConfig& c) {
-  return {c.ffn, c.width, c.width_of_ffn(), c.bias};
-}
+nn::NormConfig norm_config(const ModelConfig& c) { return nn::norm_config(stack_config(c)); }
 
-nn::MoeConfig moe_config(const ModelConfig& c) {
-  const MoeOptions& moe = c.moe.value();
-  return {ffn_config(c), moe.experts, moe.active, moe.capacity, moe.shared, moe.balance};
-}
+nn::FfnConfig ffn_config(const ModelConfig& c) { return nn::ffn_config(stack_config(c)); }
+
+nn::MoeConfig moe_config(const ModelConfig& c) { return nn::moe_config(stack_config(c)); }
 
 nn::AttentionConfig self_attention(const ModelConfig& c, bool causal) {
-  nn::AttentionConfig a = c.attention;
-  a.width = c.width;
-  a.causal = causal;
-  a.bias = a.out_bias = c.bias;
-  if (auto* learned = std::get_if<nn::LearnedPosition>(&a.position))
-    learned->positions = positions_of(c);
-  return a;
+  return nn::self_attention(stack_config(c, causal));
 }
 
-// The memory's tokens have no distance to the decoder's, and all of them may be seen.
 nn::AttentionConfig cross_attention(const ModelConfig& c) {
-  nn::AttentionConfig a = self_attention(c, false);
-  a.cross = true;
-  a.look_back = a.look_ahead = std::nullopt;
-  a.position = nn::NoPosition{};
-  return a;
+  return nn::cross_attention(stack_config(c));
 }
 
 nn::InitOptions init_options(const ModelConfig& c) {

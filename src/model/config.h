@@ -5,10 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "nn/attention/config.h"
-#include "nn/ffn/moe.h"
-#include "nn/norm/norm.h"
 #include "nn/parameters.h"
+#include "nn/transformer/config.h"
 
 namespace heddle::model {
 
@@ -30,12 +28,10 @@ enum class Task : std::uint8_t {
   translate,  // predict the other sequence
 };
 
-enum class NormPlace : std::uint8_t { pre, post };
 enum class Pooling : std::uint8_t { class_token, mean };
 
 std::string_view to_string(Kind kind);  // as in a recipe: "encoder-decoder"
 std::string_view to_string(Task task);
-std::string_view to_string(NormPlace place);
 std::string_view to_string(Pooling pooling);
 
 // What the data decides. 0 where the model has no use for it.
@@ -47,14 +43,6 @@ struct DataSizes {
   std::int64_t channels = 0, height = 0, width = 0;  // of images
 };
 
-struct MoeOptions {
-  std::int64_t experts = 8;
-  std::int64_t active = 2;
-  std::optional<double> capacity = {};
-  std::int64_t shared = 0;
-  double balance = 0.01;
-};
-
 struct ModelConfig {
   Kind kind = Kind::decoder;
   Task task = Task::language;  // follows from the kind, except for encoder and birnn
@@ -63,11 +51,11 @@ struct ModelConfig {
   std::int64_t width = 0;
 
   nn::NormKind norm = nn::NormKind::layer;
-  NormPlace norm_place = NormPlace::pre;
+  nn::NormPlace norm_place = nn::NormPlace::pre;
   double norm_epsilon = 1e-5;
   nn::FfnKind ffn = nn::FfnKind::gelu;  // with moe: of each expert
   std::int64_t ffn_width = 0;           // 0: 4 · width; swiglu: 8/3 · width, up to a multiple of 8
-  std::optional<MoeOptions> moe = {};
+  std::optional<nn::MoeOptions> moe = {};
   nn::AttentionConfig attention = {};  // of self-attention; its width and causal follow from here
 
   bool bias = true;    // of all products and of layer norm
@@ -91,7 +79,6 @@ struct ModelConfig {
   DataSizes sizes = {};
 
   std::int64_t layers_of_decoder() const { return decoder_layers > 0 ? decoder_layers : layers; }
-  std::int64_t width_of_ffn() const;
   bool scales_embedding() const {
     return scale_embedding.value_or(
         recurrent() || std::holds_alternative<nn::SinusoidalPosition>(attention.position));
@@ -116,7 +103,8 @@ void validate_choices(ModelConfig config);
 // Vectors of the longest sequence a Transformer sees: tokens or patches, and the class token.
 std::int64_t positions_of(const ModelConfig& config);
 
-// The layers' own configurations.
+// The layers' own configurations: of a whole stack, and of single layers in it.
+nn::StackConfig stack_config(const ModelConfig& config, bool causal = false);
 nn::NormConfig norm_config(const ModelConfig& config);
 nn::FfnConfig ffn_config(const ModelConfig& config);
 nn::MoeConfig moe_config(const ModelConfig& config);  // with config.moe

@@ -39,8 +39,10 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const ModelConfig& config() const { return config_; }
-  nn::ParameterStore& parameters() { return *parameters_; }
-  const nn::ParameterStore& parameters() const { return *parameters_; }
+  nn::Parameters& parameters() { return *parameters_; }
+  const nn::Parameters& parameters() const { return *parameters_; }
+
+  Device device() const { return parameters_->options().device; }
 
   virtual Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const = 0;
 
@@ -58,12 +60,12 @@ class Model {
   virtual Tensor next(DecodeState& state, const Tensor& tokens, const nn::Pass& pass) const;
 
  protected:
-  Model(ModelConfig config, std::unique_ptr<nn::ParameterStore> parameters)
+  Model(ModelConfig config, std::unique_ptr<nn::Parameters> parameters)
       : config_(std::move(config)), parameters_(std::move(parameters)) {}
 
  private:
   ModelConfig config_;
-  std::unique_ptr<nn::ParameterStore> parameters_;
+  std::unique_ptr<nn::Parameters> parameters_;
 };
 
 // Where parameters come from and on which device they lie; the rules of initialisation follow from

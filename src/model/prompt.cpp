@@ -9,7 +9,8 @@ namespace heddle::model {
 Tensor prompt_lengths(const ModelConfig& config, std::int64_t sequences, std::int64_t prompt,
                       Device device) {
   if (!config.attention.prefix) return {};
-  return Tensor::full({sequences}, static_cast<double>(prompt), DType::i64, device);
+  return Tensor::full({sequences}, static_cast<double>(prompt), DType::i64,
+                      device.is_meta() ? device : Device::cpu);
 }
 
 Batch prompted(const ModelConfig& config, const Tensor& tokens, std::int64_t prompt) {

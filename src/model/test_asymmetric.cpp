@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "model/pool.h"
+#include "model/parts/pool.h"
 #include "model/test_support.h"
 
 namespace heddle::model {

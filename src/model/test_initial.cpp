@@ -7,7 +7,7 @@
 #include <set>
 
 #include "autograd/observe.h"
-#include "data/draw.h"
+#include "data/order/draw.h"
 #include "model/test_support.h"
 
 namespace heddle::model {
@@ -156,7 +156,7 @@ std::vector<Variant> initialised() {
   all[2].config.attention.score_width = 24;
   all[3].config.sizes = {.classes = 37, .channels = 2, .height = 10, .width = 15};
   all[3].config.patch = 5;
-  all[7].config.moe = MoeOptions{.experts = 5, .shared = 1};
+  all[7].config.moe = nn::MoeOptions{.experts = 5, .shared = 1};
   return all;
 }
 

@@ -23,7 +23,7 @@ std::vector<Variant> transformer_variants() {
     };
     add("plain", [](ModelConfig&) {});
     add("post rms swiglu", [](ModelConfig& c) {
-      c.norm_place = NormPlace::post;
+      c.norm_place = nn::NormPlace::post;
       c.norm = nn::NormKind::rms;
       c.ffn = nn::FfnKind::swiglu;
       c.bias = false;
@@ -45,8 +45,8 @@ std::vector<Variant> transformer_variants() {
       c.attention.score = nn::Score::additive;
       c.attention.sinks = true;
     });
-    add("moe", [](ModelConfig& c) { c.moe = MoeOptions{4, 2, std::nullopt, 1, 0.1}; });
-    add("moe capacity", [](ModelConfig& c) { c.moe = MoeOptions{4, 2, 0.5, 0, 0.1}; });
+    add("moe", [](ModelConfig& c) { c.moe = nn::MoeOptions{4, 2, std::nullopt, 1, 0.1}; });
+    add("moe capacity", [](ModelConfig& c) { c.moe = nn::MoeOptions{4, 2, 0.5, 0, 0.1}; });
     if (kind == Kind::decoder || kind == Kind::encoder_decoder || task == Task::masked)
       add("tied window", [](ModelConfig& c) {
         c.tied = true;
@@ -373,7 +373,7 @@ TEST(Transformers, ModelsThatMakeNoSenseAreRefusedWithTheReason) {
   decoder([](ModelConfig& c) { c.norm_epsilon = 0; }, "norm_epsilon");
   decoder([](ModelConfig& c) { c.sizes.vocabulary = 0; }, "vocabulary");
   decoder([](ModelConfig& c) { c.sizes.context = 0; }, "context");
-  decoder([](ModelConfig& c) { c.moe = MoeOptions{.experts = 2, .active = 3}; }, "active");
+  decoder([](ModelConfig& c) { c.moe = nn::MoeOptions{.experts = 2, .active = 3}; }, "active");
   decoder([](ModelConfig& c) { c.ffn_width = -1; }, "ffn_width");
   refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.attention.prefix = true; }, "prefix");
   refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.tied = true; }, "tied");

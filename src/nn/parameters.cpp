@@ -35,7 +35,7 @@ Tensor nearest_orthogonal(Tensor x) {
   constexpr int kMostSteps = 80;
   const auto size = static_cast<double>(x.size(0));
   const auto gram = [&x] { return ops::matmul(x, ops::transpose(x, 0, 1)); };
-  const bool meta = x.device() == Device::meta;
+  const bool meta = x.device().is_meta();
   // No singular value is larger than the fourth root of the sum of their fourth powers.
   x = ops::scale(x, meta ? 1 : 1 / std::pow(fourth_powers(gram()), 0.25));
   for (int i = 0; i < kMostSteps; ++i) {
@@ -48,22 +48,22 @@ Tensor nearest_orthogonal(Tensor x) {
 
 }  // namespace
 
-ParameterStore::ParameterStore(const StoreOptions& options) : options_(options) {
+Parameters::Parameters(const ParameterOptions& options) : options_(options) {
   if (options.dtype != DType::f32 && options.dtype != DType::f64)
     fail(ErrorCode::dtype_mismatch, "parameters", "type of the parameters", "f32 or f64",
          to_string(options.dtype));
 }
 
-ParamScope ParameterStore::root() { return {*this, ""}; }
+Scope Parameters::root() { return {*this, ""}; }
 
-std::int64_t ParameterStore::count() const {
+std::int64_t Parameters::count() const {
   std::int64_t sum = 0;
   for (const Parameter& p : all_) sum += p.tensor.elements();
   return sum;
 }
 
-Tensor ParameterStore::add(const std::string& name, const Shape& shape,
-                           const std::function<Tensor()>& initial) {
+Tensor Parameters::add(const std::string& name, const Shape& shape,
+                       const std::function<Tensor()>& initial) {
   for (const Parameter& p : all_)
     if (p.name == name)
       fail(ErrorCode::invalid_argument, "parameters", "name " + name, "new names",
@@ -76,21 +76,22 @@ Tensor ParameterStore::add(const std::string& name, const Shape& shape,
     if (tensor.shape() != shape)
       fail(ErrorCode::shape_mismatch, "parameters", "tensor " + name, to_string(shape),
            to_string(tensor.shape()));
-    tensor = tensor.dtype() == options_.dtype ? tensor.detach() : ops::cast(tensor, options_.dtype);
+    tensor = tensor.detach().to(options_.device);
+    if (tensor.dtype() != options_.dtype) tensor = ops::cast(tensor, options_.dtype);
   }
   tensor.set_requires_grad(true);
   all_.push_back({name, tensor});
   return tensor;
 }
 
-ParamScope ParamScope::operator/(std::string_view name) const { return {*store_, full(name)}; }
+Scope Scope::operator/(std::string_view name) const { return {*store_, full(name)}; }
 
-std::string ParamScope::full(std::string_view name) const {
+std::string Scope::full(std::string_view name) const {
   return prefix_.empty() ? std::string(name) : prefix_ + "." + std::string(name);
 }
 
-Tensor ParamScope::random(std::string_view name, const Shape& shape, InitRule rule,
-                          double amount) const {
+Tensor Scope::random(std::string_view name, const Shape& shape, InitRule rule,
+                     double amount) const {
   const std::string path = full(name);
   return store_->add(path, shape, [&] {
     const RandomKey key{seed(), 0, stream_of(path)};
@@ -100,8 +101,8 @@ Tensor ParamScope::random(std::string_view name, const Shape& shape, InitRule ru
   });
 }
 
-Tensor ParamScope::product(std::string_view name, const Shape& shape, const Fans& fans,
-                           double gain) const {
+Tensor Scope::product(std::string_view name, const Shape& shape, const Fans& fans,
+                      double gain) const {
   const InitOptions& init = store_->options().init;
   const auto in = static_cast<double>(fans.inputs), out = static_cast<double>(fans.outputs);
   double amount = init.deviation;
@@ -110,19 +111,19 @@ Tensor ParamScope::product(std::string_view name, const Shape& shape, const Fans
   return random(name, shape, init.rule, gain * amount);
 }
 
-Tensor ParamScope::weight(std::string_view name, const Shape& shape, const Fans& fans) const {
+Tensor Scope::weight(std::string_view name, const Shape& shape, const Fans& fans) const {
   return product(name, shape, fans, 1);
 }
 
-Tensor ParamScope::weight(std::string_view name, const Shape& shape) const {
+Tensor Scope::weight(std::string_view name, const Shape& shape) const {
   return product(name, shape, {shape[1], shape[0]}, 1);
 }
 
-Tensor ParamScope::branch_weight(std::string_view name, const Shape& shape) const {
+Tensor Scope::branch_weight(std::string_view name, const Shape& shape) const {
   return product(name, shape, {shape[1], shape[0]}, store_->options().init.branch_gain);
 }
 
-Tensor ParamScope::recurrent_weight(std::string_view name, std::int64_t size) const {
+Tensor Scope::recurrent_weight(std::string_view name, std::int64_t size) const {
   const Shape shape{size, size};
   if (store_->options().init.rule != InitRule::fan_in) return weight(name, shape);
   const std::string path = full(name);
@@ -134,14 +135,14 @@ Tensor ParamScope::recurrent_weight(std::string_view name, std::int64_t size) co
   });
 }
 
-Tensor ParamScope::table(std::string_view name, const Shape& shape) const {
+Tensor Scope::table(std::string_view name, const Shape& shape) const {
   const InitOptions& init = store_->options().init;
   const double width = static_cast<double>(shape[1]);
   return random(name, shape, InitRule::normal,
                 init.rule == InitRule::normal ? init.deviation : 1 / std::sqrt(width));
 }
 
-Tensor ParamScope::constant(std::string_view name, const Shape& shape, double value) const {
+Tensor Scope::constant(std::string_view name, const Shape& shape, double value) const {
   return store_->add(full(name), shape,
                      [&] { return Tensor::full(shape, value, dtype(), device()); });
 }

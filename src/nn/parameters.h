@@ -1,6 +1,6 @@
 // The parameters of a model: made or loaded by name, in one place.
 //
-//   ParameterStore store({.seed = 1});
+//   Parameters store({.seed = 1});
 //   Norm norm(config, store.root() / "norm");     // asks its scope for "norm.weight"
 //   for (Parameter& p : store.all()) ...          // in the order in which they were asked for
 #pragma once
@@ -35,7 +35,7 @@ struct InitOptions {
 // floating-point type), or an undefined tensor for the initial values of the rule.
 using ParameterSource = std::function<Tensor(const std::string& name, const Shape& shape)>;
 
-struct StoreOptions {
+struct ParameterOptions {
   std::uint64_t seed = 0;
   InitOptions init = {};
   DType dtype = DType::f32;  // f32, or f64 for proofs
@@ -54,39 +54,38 @@ struct Fans {
   std::int64_t outputs = 1;
 };
 
-class ParamScope;
+class Scope;
 
-class ParameterStore {
+class Parameters {
  public:
-  explicit ParameterStore(const StoreOptions& options);  // throws Error unless f32 or f64
-  ParameterStore(const ParameterStore&) = delete;
-  ParameterStore& operator=(const ParameterStore&) = delete;
+  explicit Parameters(const ParameterOptions& options);  // throws Error unless f32 or f64
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
 
-  ParamScope root();
+  Scope root();
 
   std::vector<Parameter>& all() { return all_; }
   const std::vector<Parameter>& all() const { return all_; }
   std::int64_t count() const;  // of all elements
-  const StoreOptions& options() const { return options_; }
+  const ParameterOptions& options() const { return options_; }
 
  private:
-  friend class ParamScope;
+  friend class Scope;
   Tensor add(const std::string& name, const Shape& shape, const std::function<Tensor()>& initial);
 
-  StoreOptions options_;
+  ParameterOptions options_;
   std::vector<Parameter> all_;
 };
 
 // A place in the tree of names. The random numbers of a parameter depend on the seed and on its
 // full name alone: two variants of a model begin with the same values wherever they have the same
 // parameters.
-class ParamScope {
+class Scope {
  public:
-  ParamScope(ParameterStore& store, std::string prefix)
-      : store_(&store), prefix_(std::move(prefix)) {}
+  Scope(Parameters& store, std::string prefix) : store_(&store), prefix_(std::move(prefix)) {}
 
-  ParamScope operator/(std::string_view name) const;
-  ParamScope operator/(std::int64_t index) const { return *this / std::to_string(index); }
+  Scope operator/(std::string_view name) const;
+  Scope operator/(std::int64_t index) const { return *this / std::to_string(index); }
 
   Tensor weight(std::string_view name, const Shape& shape, const Fans& fans) const;
   // A weight [outputs, inputs].
@@ -112,7 +111,7 @@ class ParamScope {
   Tensor product(std::string_view name, const Shape& shape, const Fans& fans, double gain) const;
   Tensor random(std::string_view name, const Shape& shape, InitRule rule, double amount) const;
 
-  ParameterStore* store_;
+  Parameters* store_;
   std::string prefix_;
 };
 

@@ -14,7 +14,8 @@ namespace heddle::nn {
 // y[i] = x[rows[i]]; Error for a row that is not there.
 inline Tensor select_rows(const Tensor& x, std::span<const std::int64_t> rows) {
   const NoGrad no_grad;
-  const Tensor index = Tensor::from<std::int64_t>({static_cast<std::int64_t>(rows.size())}, rows);
+  const Tensor index =
+      Tensor::from<std::int64_t>({static_cast<std::int64_t>(rows.size())}, rows, x.device());
   if (is_floating(x.dtype())) return ops::index_select(x, index);
   // Lengths and documents are far below 2^53.
   return ops::cast(ops::index_select(ops::cast(x, DType::f64), index), x.dtype());

@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "heddle/error.h"
-#include "report/bars.h"
-#include "report/chart.h"
-#include "report/heatmap.h"
-#include "report/numbers.h"
-#include "report/training.h"
+#include "report/charts/bars.h"
+#include "report/charts/chart.h"
+#include "report/charts/heatmap.h"
+#include "report/page/numbers.h"
+#include "report/run/training.h"
 
 namespace heddle::report {
 namespace {

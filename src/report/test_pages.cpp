@@ -1,8 +1,8 @@
 // What the pages of a run and of a comparison say, number by number.
 #include <gtest/gtest.h>
 
-#include "report/compare.h"
-#include "report/training.h"
+#include "report/compare/compare.h"
+#include "report/run/training.h"
 
 namespace heddle::report {
 namespace {
@@ -39,22 +39,48 @@ TrainingLog two_lines() {
   return log;
 }
 
-// Two lines are too few to smooth.
+// Two lines are too few to smooth: they are drawn once, under the name of what they are.
 TEST(ReportPages, ARunsCurvesAreThoseOfItsLog) {
   const std::string page = training_page({.name = "run", .log = two_lines()});
-  expect_on_page(page, {series_json("training, smoothed", "[[10,4,70.0],[20,2,980.0]]"),
-                        series_json("validation", "[[10,2.25,70.0],[20,2.5,980.0]]"),
+  expect_on_page(page, {series_json("validation", "[[10,2.25,70.0],[20,2.5,980.0]]"),
                         series_json("training", "[[10,4,70.0],[20,2,980.0]]"),
                         series_json("learning rate", "[[10,0.001,70.0],[20,0.002,980.0]]"),
                         series_json("global norm before clipping", "[[10,1,70.0],[20,100,980.0]]"),
-                        series_json("tokens per second", "[[10,100,70.0],[20,300,980.0]]"),
+                        series_json("tokens/s", "[[10,100,70.0],[20,300,980.0]]"),
                         "<text x=\"70\" y=\"16\">loss, nats</text>",
                         "<text x=\"70\" y=\"16\">learning rate</text>",
                         // The gradient's axis is logarithmic: 10 lies between 1 and 100.
                         "y=\"200.0\" text-anchor=\"end\" dominant-baseline=\"middle\">10<"});
+  EXPECT_EQ(page.find("smoothed"), std::string::npos);
   TrainingLog without = two_lines();
   without.evals.clear();
   EXPECT_EQ(training_page({.name = "run", .log = without}).find("validation"), std::string::npos);
+}
+
+TEST(ReportPages, ALongCurveIsDrawnSmoothAndAsItIs) {
+  TrainingLog log;
+  for (int i = 1; i <= 100; ++i)
+    log.steps.push_back({.step = 1.0 * i, .loss = i % 2 == 0 ? 2.0 : 4.0});
+  EXPECT_NE(training_page({.name = "run", .log = log}).find("training, smoothed"),
+            std::string::npos);
+  log.steps.pop_back();
+  EXPECT_EQ(training_page({.name = "run", .log = log}).find("smoothed"), std::string::npos);
+}
+
+// 49 patches are one image: 300 tokens a second are 6.12 of them.
+TEST(ReportPages, ImagesAndWordsAreCountedAsSuch) {
+  TrainingLog log = two_lines();
+  log.steps[1].tokens = 4900;
+  RunView run{.name = "run", .log = log, .unit = {"images", 49}};
+  std::string page = training_page(run);
+  expect_on_page(page, {"<dt>images</dt><dd class=\"number\">100</dd>",
+                        "<dt>images/s, median</dt><dd class=\"number\">6</dd>",
+                        "<text x=\"70\" y=\"16\">images/s</text>"});
+  EXPECT_EQ(page.find("tokens"), std::string::npos);
+  run.unit = {"words"};
+  page = training_page(run);
+  expect_on_page(page, {"<dt>words</dt><dd class=\"number\">4.90 k</dd>", "words/s, median"});
+  EXPECT_EQ(page.find("tokens"), std::string::npos);
 }
 
 TEST(ReportPages, ARunsFiguresAreThoseOfItsLog) {
@@ -88,18 +114,18 @@ TEST(ReportPages, APlansRowsAreOfOnePurposeEach) {
       {"<tr><td>memory at the peak of a step" + n + "1.05 kB" + n + "1.00 kB" + n + "+5.0 %<",
        "<tr><td>of it gradients" + n + "220 bytes" + n + "200 bytes" + n + "+10.0 %<",
        "<tr><td>of it activations" + n + "240 bytes" + n + "400 bytes" + n + "-40.0 %<",
-       "<tr><td>of it workspace" + n + "150 bytes" + n + "0 bytes</td><td>–<",
+       "<tr><td>of it workspace" + n + "150 bytes" + n + "0 bytes" + n + "–<",
        "<tr><td>time of a step (measured: median)" + n + "80 ms" + n + "100 ms" + n + "-20.0 %<"});
 }
 
-train::ComparisonResults compared() {
-  train::ComparisonResults r;
+compare::ComparisonResults compared() {
+  compare::ComparisonResults r;
   r.recipe = "tiny";
   r.budget = "steps=20";
   r.seeds = 3;
   r.validation = true;
-  r.noise = train::Noise::seeds;
-  train::VariantResult a, b;
+  r.noise = compare::Noise::seeds;
+  compare::VariantResult a, b;
   a.name = "a";
   a.mean = 2.5;
   a.spread = 0.25;
@@ -120,7 +146,7 @@ train::ComparisonResults compared() {
   b.curve = {{1, 3}, {20, 1}};
   r.variants = {a, b};
   r.pairs = {
-      {0, 1, {0.5, 0.125, train::Verdict::exceeds_noise}, {-0.5, 0.25, train::Verdict::same}}};
+      {0, 1, {0.5, 0.125, compare::Verdict::exceeds_noise}, {-0.5, 0.25, compare::Verdict::same}}};
   r.best = 1;
   return r;
 }
@@ -131,25 +157,28 @@ TEST(ReportPages, AComparisonsFiguresAreThoseOfItsVariants) {
   expect_on_page(
       page, {"2 variants, 3 seeds, steps=20 each, in turns",
              "<dt>lowest loss</dt><dd class=\"number\">2.0000</dd>", "<dt>by</dt><dd>b</dd>",
-             "<dt>loss</dt><dd>validation, nats</dd>", "<th>validation loss</th>",
+             "<dt>loss</dt><dd>validation, nats</dd>", "<th class=\"number\">validation loss</th>",
              "<tr><td>a" + n + "2.5000 ± 0.2500" + n + "20" + n + "250 ms" + n + "4.00 k" + n +
                  "3.15 MB" + n + "512 bytes" + n + "27.0 k" + n + "3.00 M</td></tr>",
-             "<tr><td>b ★" + n + "2.0000" + n + "10" + n + "2 s" + n + "0</td><td>–</td><td>–" + n +
+             "<tr><td>b ★" + n + "2.0000" + n + "10" + n + "2 s" + n + "0" + n + "–" + n + "–" + n +
                  "0" + n + "0</td></tr>",
              "b is better than a by 0.5000\u00a0±\u00a00.1250: more than the noise. In time no "
              "difference is shown: a step takes 1.28 to 2.12 times as long as that of a.",
              "over the 3 seeds"});
-  train::ComparisonResults r = compared();
+  compare::ComparisonResults r = compared();
+  for (compare::VariantResult& v : r.variants) v.unit = {"images", 40};
+  expect_on_page(comparison_page(r),
+                 {"<th class=\"number\">images/s</th>", "250 ms" + n + "100" + n + "3.15 MB"});
   r.seeds = 1;
   r.validation = false;
-  r.noise = train::Noise::evaluation;
+  r.noise = compare::Noise::evaluation;
   r.same_batches = false;
-  expect_on_page(
-      comparison_page(r),
-      {"2 variants, 1 seed, steps=20 each", "last tenth of training, nats",
-       "<th>training loss</th>", "over the batches of the evaluation", "Not the same batches"});
+  expect_on_page(comparison_page(r),
+                 {"2 variants, 1 seed, steps=20 each", "last tenth of training, nats",
+                  "<th class=\"number\">training loss</th>", "over the batches of the evaluation",
+                  "Not the same batches"});
   EXPECT_EQ(page.find("Not the same batches"), std::string::npos);
-  r.noise = train::Noise::none;
+  r.noise = compare::Noise::none;
   expect_on_page(comparison_page(r), {"nothing to estimate the noise from"});
 }
 
@@ -172,7 +201,7 @@ TEST(ReportPages, AComparisonsCurvesAreThoseOfItsVariants) {
   // Points have the names of their variants: a fast one on the left, a slow one on the right.
   expect_on_page(page, {"text-anchor=\"start\" dominant-baseline=\"middle\">a</text>",
                         "text-anchor=\"end\" dominant-baseline=\"middle\">b</text>"});
-  train::ComparisonResults r = compared();
+  compare::ComparisonResults r = compared();
   r.variants[0].validation.resize(1);  // one evaluation is no curve
   EXPECT_EQ(comparison_page(r).find("<h2>Validation loss"), std::string::npos);
 }

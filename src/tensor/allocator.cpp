@@ -1,6 +1,7 @@
 #include "tensor/allocator.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -11,17 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "base/spin_lock.h"
 #include "heddle/error.h"
 #include "heddle/memory.h"
 #include "tensor/page_runs.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define HEDDLE_NO_BLOCK_CACHE 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HEDDLE_NO_BLOCK_CACHE 1
-#endif
-#endif
+#include "tensor/sanitizers.h"
 
 namespace heddle {
 
@@ -30,37 +25,34 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kLarge = std::size_t{1} << 20;  // from here on runs of pages
 
-// Sanitizers can only see a use after free if freed blocks are really freed.
-#ifdef HEDDLE_NO_BLOCK_CACHE
-constexpr bool kKeepBlocks = false;
-#else
-constexpr bool kKeepBlocks = true;
-#endif
-
-// Size classes of small blocks: four steps to each power of two, so that at most a fifth is wasted.
-std::size_t class_size(std::size_t bytes) {
-  if (bytes <= 4 * kAlignment) return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  const std::size_t step = std::bit_floor(bytes - 1) / 4;
-  return (bytes + step - 1) / step * step;
-}
-
 std::byte* system_allocate(std::size_t size) {
   return static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
 }
 
+// The number of a size that class_size() gives, from the smallest on.
+constexpr std::size_t class_number(std::size_t size) {
+  if (size <= 4 * kAlignment) return size / kAlignment - 1;
+  const int power = std::bit_width(size - 1) - 1;
+  constexpr int kFirst = std::bit_width(4 * kAlignment) - 1;
+  return 4 * static_cast<std::size_t>(power - kFirst) + size / ((std::size_t{1} << power) / 4) - 1;
+}
+constexpr std::size_t kClasses = class_number(kLarge) + 1;
+static_assert(class_number(256) == 3 && class_number(320) == 4 && class_number(512) == 7 &&
+              class_number(640) == 8);
+
 class BlockCache {
  public:
   std::byte* take(std::size_t size) {
-    const std::lock_guard lock(mutex_);
-    const auto it = free_.find(size);
-    if (it == free_.end() || it->second.empty()) {
+    const std::lock_guard lock(lock_);
+    std::vector<std::byte*>& blocks = free_[class_number(size)];
+    if (blocks.empty()) {
       // Blocks of sizes that are not asked for any more: the system makes others of them.
       if (kept_ > kMostKept + most_out_ / 4) free_all();
       count_out(size);
       return nullptr;
     }
-    std::byte* block = it->second.back();
-    it->second.pop_back();
+    std::byte* block = blocks.back();
+    blocks.pop_back();
     kept_ -= size;
     count_out(size);
     return block;
@@ -68,8 +60,8 @@ class BlockCache {
 
   bool keep(std::byte* block, std::size_t size) noexcept {
     try {
-      const std::lock_guard lock(mutex_);
-      free_[size].push_back(block);
+      const std::lock_guard lock(lock_);
+      free_[class_number(size)].push_back(block);
       kept_ += size;
       out_ -= size;
       return true;
@@ -79,7 +71,7 @@ class BlockCache {
   }
 
   void trim() noexcept {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     free_all();
   }
 
@@ -91,15 +83,16 @@ class BlockCache {
     most_out_ = std::max(most_out_, out_);
   }
   void free_all() noexcept {
-    for (auto& [size, blocks] : free_)
+    for (std::vector<std::byte*>& blocks : free_) {
       for (std::byte* block : blocks) std::free(block);
-    free_.clear();
+      blocks = {};
+    }
     kept_ = 0;
   }
 
-  std::mutex mutex_;
+  SpinLock lock_;
   std::size_t kept_ = 0, out_ = 0, most_out_ = 0;  // bytes of blocks: here, and handed out
-  std::map<std::size_t, std::vector<std::byte*>> free_;
+  std::array<std::vector<std::byte*>, kClasses> free_;
 };
 
 // Never destroyed: tensors with static storage duration may outlive any other static object.
@@ -113,7 +106,7 @@ PageRuns& runs() {
   return *instance;
 }
 
-bool is_run(std::size_t bytes) { return kKeepBlocks && bytes >= kLarge; }
+bool is_run(std::size_t bytes) { return kRecycles && bytes >= kLarge; }
 
 constexpr std::size_t kGuardBytes = 256;
 constexpr unsigned char kCanary = 0xa5;
@@ -171,7 +164,7 @@ std::atomic<bool> any_guarded{false};  // spares the map look-up where guard mod
 
 std::byte* allocate_block(std::size_t bytes) {
   std::byte* block = nullptr;
-  if (guard_mode.load(std::memory_order_relaxed)) {
+  if (guard_mode_on()) {
     block = allocate_guarded(bytes);
   } else if (is_run(bytes)) {
     block = runs().allocate(bytes);
@@ -180,8 +173,8 @@ std::byte* allocate_block(std::size_t bytes) {
       block = runs().allocate(bytes);
     }
   } else {
-    const std::size_t size = class_size(bytes);
-    if (kKeepBlocks) block = cache().take(size);
+    const std::size_t size = class_size(bytes, kAlignment);
+    if (kRecycles) block = cache().take(size);
     if (block == nullptr) block = system_allocate(size);
     if (block == nullptr) {
       trim_memory();
@@ -197,13 +190,15 @@ std::byte* allocate_block(std::size_t bytes) {
 void release_block(std::byte* block, std::size_t bytes) noexcept {
   if (any_guarded.load(std::memory_order_relaxed) && release_guarded(block, bytes)) return;
   if (is_run(bytes)) return runs().release(block, bytes);
-  if (!kKeepBlocks || !cache().keep(block, class_size(bytes))) std::free(block);
+  if (!kRecycles || !cache().keep(block, class_size(bytes, kAlignment))) std::free(block);
 }
 
 void trim_memory() {
   cache().trim();
   runs().trim();
 }
+
+bool guard_mode_on() noexcept { return guard_mode.load(std::memory_order_relaxed); }
 
 void set_guard_mode(bool on) {
   if (on) any_guarded = true;

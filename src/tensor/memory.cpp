@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/spin_lock.h"
 #include "tensor/ledger.h"
 
 namespace heddle {
@@ -11,13 +12,16 @@ namespace heddle {
 namespace {
 
 struct Ledger {
-  std::mutex mutex;
+  SpinLock mutex;
   MemoryUse use;
 };
 
+// Each device has one, and meta one for each kind that it imitates.
 Ledger& ledger(Device device) {
-  static auto* ledgers = new std::array<Ledger, kDeviceCount>;  // outlives static tensors
-  return (*ledgers)[static_cast<std::size_t>(device)];
+  using OfAKind = std::array<Ledger, kDevicesOfAKind>;
+  static auto* ledgers = new std::array<OfAKind, kDeviceKinds>;  // outlives static tensors
+  const auto place = device.is_meta() ? static_cast<std::size_t>(device.like) : device.index;
+  return (*ledgers)[static_cast<std::size_t>(device.kind)][place];
 }
 
 thread_local Purpose purpose_now = Purpose::activations;

@@ -38,6 +38,10 @@ std::byte* map_region(std::size_t size) {
 
 }  // namespace
 
+constinit const RegionSource kSystemMemory = {
+    map_region, [](std::byte* region, std::size_t size) { (void)munmap(region, size); },
+    [](std::byte* pages, std::size_t size) { (void)madvise(pages, size, MADV_DONTNEED); }};
+
 void PageRuns::insert(std::byte* start, std::size_t size) {
   by_size_.emplace(size, start);
   free_.emplace(start, size);
@@ -50,10 +54,10 @@ void PageRuns::erase(std::byte* start, std::size_t size) {
 
 bool PageRuns::grow(std::size_t size) {
   std::size_t region = std::max(rounded(size, kHugePage), kRegion);
-  std::byte* start = map_region(region);
+  std::byte* start = source_.take(region);
   if (start == nullptr) {  // a limit on address space may allow no more than what is needed
     region = rounded(size, kHugePage);
-    start = map_region(region);
+    start = source_.take(region);
   }
   if (start == nullptr) return false;
   regions_.emplace(start, Region{region, std::vector<bool>(region / kGranule)});
@@ -87,11 +91,12 @@ void PageRuns::take(std::byte* start, std::size_t size) {
 }
 
 void PageRuns::give_back_beyond(std::size_t bytes) noexcept {
+  if (source_.drop_pages == nullptr) return;
   for (auto run = by_size_.rbegin(); run != by_size_.rend() && free_touched_ > bytes; ++run) {
     const auto [size, start] = *run;
     const std::size_t touched = touched_bytes(start, size);
     if (touched == 0) continue;
-    (void)madvise(start, size, MADV_DONTNEED);
+    source_.drop_pages(start, size);
     mark(start, size, false);
     free_touched_ -= touched;
   }
@@ -159,7 +164,7 @@ void PageRuns::trim() noexcept {
     std::byte* const start = whole->first;
     free_touched_ -= touched_bytes(start, size);
     erase(start, size);
-    (void)munmap(start, size);
+    source_.give_back(start, size);
     region = regions_.erase(region);
   }
   give_back_beyond(0);

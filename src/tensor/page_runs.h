@@ -11,15 +11,25 @@
 
 namespace heddle {
 
+// Where regions come from. Only addresses are looked at here, so that they may be a device's.
+struct RegionSource {
+  std::byte* (*take)(std::size_t bytes);  // nullptr when it is refused
+  void (*give_back)(std::byte* region, std::size_t bytes);
+  // Pages of a region that nobody needs, while the region stays. May be missing: they are kept.
+  void (*drop_pages)(std::byte* pages, std::size_t bytes);
+};
+
+extern const RegionSource kSystemMemory;
+
 class PageRuns {
  public:
-  PageRuns() = default;
+  explicit PageRuns(const RegionSource& source = kSystemMemory) : source_(source) {}
   PageRuns(const PageRuns&) = delete;
   PageRuns& operator=(const PageRuns&) = delete;
 
   static constexpr std::size_t kGranule = std::size_t{64} << 10;  // sizes are multiples of it
 
-  // nullptr when the system refuses. Aligned to kGranule.
+  // nullptr when the system refuses. Aligned to kGranule, as regions are.
   std::byte* allocate(std::size_t bytes);
   // A block of allocate(bytes). Its pages stay in memory for the next one.
   void release(std::byte* block, std::size_t bytes) noexcept;
@@ -50,6 +60,7 @@ class PageRuns {
   void insert(std::byte* start, std::size_t size);
   void erase(std::byte* start, std::size_t size);
 
+  const RegionSource source_;
   mutable std::mutex mutex_;
   std::map<const std::byte*, Region> regions_;  // by their start
   std::map<std::byte*, std::size_t> free_;      // runs by their start

@@ -1,27 +1,21 @@
 #include "tensor/storage.h"
 
-#include "heddle/error.h"
-#include "tensor/allocator.h"
+#include "tensor/engine.h"
 #include "tensor/ledger.h"
 
 namespace heddle {
 
 Storage::Storage(std::size_t bytes, Device device)
     : bytes_(bytes), device_(device), purpose_(current_purpose()) {
-  switch (device) {
-    case Device::cpu:
-      if (bytes > 0) data_ = allocate_block(bytes);
-      break;
-    case Device::meta: break;
-    case Device::cuda:
-      fail(ErrorCode::unsupported, "tensor", "this build has no CUDA backend", "cpu or meta",
-           "cuda");
+  if (!device.is_meta()) {
+    engine_ = &engine_of(device);
+    if (bytes > 0) data_ = engine_->allocate(bytes);
   }
   book(device_, purpose_, booked_bytes(bytes_));
 }
 
 Storage::~Storage() {
-  if (data_ != nullptr) release_block(data_, bytes_);
+  if (data_ != nullptr) engine_->release(data_, bytes_);
   book(device_, purpose_, -booked_bytes(bytes_));
 }
 

@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "heddle/device.h"
 #include "heddle/memory.h"
 #include "heddle/tensor.h"
 
 namespace heddle {
+
+class Engine;
 
 class Storage {
  public:
@@ -19,7 +22,9 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  std::byte* data() const noexcept { return data_; }  // null on the meta device
+  // The device's own address, null on the meta device: only the CPU's may be looked behind.
+  std::byte* data() const noexcept { return data_; }
+  Engine& engine() const noexcept { return *engine_; }  // of any device but meta
   std::size_t bytes() const noexcept { return bytes_; }
   Device device() const noexcept { return device_; }
   Purpose purpose() const noexcept { return purpose_; }
@@ -34,6 +39,7 @@ class Storage {
 
  private:
   std::byte* data_ = nullptr;
+  Engine* engine_ = nullptr;
   std::size_t bytes_ = 0;
   Device device_;
   Purpose purpose_;
@@ -42,6 +48,9 @@ class Storage {
 };
 
 struct TensorImpl {
+  TensorImpl(std::shared_ptr<Storage> in, const Shape& sizes, const Strides& steps)
+      : storage(std::move(in)), shape(sizes), strides(steps) {}
+
   std::shared_ptr<Storage> storage;
   Shape shape;
   Strides strides;          // in elements
@@ -59,8 +68,18 @@ struct TensorImpl {
   std::int32_t tape_slot = -1;
 };
 
-// A tensor on existing storage.
-Tensor make_view(std::shared_ptr<Storage> storage, const Shape& shape, const Strides& strides,
-                 std::int64_t offset, DType dtype);
+// The same elements as those of t, in another order or shape: `shape` holds as many.
+Tensor rearranged(const TensorImpl& t, const Shape& shape, const Strides& strides);
+// Some of the elements of t, or some of them several times, from the one `shift` behind its first.
+Tensor selected(const TensorImpl& t, const Shape& shape, const Strides& strides,
+                std::int64_t shift);
+
+// The elements of a strided tensor in row-major order. `base`: the bytes of its storage, on the
+// host.
+void gather_bytes(const TensorImpl& t, const std::byte* base, std::byte* out);
+
+// Where the first element lies, on the device of the tensor: for the routines of that device. The
+// meta device has none.
+std::byte* device_address(const Tensor& x);
 
 }  // namespace heddle

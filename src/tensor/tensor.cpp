@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "tensor/engine.h"
+#include "tensor/recycled.h"
 #include "tensor/storage.h"
 
 namespace heddle {
@@ -21,12 +23,6 @@ bool is_contiguous(const Shape& shape, const Strides& strides) {
   return true;
 }
 
-template <class T>
-void fill(void* data, std::int64_t count, T value) {
-  auto* p = static_cast<T*>(data);
-  for (std::int64_t i = 0; i < count; ++i) p[i] = value;
-}
-
 // A value that the type cannot hold is refused: the cast would be undefined.
 template <class T>
 T whole(double value) {
@@ -38,36 +34,33 @@ T whole(double value) {
   return static_cast<T>(value);
 }
 
-void fill_value(void* data, std::int64_t count, DType dtype, double value) {
+// The bytes of one element of the type, in `element`.
+void write_element(void* element, DType dtype, double value) {
+  const auto put = [element](auto v) { std::memcpy(element, &v, sizeof v); };
   switch (dtype) {
-    case DType::f32: return fill(data, count, static_cast<float>(value));
-    case DType::bf16: return fill(data, count, bf16::from_float(static_cast<float>(value)));
-    case DType::f16: return fill(data, count, f16::from_float(static_cast<float>(value)));
-    case DType::f64: return fill(data, count, value);
-    case DType::i32: return fill(data, count, whole<std::int32_t>(value));
-    case DType::i64: return fill(data, count, whole<std::int64_t>(value));
-    case DType::u8: return fill(data, count, whole<std::uint8_t>(value));
+    case DType::f32: return put(static_cast<float>(value));
+    case DType::bf16: return put(bf16::from_float(static_cast<float>(value)));
+    case DType::f16: return put(f16::from_float(static_cast<float>(value)));
+    case DType::f64: return put(value);
+    case DType::i32: return put(whole<std::int32_t>(value));
+    case DType::i64: return put(whole<std::int64_t>(value));
+    case DType::u8: return put(whole<std::uint8_t>(value));
   }
 }
 
-// Walks the elements of a strided tensor in row-major order.
-void gather_bytes(const TensorImpl& t, std::byte* out) {
-  const std::size_t width = size_of(t.dtype);
-  const std::byte* base = t.storage->data();
-  if (t.contiguous) {
-    const std::size_t bytes = static_cast<std::size_t>(t.elements) * width;
-    if (bytes > 0) std::memcpy(out, base + static_cast<std::size_t>(t.offset) * width, bytes);
-    return;
-  }
-  Dims index;
-  for (int i = 0; i < t.shape.rank(); ++i) index.push_back(0);
-  for (std::int64_t n = 0; n < t.elements; ++n) {
-    std::int64_t at = t.offset;
-    for (int i = 0; i < t.shape.rank(); ++i) at += index[i] * t.strides[i];
-    std::memcpy(out + static_cast<std::size_t>(n) * width,
-                base + static_cast<std::size_t>(at) * width, width);
-    for (int i = t.shape.rank() - 1; i >= 0 && ++index[i] == t.shape[i]; --i) index[i] = 0;
-  }
+void fill(Tensor& t, double value) {
+  alignas(8) std::byte element[8] = {};
+  write_element(element, t.dtype(), value);  // refuses what does not fit, on every device
+  if (t.device().is_meta() || t.elements() == 0) return;
+  t.bump_version();
+  Storage& storage = *t.impl()->storage;
+  storage.engine().fill(storage.data(), t.elements(), element, size_of(t.dtype()));
+}
+
+// Out of line: what makes the message would be in the way of every look at a tensor.
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_undefined() {
+  fail(ErrorCode::invalid_argument, "tensor", "the tensor is undefined",
+       "a tensor that holds something", "an undefined tensor");
 }
 
 void check_type(DType wanted, const Tensor& t) {
@@ -78,15 +71,21 @@ void check_type(DType wanted, const Tensor& t) {
 
 }  // namespace
 
-Tensor make_view(std::shared_ptr<Storage> storage, const Shape& shape, const Strides& strides,
-                 std::int64_t offset, DType dtype) {
-  auto impl = std::make_shared<TensorImpl>();
-  impl->storage = std::move(storage);
+Tensor rearranged(const TensorImpl& t, const Shape& shape, const Strides& strides) {
+  auto impl = make_recycled<TensorImpl>(t.storage, shape, strides);
+  impl->elements = t.elements;
+  impl->offset = t.offset;
+  impl->dtype = t.dtype;
+  impl->contiguous = is_contiguous(shape, strides);
+  return Tensor(std::move(impl));
+}
+
+Tensor selected(const TensorImpl& t, const Shape& shape, const Strides& strides,
+                std::int64_t shift) {
+  auto impl = make_recycled<TensorImpl>(t.storage, shape, strides);
   impl->elements = elements_of(shape);
-  impl->shape = shape;
-  impl->strides = strides;
-  impl->offset = offset;
-  impl->dtype = dtype;
+  impl->offset = t.offset + shift;
+  impl->dtype = t.dtype;
   impl->contiguous = is_contiguous(shape, strides);
   return Tensor(std::move(impl));
 }
@@ -97,37 +96,47 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   if (count > INT64_MAX / width)
     fail(ErrorCode::out_of_memory, "tensor", "too many bytes", "fewer than 2^63",
          heddle::to_string(shape));
-  auto storage = std::make_shared<Storage>(static_cast<std::size_t>(count * width), device);
-  return make_view(std::move(storage), shape, contiguous_strides(shape), 0, dtype);
+  auto impl = make_recycled<TensorImpl>(
+      make_recycled<Storage>(static_cast<std::size_t>(count * width), device), shape,
+      contiguous_strides(shape));
+  impl->elements = count;
+  impl->dtype = dtype;
+  return Tensor(std::move(impl));
 }
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
   Tensor t = empty(shape, dtype, device);
-  if (device == Device::cpu && t.bytes() > 0) std::memset(t.mutable_raw(), 0, t.bytes());
+  if (device.is_cpu()) {
+    if (t.bytes() > 0) std::memset(t.mutable_raw(), 0, t.bytes());
+  } else {
+    fill(t, 0);
+  }
   return t;
 }
 
 Tensor Tensor::full(const Shape& shape, double value, DType dtype, Device device) {
   Tensor t = empty(shape, dtype, device);
-  if (device == Device::cpu) fill_value(t.mutable_raw(), t.elements(), dtype, value);
+  fill(t, value);
   return t;
 }
 
 template <class T>
-Tensor Tensor::from(const Shape& shape, std::span<const T> values) {
+Tensor Tensor::from(const Shape& shape, std::span<const T> values, Device device) {
   if (elements_of(shape) != static_cast<std::int64_t>(values.size()))
     fail(ErrorCode::shape_mismatch, "Tensor::from", "the number of values does not fit the shape",
          std::to_string(elements_of(shape)) + " for " + heddle::to_string(shape),
          std::to_string(values.size()));
-  Tensor t = empty(shape, dtype_of<T>);
-  if (!values.empty()) std::memcpy(t.mutable_raw(), values.data(), values.size_bytes());
+  Tensor t = empty(shape, dtype_of<T>, device);
+  if (values.empty() || device.is_meta()) return t;
+  t.bump_version();
+  t.impl()->storage->engine().upload(t.impl()->storage->data(), values.data(), values.size_bytes());
   return t;
 }
 
-const TensorImpl& Tensor::get() const {
-  if (impl_ == nullptr)
-    fail(ErrorCode::invalid_argument, "tensor", "the tensor is undefined",
-         "a tensor that holds something", "an undefined tensor");
+// Of this file alone, where every look at a tensor goes through it.
+[[gnu::always_inline]] inline const TensorImpl& Tensor::get() const {
+  if (impl_ == nullptr) [[unlikely]]
+    refuse_undefined();
   return *impl_;
 }
 
@@ -139,20 +148,22 @@ std::int64_t Tensor::elements() const { return get().elements; }
 bool Tensor::contiguous() const { return get().contiguous; }
 
 std::int64_t Tensor::size(int dim) const {
-  return shape()[normalize_dim(dim, rank(), "Tensor::size")];
+  const Shape& sizes = get().shape;
+  if (dim >= 0 && dim < sizes.rank()) return sizes[dim];
+  return sizes[normalize_dim(dim, sizes.rank(), "Tensor::size")];
 }
 
 std::string Tensor::describe() const {
   if (!defined()) return "an undefined tensor";
   return std::string(heddle::to_string(dtype())) + " " + heddle::to_string(shape()) + " on " +
-         std::string(heddle::to_string(device()));
+         heddle::to_string(device());
 }
 
 const void* Tensor::raw() const {
   const TensorImpl& t = get();
-  if (t.storage->device() != Device::cpu)
+  if (!t.storage->device().is_cpu())
     fail(ErrorCode::device_mismatch, "tensor data", "there are no bytes to point to",
-         "a tensor on cpu", describe());
+         "a tensor on cpu; to(Device::cpu) makes one", describe());
   return t.storage->data() + static_cast<std::size_t>(t.offset) * size_of(t.dtype);
 }
 
@@ -176,9 +187,9 @@ T* Tensor::mutable_data() {
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   check_type(dtype_of<T>, *this);
-  (void)raw();  // refuses a tensor without bytes
+  if (!device().is_cpu()) return to(Device::cpu).to_vector<T>();
   std::vector<T> out(static_cast<std::size_t>(elements()));
-  gather_bytes(get(), reinterpret_cast<std::byte*>(out.data()));
+  gather_bytes(get(), get().storage->data(), reinterpret_cast<std::byte*>(out.data()));
   return out;
 }
 
@@ -186,6 +197,7 @@ double Tensor::item() const {
   if (elements() != 1)
     fail(ErrorCode::shape_mismatch, "Tensor::item", "the tensor has not exactly one element",
          "one element", describe());
+  if (!device().is_cpu()) return to(Device::cpu).item();
   const void* p = raw();
   switch (dtype()) {
     case DType::f32: return static_cast<double>(*static_cast<const float*>(p));
@@ -229,7 +241,7 @@ void Tensor::clear_grad() noexcept {
 
 Tensor Tensor::detach() const {
   const TensorImpl& t = get();
-  return make_view(t.storage, t.shape, t.strides, t.offset, t.dtype);
+  return rearranged(t, t.shape, t.strides);
 }
 
 std::uint64_t Tensor::version() const { return get().storage->version(); }
@@ -238,10 +250,10 @@ void Tensor::bump_version() {
   impl_->storage->bump_version();
 }
 
-#define HEDDLE_INSTANTIATE(T)                                        \
-  template Tensor Tensor::from<T>(const Shape&, std::span<const T>); \
-  template const T* Tensor::data<T>() const;                         \
-  template T* Tensor::mutable_data<T>();                             \
+#define HEDDLE_INSTANTIATE(T)                                                \
+  template Tensor Tensor::from<T>(const Shape&, std::span<const T>, Device); \
+  template const T* Tensor::data<T>() const;                                 \
+  template T* Tensor::mutable_data<T>();                                     \
   template std::vector<T> Tensor::to_vector<T>() const;
 HEDDLE_INSTANTIATE(float)
 HEDDLE_INSTANTIATE(bf16)

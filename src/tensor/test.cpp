@@ -41,7 +41,7 @@ TEST(Tensor, UndefinedAndMistypedAccessIsRefused) {
   EXPECT_THROW(counted({2}).data<double>(), Error);
   EXPECT_THROW(counted({2}).item(), Error);
   EXPECT_THROW(Tensor::from<float>({3}, {1.0f, 2.0f}), Error);
-  EXPECT_THROW(Tensor::empty({2}, DType::f32, Device::cuda), Error);
+  EXPECT_THROW(Tensor::empty({2}, DType::f32, Device::cuda()), Error);
   EXPECT_THROW(Tensor::empty({2}, DType::f32, Device::meta).raw(), Error);
   EXPECT_THROW(Tensor::empty({1ll << 61}, DType::f64), Error);
 }

@@ -7,11 +7,6 @@ namespace heddle::views {
 
 namespace {
 
-Tensor with(const Tensor& x, const Shape& shape, const Strides& strides, std::int64_t shift = 0) {
-  const TensorImpl& t = *x.impl();
-  return make_view(t.storage, shape, strides, t.offset + shift, t.dtype);
-}
-
 // Strides for `shape` on x's layout, if there are any: runs of x's dimensions that lie in memory
 // like one dimension may be cut differently, others must keep their borders.
 bool reshape_strides(const Tensor& x, const Shape& shape, Strides& out) {
@@ -77,7 +72,7 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     fail(ErrorCode::invalid_argument, "reshape", "this layout cannot be reshaped without a copy",
          "a layout that fits " + heddle::to_string(target),
          heddle::to_string(x.shape()) + " with strides " + heddle::to_string(x.strides()));
-  return with(x, target, strides);
+  return rearranged(*x.impl(), target, strides);
 }
 
 Tensor transpose(const Tensor& x, int dim0, int dim1) {
@@ -87,7 +82,7 @@ Tensor transpose(const Tensor& x, int dim0, int dim1) {
   Strides strides = x.strides();
   std::swap(shape[a], shape[b]);
   std::swap(strides[a], strides[b]);
-  return with(x, shape, strides);
+  return rearranged(*x.impl(), shape, strides);
 }
 
 Tensor permute(const Tensor& x, std::span<const int> order) {
@@ -104,7 +99,7 @@ Tensor permute(const Tensor& x, std::span<const int> order) {
     fail(ErrorCode::invalid_argument, "permute", "the order is not a permutation",
          "each of " + std::to_string(x.rank()) + " dimensions once",
          std::to_string(order.size()) + " entries for " + x.describe());
-  return with(x, shape, strides);
+  return rearranged(*x.impl(), shape, strides);
 }
 
 Tensor slice(const Tensor& x, int dim, std::int64_t begin, std::int64_t end, std::int64_t step) {
@@ -122,7 +117,7 @@ Tensor slice(const Tensor& x, int dim, std::int64_t begin, std::int64_t end, std
   Strides strides = x.strides();
   shape[d] = end == begin ? 0 : (end - begin - 1) / step + 1;
   if (shape[d] > 1) strides[d] *= step;  // a step past the end may be any number
-  return with(x, shape, strides, shape[d] == 0 ? 0 : begin * x.strides()[d]);
+  return selected(*x.impl(), shape, strides, shape[d] == 0 ? 0 : begin * x.strides()[d]);
 }
 
 Tensor broadcast(const Tensor& x, const Shape& shape) {
@@ -134,7 +129,7 @@ Tensor broadcast(const Tensor& x, const Shape& shape) {
     const bool stretched = i > x.rank() || x.shape()[x.rank() - i] == 1;
     strides[shape.rank() - i] = stretched ? 0 : x.strides()[x.rank() - i];
   }
-  return with(x, shape, strides);
+  return selected(*x.impl(), shape, strides, 0);
 }
 
 }  // namespace heddle::views

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "text/byte_bpe.h"
+#include "text/bpe/byte_bpe.h"
 #include "text/split.h"
 
 namespace heddle::text {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "heddle/error.h"
-#include "io/file.h"
+#include "io/files/file.h"
 #include "text/special.h"
 #include "text/unicode.h"
 

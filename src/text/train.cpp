@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "heddle/error.h"
-#include "text/bpe_trainer.h"
-#include "text/byte_alphabet.h"
-#include "text/byte_bpe.h"
+#include "text/bpe/bpe_trainer.h"
+#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/byte_bpe.h"
+#include "text/bpe/word_counts.h"
 #include "text/special.h"
 #include "text/unicode.h"
-#include "text/word_counts.h"
 #include "text/word_level.h"
 
 namespace heddle::text {

@@ -5,7 +5,7 @@
 
 #include "heddle/error.h"
 #include "io/utf8.h"
-#include "text/json_write.h"
+#include "text/json/json_write.h"
 #include "text/split.h"
 #include "text/unicode.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/flat_map.h"
+#include "text/bpe/flat_map.h"
 #include "text/tokenizer.h"
 
 namespace heddle::text {

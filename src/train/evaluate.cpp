@@ -1,14 +1,17 @@
 #include "train/evaluate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "heddle/tape.h"
+#include "nn/finite.h"
 #include "ops/copy/copy.h"
 #include "ops/softmax/softmax.h"
-#include "train/finite.h"
-#include "train/split.h"
+#include "optim/split.h"
+#include "train/lengthen.h"
 
 namespace heddle::train {
 
@@ -34,9 +37,10 @@ struct Sums {
 void add_targets(const Tensor& logits, const Tensor& targets, Sums& sums) {
   const std::int64_t labels = logits.size(-1);
   const Tensor scores = ops::contiguous(ops::cast(logits, DType::f32));
-  const Tensor shares = ops::log_softmax(scores);
-  const float* score = scores.data<float>();
-  const float* share = shares.data<float>();
+  const std::array<Tensor, 2> made = {scores, ops::log_softmax(scores)};
+  const std::vector<Tensor> here = read(made);
+  const float* score = here[0].data<float>();
+  const float* share = here[1].data<float>();
   for (const std::int32_t target : targets.to_vector<std::int32_t>()) {
     if (target != model::kIgnore) {
       sums.loss -= static_cast<double>(share[target]);
@@ -57,12 +61,23 @@ std::int64_t parts_of(const model::Batch& batch, const model::ModelConfig& confi
       config.sizes.classes > 0 ? config.sizes.classes : config.vocabulary_of_target();
   const std::int64_t most = std::max(kScores / std::max<std::int64_t>(labels, 1), kLeastRows);
   const std::int64_t parts = (batch.targets.elements() + most - 1) / most;
-  return std::clamp<std::int64_t>(parts, 1, sequences_of(batch));
+  return std::clamp<std::int64_t>(parts, 1, optim::sequences_of(batch));
+}
+
+// Attention answers up to eight queries, as generation asks them, by a kernel of their own, which
+// sums in another order. Which of the two a short sequence meets must not follow from the others in
+// its batch: all are padded to nine, or to the context where no sequence has nine.
+std::int64_t least_length(const model::ModelConfig& c) {
+  constexpr std::int64_t kLeast = 9;
+  const bool attends = !c.recurrent() || c.kind == model::Kind::rnn_seq2seq;
+  const bool competes = c.moe && c.moe->capacity;  // for places, which padding would change
+  return attends && !competes ? std::min(kLeast, c.sizes.context) : 0;
 }
 
 void add_batch(const model::Model& model, const model::Batch& batch, const nn::Pass& pass,
                Sums& sums) {
-  for (const model::Batch& part : split(batch, parts_of(batch, model.config())))
+  const model::Batch whole = lengthened(batch, least_length(model.config()));
+  for (const model::Batch& part : optim::split(whole, parts_of(whole, model.config())))
     add_targets(model.logits(part, pass), part.targets, sums);
   sums.counted += batch.counted;
 }
@@ -101,7 +116,7 @@ Evaluation evaluate(const model::Model& model, const data::Dataset& data,
   result.perplexity = std::exp(result.loss);
   if (!std::isfinite(result.loss))
     fail(ErrorCode::failed, "evaluate", "the loss on the " + split + " data", "finite",
-         bad_text(result.loss));
+         nn::bad_text(result.loss));
   if (labels) result.accuracy = static_cast<double>(sums.hits) / static_cast<double>(sums.counted);
   return result;
 }

@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "heddle/error.h"
-#include "io/file.h"
-#include "io/safetensors.h"
-#include "train/checkpoint.h"
-#include "train/run_directory.h"
+#include "io/files/file.h"
+#include "io/safetensors/safetensors.h"
+#include "language/language.h"
+#include "run/recipe_file.h"
+#include "run/run_directory.h"
+#include "run/weights.h"
 
 namespace heddle::train {
 
@@ -68,10 +70,10 @@ class Adoption {
  public:
   Adoption(const std::string& weights, const Knowledge& before, const Knowledge& now)
       : file_(weights), before_(before), now_(now) {
-    check_weights(file_);
+    run::check_weights(file_);
   }
 
-  std::vector<std::string> run(nn::ParameterStore& parameters) {
+  std::vector<std::string> run(nn::Parameters& parameters) {
     say_changed_keys();
     for (nn::Parameter& p : parameters.all()) take(p);
     for (const io::TensorEntry& entry : file_.entries()) {
@@ -80,7 +82,7 @@ class Adoption {
       if (!is_head(entry.name) && entry.name != "class_token")
         fail(ErrorCode::io, file_.path(),
              "tensor " + entry.name + " has no place in the new model");
-      said_.push_back(entry.name + ": left out, the new model has none");
+      said_.push_back(tr("{}: left out, the new model has none", entry.name));
     }
     return std::move(said_);
   }
@@ -89,10 +91,10 @@ class Adoption {
   static bool is_head(const std::string& name) { return name.starts_with("head."); }
 
   void say_changed_keys() {
-    for (const Difference& d : differences(before_.recipe, now_.recipe))
+    for (const recipe::Difference& d : differences(before_.recipe, now_.recipe))
       if (d.key.starts_with("model."))
-        said_.push_back(d.key + " was " + d.before.value_or("absent") + " and is " +
-                        d.now.value_or("absent"));
+        said_.push_back(tr("{} was {} and is {}", d.key, d.before.value_or(tr("absent")),
+                           d.now.value_or(tr("absent"))));
   }
 
   void take(nn::Parameter& p) {
@@ -100,17 +102,17 @@ class Adoption {
     if (known) used_.push_back(p.name);
     const Task task = now_.codec.task();
     if (is_head(p.name) && (!known || !same_head())) {
-      said_.push_back(p.name + ": new, for the task " + std::string(to_string(task)));
+      said_.push_back(tr("{}: new, for the task {}", p.name, to_string(task)));
     } else if (p.name == "class_token" && !known) {
-      said_.push_back(p.name + ": new");
+      said_.push_back(tr("{}: new", p.name));
     } else if (is_head(p.name) && predicts_labels(task)) {
-      take_rows(p, map_rows(before_.codec.labels(), now_.codec.labels()), "labels");
+      take_rows(p, map_rows(before_.codec.labels(), now_.codec.labels()), mark("labels"));
     } else if (is_head(p.name)) {
       take_tokens(p, task == Task::translate);
     } else if (p.name.ends_with("embed.weight")) {
       take_tokens(p, p.name.starts_with("decoder."));
     } else if (p.name.ends_with("position.weight") && !now_.codec.image()) {
-      take_rows(p, map_positions(before_.recipe.model, now_.recipe.model), "positions");
+      take_rows(p, map_positions(before_.recipe.model, now_.recipe.model), mark("positions"));
     } else {
       file_.load_into(p.name, p.tensor);
     }
@@ -126,10 +128,10 @@ class Adoption {
   void take_tokens(nn::Parameter& p, bool target) {
     const auto& before = target ? before_.codec.target() : before_.codec.source();
     const auto& now = target ? now_.codec.target() : now_.codec.source();
-    take_rows(p, map_rows(tokens_of(before), tokens_of(now)), "tokens");
+    take_rows(p, map_rows(tokens_of(before), tokens_of(now)), mark("tokens"));
   }
 
-  void take_rows(nn::Parameter& p, const RowMap& map, const std::string& what) {
+  void take_rows(nn::Parameter& p, const RowMap& map, const char* what) {
     const Tensor old = file_.load(p.name);
     const Shape &from = old.shape(), &to = p.tensor.shape();
     const bool fits = old.dtype() == p.tensor.dtype() && from.rank() == to.rank() &&
@@ -141,16 +143,17 @@ class Adoption {
            old.describe());
     const std::size_t bytes = p.tensor.bytes() / map.size();
     const auto* source = static_cast<const char*>(old.raw());
-    auto* destination = static_cast<char*>(p.tensor.mutable_raw());
+    Tensor here = p.tensor.detach().to(Device::cpu);
+    auto* destination = static_cast<char*>(here.mutable_raw());
     for (std::size_t i = 0; i < map.size(); ++i)
       if (map[i] >= 0)
         std::memcpy(destination + i * bytes, source + static_cast<std::size_t>(map[i]) * bytes,
                     bytes);
+    overwrite(p.tensor, here);
     if (is_whole(map, from[0])) return;
     const auto fresh = std::ranges::count(map, std::int64_t{-1});
     const std::int64_t kept = static_cast<std::int64_t>(map.size()) - fresh;
-    said_.push_back(p.name + ": " + std::to_string(kept) + " of " + std::to_string(from[0]) + " " +
-                    what + " kept, " + std::to_string(fresh) + " new");
+    said_.push_back(tr("{}: {} of {} {} kept, {} new", p.name, kept, from[0], tr(what), fresh));
   }
 
   io::SafetensorsFile file_;
@@ -161,17 +164,17 @@ class Adoption {
 }  // namespace
 
 std::vector<std::string> adopt_weights(const std::string& weights, const Knowledge& before,
-                                       const Knowledge& now, nn::ParameterStore& parameters) {
+                                       const Knowledge& now, nn::Parameters& parameters) {
   return Adoption(weights, before, now).run(parameters);
 }
 
 std::vector<std::string> adopt_run(const std::string& directory, const Knowledge& now,
-                                   nn::ParameterStore& parameters) {
-  const RunPaths paths{directory};
-  if (!is_run(directory))
+                                   nn::Parameters& parameters) {
+  const run::RunPaths paths{directory};
+  if (!run::is_run(directory))
     fail(ErrorCode::io, directory, "is not the directory of a run",
          "train.from to be one, with a file recipe.toml");
-  Recipe recipe = load_recipe(paths.recipe());
+  recipe::Recipe recipe = run::load_recipe(paths.recipe());
   const auto codec = data::Codec::load(directory);
   recipe.model.sizes = codec->sizes();
   return adopt_weights(paths.weights(), {recipe, *codec}, now, parameters);

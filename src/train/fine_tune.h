@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "data/codec.h"
+#include "data/codec/codec.h"
 #include "model/model.h"
-#include "train/recipe.h"
+#include "recipe/recipe.h"
 
 namespace heddle::train {
 
 // Both ends of the transfer, as far as it depends on them.
 struct Knowledge {
-  const Recipe& recipe;  // its model.sizes filled in
+  const recipe::Recipe& recipe;  // its model.sizes filled in
   const data::Codec& codec;
 };
 
@@ -25,10 +25,10 @@ struct Knowledge {
 // - keys of [model] that say something else about the same tensors
 // Any other tensor that is missing, left over or of another shape is an Error by its name.
 std::vector<std::string> adopt_weights(const std::string& weights, const Knowledge& before,
-                                       const Knowledge& now, nn::ParameterStore& parameters);
+                                       const Knowledge& now, nn::Parameters& parameters);
 
 // The same from a run's directory.
 std::vector<std::string> adopt_run(const std::string& directory, const Knowledge& now,
-                                   nn::ParameterStore& parameters);
+                                   nn::Parameters& parameters);
 
 }  // namespace heddle::train

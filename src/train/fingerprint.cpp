@@ -16,7 +16,7 @@ void add(std::uint64_t& hash, const Tensor& tensor) {
 
 }  // namespace
 
-std::uint64_t fingerprint(const data::Dataset& data, const TrainConfig& config) {
+std::uint64_t fingerprint(const data::Dataset& data, const recipe::TrainConfig& config) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   // From several epochs, so that the batches are drawn from all of the data.
   for (const std::int64_t step : {0, 13, 1009, 100003}) {

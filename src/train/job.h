@@ -12,8 +12,8 @@
 
 #include "data/dataset.h"
 #include "model/model.h"
-#include "train/recipe.h"
-#include "train/run_directory.h"
+#include "recipe/recipe.h"
+#include "run/run_directory.h"
 #include "train/trainer.h"
 
 namespace heddle::train {
@@ -22,16 +22,16 @@ class Job {
  public:
   // A new run. Error when something is at `directory` already (is_taken()). `before_writing` is
   // called when the data is read and the model is built, before anything is written.
-  static Job begin(Recipe recipe, const std::string& directory,
+  static Job begin(recipe::Recipe recipe, const std::string& directory,
                    const std::function<void()>& before_writing = {});
 
   // Goes on with a run, at its newest checkpoint or, if it was killed before the first one, from
   // the beginning. The recipe must be the run's (check_resumable()).
-  static Job resume(Recipe recipe, const std::string& directory);
+  static Job resume(recipe::Recipe recipe, const std::string& directory);
 
   // Begins a run or goes on with it, on data that is open already: for many runs on the same data.
   // It must be what the recipe's [data] gives.
-  static Job open(Recipe recipe, const std::string& directory,
+  static Job open(recipe::Recipe recipe, const std::string& directory,
                   std::shared_ptr<const data::Dataset> data);
 
   Job(Job&&) = default;
@@ -39,19 +39,19 @@ class Job {
   Outcome run(Hooks hooks);
 
   // Whether there is anything to go on with: a checkpoint, weights or a line of the log.
-  bool has_saved() const { return is_taken(paths().directory); }
+  bool has_saved() const { return run::is_taken(paths().directory); }
   // Takes back what begin() wrote. For a run that ended before it saved anything.
   void discard() { directory_->discard(); }
 
-  const Recipe& recipe() const { return recipe_; }
+  const recipe::Recipe& recipe() const { return recipe_; }
   const model::Model& model() const { return *model_; }
   const data::Dataset& data() const { return *data_; }
-  const RunPaths& paths() const { return directory_->paths(); }
+  const run::RunPaths& paths() const { return directory_->paths(); }
   // What differs from the run it was fine-tuned from, one sentence each.
   const std::vector<std::string>& adopted() const { return adopted_; }
 
  private:
-  explicit Job(Recipe recipe) : recipe_(std::move(recipe)) {}
+  explicit Job(recipe::Recipe recipe) : recipe_(std::move(recipe)) {}
 
   void open_data(std::shared_ptr<const data::Codec> codec);
   void take_data(std::shared_ptr<const data::Dataset> data);
@@ -59,8 +59,8 @@ class Job {
   void adopt();
   void settle();
 
-  Recipe recipe_;
-  std::unique_ptr<RunDirectory> directory_;
+  recipe::Recipe recipe_;
+  std::unique_ptr<run::RunDirectory> directory_;
   std::shared_ptr<const data::Dataset> data_;
   std::unique_ptr<model::Model> model_;
   std::vector<std::string> adopted_;

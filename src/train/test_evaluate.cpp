@@ -1,13 +1,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/test_support.h"
+#include "heddle/memory.h"
 #include "heddle/ops.h"
 #include "heddle/random.h"
+#include "optim/split.h"
+#include "recipe/test_toys.h"
 #include "train/evaluate.h"
-#include "train/split.h"
-#include "train/test_support.h"
+#include "train/lengthen.h"
 
 namespace heddle::train {
+
+using namespace toys;
 namespace {
 
 // Sequences of different lengths in every batch.
@@ -77,7 +82,7 @@ TEST(Evaluate, CountsLabelsThatAreHit) {
   EXPECT_EQ(*e.accuracy, expected.hits / expected.tokens);
 }
 
-constexpr std::int64_t kSequences = 11, kLongest = 9;
+constexpr std::int64_t kSequences = 11, kLongest = 19;
 
 // Numbers below `limit`, the same whatever the limit of others.
 Tensor drawn(const Shape& shape, std::int64_t limit, std::uint32_t stream) {
@@ -94,9 +99,9 @@ Tensor drawn(const Shape& shape, std::int64_t limit, std::uint32_t stream) {
 std::int64_t length_of(std::int64_t i) { return 1 + 5 * i % kLongest; }
 
 // The same eleven sequences, pairs or images, cut into batches and padded to the longest of each.
-class CutData final : public data::Dataset {
+class CutData final : public EmptyData {
  public:
-  explicit CutData(const model::ModelConfig& c) : Dataset(nullptr) {
+  explicit CutData(const model::ModelConfig& c) {
     const bool label = c.task == model::Task::classify;
     const std::int64_t answers = c.sizes.classes > 0 ? c.sizes.classes : c.vocabulary_of_target();
     all_.targets =
@@ -120,25 +125,19 @@ class CutData final : public data::Dataset {
         targets[i * kLongest + t] = model::kIgnore;
   }
 
-  std::int64_t epoch_steps(std::int64_t) const override { return 1; }
-  model::Batch training_batch(std::int64_t, std::int64_t, std::uint64_t) const override {
-    return {};
-  }
   bool has(data::Split) const override { return true; }
   std::int64_t batches(data::Split, std::int64_t batch) const override {
     return (kSequences + batch - 1) / batch;
   }
   model::Batch batch(data::Split, std::int64_t index, std::int64_t batch) const override {
     const std::int64_t end = std::min(kSequences, (index + 1) * batch);
-    model::Batch b = rows_of(all_, index * batch, end);
+    model::Batch b = optim::rows_of(all_, index * batch, end);
     std::int64_t longest = 0;
     for (std::int64_t i = index * batch; i < end; ++i) longest = std::max(longest, length_of(i));
     for (Tensor* t : {&b.tokens, &b.target_tokens, &b.targets})
       if (t->defined() && t->rank() == 2) *t = ops::contiguous(views::slice(*t, 1, 0, longest));
     return b;
   }
-  std::span<const data::TextPair> pairs(data::Split) const override { return {}; }
-  std::string summary() const override { return "cut"; }
 
  private:
   model::Batch all_;
@@ -160,7 +159,29 @@ model::ModelConfig config_of(model::Kind kind, model::Task task) {
   return c;
 }
 
-// Sums are of targets, one after the other: where batches end does not matter, to the last bit.
+void expect_same_for_any_batch(const model::ModelConfig& config, DType precision) {
+  const auto model = model::build_model(config, {.seed = 5});
+  const CutData data(model->config());
+  const auto with_batch = [&](std::int64_t batch) {
+    EvaluateOptions options;
+    options.batch = batch;
+    options.precision = precision;
+    return evaluate(*model, data, options);
+  };
+  const Evaluation one = with_batch(1);
+  EXPECT_EQ(one.tokens, config.task == model::Task::classify ? kSequences : 96);
+  for (const std::int64_t batch : {2, 3, 4, 7, 11, 64}) {
+    SCOPED_TRACE(batch);
+    const Evaluation e = with_batch(batch);
+    EXPECT_EQ(e.loss, one.loss);
+    EXPECT_EQ(e.perplexity, one.perplexity);
+    EXPECT_EQ(e.tokens, one.tokens);
+    EXPECT_EQ(e.accuracy, one.accuracy);
+  }
+}
+
+// Sums are of targets, one after the other: where batches end does not matter, to the last bit. Nor
+// does the padding: sinks in groups of heads show which kernel a sequence has met.
 TEST(Evaluate, TheBatchDoesNotChangeTheResult) {
   using model::Kind;
   using model::Task;
@@ -175,26 +196,91 @@ TEST(Evaluate, TheBatchDoesNotChangeTheResult) {
                                    {Kind::birnn, Task::tag},
                                    {Kind::rnn_seq2seq, Task::translate}})
     for (const DType precision : {DType::f32, DType::bf16}) {
-      const auto model = model::build_model(config_of(kind, task), {.seed = 5});
-      const CutData data(model->config());
-      const auto with_batch = [&](std::int64_t batch) {
-        EvaluateOptions options;
-        options.batch = batch;
-        options.precision = precision;
-        return evaluate(*model, data, options);
-      };
-      const Evaluation one = with_batch(1);
-      const bool whole = task == Task::classify;
-      EXPECT_EQ(one.tokens, whole ? kSequences : 52) << to_string(kind);
-      for (const std::int64_t batch : {2, 3, 4, 7, 11, 64}) {
-        const Evaluation e = with_batch(batch);
-        EXPECT_EQ(e.loss, one.loss) << to_string(kind) << "/" << to_string(task) << " "
-                                    << to_string(precision) << " " << batch;
-        EXPECT_EQ(e.perplexity, one.perplexity);
-        EXPECT_EQ(e.tokens, one.tokens);
-        EXPECT_EQ(e.accuracy, one.accuracy);
-      }
+      SCOPED_TRACE(std::string(to_string(kind)) + "/" + std::string(to_string(task)) + " " +
+                   std::string(to_string(precision)));
+      model::ModelConfig config = config_of(kind, task);
+      expect_same_for_any_batch(config, precision);
+      if (config.recurrent()) continue;
+      config.width = 20;
+      config.attention.heads = 5;
+      config.attention.kv_heads = 1;
+      config.attention.sinks = true;
+      config.attention.scale = 3;
+      expect_same_for_any_batch(config, precision);
     }
+}
+
+// 64 tokens of each sequence.
+class OneBatch final : public EmptyData {
+ public:
+  explicit OneBatch(std::int64_t sequences) {
+    batch_.tokens = drawn({sequences, 64}, 16, 3);
+    batch_.targets = drawn({sequences, 64}, 16, 4);
+    batch_.counted = batch_.targets.elements();
+  }
+  bool has(data::Split) const override { return true; }
+  std::int64_t batches(data::Split, std::int64_t) const override { return 1; }
+  model::Batch batch(data::Split, std::int64_t, std::int64_t) const override { return batch_; }
+
+ private:
+  model::Batch batch_;
+};
+
+// Few scores are made at once; of many, those of 512 tokens, eight sequences here.
+TEST(Evaluate, ManyScoresAreMadeInParts) {
+  const auto peak = [](std::int64_t vocabulary, std::int64_t sequences) {
+    model::ModelConfig c = config_of(model::Kind::decoder, model::Task::language);
+    c.sizes.vocabulary = vocabulary;
+    c.sizes.context = 64;
+    const auto model = model::build_model(c, {.seed = 5});
+    const OneBatch data(sequences);
+    evaluate(*model, data, {});  // weights are packed
+    reset_peak_memory(Device::cpu);
+    const std::int64_t before = memory_use(Device::cpu).live;
+    evaluate(*model, data, {});
+    return static_cast<double>(memory_use(Device::cpu).peak - before);
+  };
+  EXPECT_GT(peak(16, 32), 3 * peak(16, 8));
+  EXPECT_LT(peak(4096, 32), 1.1 * peak(4096, 8));
+  EXPECT_GT(peak(4096, 8), 3 * peak(4096, 2));
+}
+
+TEST(Lengthened, AddsPlacesThatCountForNothing) {
+  model::Batch b;
+  b.tokens = Tensor::from<std::int32_t>({2, 2}, {1, 2, 3, 4});
+  b.documents = Tensor::from<std::int64_t>({2, 2}, {0, 1, 0, 0});
+  b.targets = Tensor::from<std::int32_t>({2, 2}, {2, 5, 4, 6});
+  b.counted = 4;
+  constexpr std::int32_t kNone = model::kIgnore;
+  using Ids = std::vector<std::int32_t>;
+  using Longs = std::vector<std::int64_t>;
+  model::Batch longer = lengthened(b, 3);
+  EXPECT_EQ(longer.tokens.shape(), (Shape{2, 3}));
+  EXPECT_EQ(longer.tokens.to_vector<std::int32_t>(), (Ids{1, 2, 2, 3, 4, 4}));
+  EXPECT_EQ(longer.lengths.to_vector<std::int64_t>(), (Longs{2, 2}));
+  EXPECT_EQ(longer.documents.to_vector<std::int64_t>(), (Longs{0, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(longer.targets.to_vector<std::int32_t>(), (Ids{2, 5, kNone, 4, 6, kNone}));
+  EXPECT_EQ(longer.counted, 4);
+  EXPECT_EQ(lengthened(b, 2).tokens.raw(), b.tokens.raw()) << "long enough";
+  // Pairs: each side by itself, and the targets are those of the second.
+  b.documents = {};
+  b.lengths = Tensor::from<std::int64_t>({2}, {2, 1});
+  b.target_tokens = Tensor::from<std::int32_t>({2, 4}, {7, 8, 9, 1, 7, 8, 9, 1});
+  b.targets = Tensor::from<std::int32_t>({2, 4}, {8, 9, 1, 2, 8, 9, 1, 2});
+  longer = lengthened(b, 3);
+  EXPECT_EQ(longer.tokens.shape(), (Shape{2, 3}));
+  EXPECT_EQ(longer.lengths.to_vector<std::int64_t>(), (Longs{2, 1}));
+  EXPECT_EQ(longer.target_tokens.shape(), (Shape{2, 4}));
+  EXPECT_FALSE(longer.target_lengths.defined());
+  EXPECT_EQ(longer.targets.shape(), (Shape{2, 4}));
+  longer = lengthened(b, 5);
+  EXPECT_EQ(longer.target_tokens.shape(), (Shape{2, 5}));
+  EXPECT_EQ(longer.target_lengths.to_vector<std::int64_t>(), (Longs{4, 4}));
+  EXPECT_EQ(longer.targets.shape(), (Shape{2, 5}));
+  // One label for each sequence.
+  b.target_tokens = {};
+  b.targets = Tensor::from<std::int32_t>({2}, {1, 0});
+  EXPECT_EQ(lengthened(b, 9).targets.shape(), (Shape{2}));
 }
 
 TEST(Evaluate, RefusesWhatItCannotJudge) {

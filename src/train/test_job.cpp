@@ -5,15 +5,19 @@
 #include <functional>
 #include <map>
 
+#include "base/test_support.h"
 #include "data/test_support.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
+#include "plan/plan_run.h"
+#include "recipe/test_toys.h"
+#include "run/load_run.h"
+#include "run/recipe_file.h"
 #include "train/evaluate.h"
 #include "train/job.h"
-#include "train/plan_run.h"
-#include "train/run.h"
-#include "train/test_support.h"
 
 namespace heddle::train {
+
+using namespace toys;
 namespace {
 
 using io::slurp;
@@ -36,7 +40,7 @@ class JobTest : public testing::Test {
   std::string out(const std::string& name) const { return dir_.file("runs/" + name); }
   Job train(const std::string& recipe, const std::string& name,
             const std::vector<std::string>& set = {}) {
-    Job job = Job::begin(load_recipe(recipe, set), out(name));
+    Job job = Job::begin(run::load_recipe(recipe, set), out(name));
     outcome_ = job.run({});
     return job;
   }
@@ -84,7 +88,7 @@ TEST_F(JobTest, EveryKindIsTrainedAndLoaded) {
     const std::string recipe = write(name, model, data);
     train(recipe, name, {"train.precision=bf16"});
     ASSERT_TRUE(outcome_.last_evaluation);
-    const LoadedRun run = load_run(out(name));
+    const run::LoadedRun run = run::load_run(out(name));
     const auto dataset = data::open_dataset(run.recipe.data, run.recipe.model.kind,
                                             run.recipe.model.task, {.codec = run.codec});
     EvaluateOptions options;
@@ -118,14 +122,14 @@ TEST_F(JobTest, EveryKindResumesToTheBit) {
     SCOPED_TRACE(name);
     const std::string recipe = write(name, model, data);
     train(recipe, name + "-whole", set);
-    const RunPaths whole{out(name + "-whole")}, stopped{out(name + "-stopped")};
+    const run::RunPaths whole{out(name + "-whole")}, stopped{out(name + "-stopped")};
     Hooks hooks;
     std::int64_t step = 0;
     hooks.on_step = [&step](const StepReport& r) { step = r.step; };
     hooks.should_stop = [&step] { return step == 2; };
-    EXPECT_EQ(Job::begin(load_recipe(recipe, set), stopped.directory).run(hooks).ending,
+    EXPECT_EQ(Job::begin(run::load_recipe(recipe, set), stopped.directory).run(hooks).ending,
               Ending::stopped);
-    const Outcome end = Job::resume(load_recipe(recipe, set), stopped.directory).run({});
+    const Outcome end = Job::resume(run::load_recipe(recipe, set), stopped.directory).run({});
     EXPECT_EQ(end.ending, Ending::finished);
     EXPECT_EQ(end.state.best_loss, outcome_.state.best_loss);
     EXPECT_TRUE(slurp(stopped.weights()) == slurp(whole.weights()));
@@ -152,27 +156,27 @@ TEST_F(JobTest, RefusesAndLeavesNothingBehind) {
                 {"memory of a step", "train.batch", "GB"});
   expect_says([&] { train(recipe, "a", {"train.from=nowhere"}); }, {"nowhere", "recipe.toml"});
   EXPECT_FALSE(std::filesystem::exists(out("a")));
-  expect_says([&] { Job::resume(load_recipe(recipe), out("a")); }, {out("a"), "is not there"});
-  expect_says([&] { load_run(out("a")); }, {out("a"), "is not there"});
-  expect_says([&] { load_run(recipe); }, {recipe, "is a file"});
+  expect_says([&] { Job::resume(run::load_recipe(recipe), out("a")); }, {out("a"), "is not there"});
+  expect_says([&] { run::load_run(out("a")); }, {out("a"), "is not there"});
+  expect_says([&] { run::load_run(recipe); }, {recipe, "is a file"});
   train(recipe, "a");
   expect_says([&] { train(recipe, "a"); }, {out("a"), "--resume"});
   const std::string in_force = slurp(out("a") + "/recipe.toml");
-  std::ofstream(out("a") + "/recipe.toml") << load_recipe(recipe, {"model.width=16"}).toml;
-  expect_says([&] { load_run(out("a")); },
+  std::ofstream(out("a") + "/recipe.toml") << run::load_recipe(recipe, {"model.width=16"}).toml;
+  expect_says([&] { run::load_run(out("a")); },
               {out("a") + "/model.safetensors", "tensor embed.weight", "16]", "8]"});
   std::ofstream(out("a") + "/recipe.toml") << in_force;
   damage_last_byte(out("a") + "/model.safetensors");
-  expect_says([&] { load_run(out("a")); }, {"model.safetensors", "checksum"});
+  expect_says([&] { run::load_run(out("a")); }, {"model.safetensors", "checksum"});
   expect_says([&] { train(recipe, "b", {"train.from=" + out("a")}); },
               {"model.safetensors", "checksum"});
   EXPECT_FALSE(std::filesystem::exists(out("b")));
   std::filesystem::remove(out("a") + "/model.safetensors");
-  expect_says([&] { load_run(out("a")); }, {"model.safetensors", "not saved any weights"});
+  expect_says([&] { run::load_run(out("a")); }, {"model.safetensors", "not saved any weights"});
   std::filesystem::remove(out("a") + "/codec.json");
-  expect_says([&] { load_run(out("a")); }, {"codec.json"});
+  expect_says([&] { run::load_run(out("a")); }, {"codec.json"});
   std::filesystem::remove(out("a") + "/recipe.toml");
-  expect_says([&] { load_run(out("a")); }, {out("a"), "recipe.toml"});
+  expect_says([&] { run::load_run(out("a")); }, {out("a"), "recipe.toml"});
 }
 
 // Replaces a line of a run's recipe.toml, as an editor would; the number of that line.
@@ -213,21 +217,21 @@ TEST_F(JobTest, AnEditedRecipeIsNotResumed) {
     std::ofstream(path) << good;
     const std::string line = edit_line(path, e.old, e.now);
     for (const auto& use : std::vector<std::function<void()>>{
-             [&] { load_run(out("a")); },
-             [&] { Job::resume(load_recipe(path), out("a")); },
+             [&] { run::load_run(out("a")); },
+             [&] { Job::resume(run::load_recipe(path), out("a")); },
          })
       expect_says(use, {"recipe.toml:" + line, e.key, e.before, e.after, "edited after the run",
                         "delete the first line"});
     // Without the seal it is used as it is, but the run does not go on as another one.
     drop_first_line(path);
-    expect_says([&] { Job::resume(load_recipe(path), out("a")); },
+    expect_says([&] { Job::resume(run::load_recipe(path), out("a")); },
                 {"recipe.toml:" + std::to_string(std::stoi(line) - 1), e.key, e.before, e.after,
                  "train.from"});
     // The recipe it began with goes on, and mends the file.
-    Job::resume(load_recipe(recipe), out("a")).run({});
+    Job::resume(run::load_recipe(recipe), out("a")).run({});
     EXPECT_EQ(slurp(path), good);
   }
-  EXPECT_EQ(load_run(out("a")).recipe.train.learning_rate, 0.01);
+  EXPECT_EQ(run::load_run(out("a")).recipe.train.learning_rate, 0.01);
 }
 
 TEST_F(JobTest, ADamagedRecipeSaysSo) {
@@ -236,9 +240,9 @@ TEST_F(JobTest, ADamagedRecipeSaysSo) {
   train(recipe, "a");
   const std::string path = out("a") + "/recipe.toml", good = slurp(path);
   std::ofstream(path) << good.substr(0, good.find("width"));
-  expect_says([&] { load_run(out("a")); }, {"recipe.toml", "edited"});
+  expect_says([&] { run::load_run(out("a")); }, {"recipe.toml", "edited"});
   edit_line(path, "layers = 1", "layers = \x01");
-  expect_says([&] { load_run(out("a")); }, {"recipe.toml", "is damaged"});
+  expect_says([&] { run::load_run(out("a")); }, {"recipe.toml", "is damaged"});
   // One bit of each byte: refused, or nothing that counts has changed.
   int refused = 0;
   for (std::size_t at = 0; at < good.size(); ++at) {
@@ -246,7 +250,8 @@ TEST_F(JobTest, ADamagedRecipeSaysSo) {
     bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
     std::ofstream(path, std::ios::binary) << bad;
     try {
-      EXPECT_EQ(keys_of(load_recipe(path)), keys_of(load_recipe(recipe))) << "byte " << at;
+      EXPECT_EQ(keys_of(run::load_recipe(path)), keys_of(run::load_recipe(recipe)))
+          << "byte " << at;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::io) << e.what();
       ++refused;
@@ -262,10 +267,10 @@ TEST_F(JobTest, RunsWithoutSealsLoadAndDataMayMove) {
       language("r", "text = \"" + first + "\"\ntokenizer = \"char\"\ncontext = 12\n");
   train(recipe, "a");
   drop_first_line(out("a") + "/recipe.toml");
-  load_run(out("a"));
+  run::load_run(out("a"));
   const std::string second = dir_.file("second.txt", slurp(first));
   const auto resume = [&] {
-    Job::resume(load_recipe(recipe, {"data.text=" + second}), out("a")).run({});
+    Job::resume(run::load_recipe(recipe, {"data.text=" + second}), out("a")).run({});
   };
   expect_says(resume, {"--set data.text", first, second});  // the old one is still there
   std::filesystem::remove(first);
@@ -281,19 +286,19 @@ TEST_F(JobTest, ADamagedPlanStopsNothing) {
   std::filesystem::create_directories(directory);
   std::string said;
   const auto on_damage = [&said](const std::string& sentence) { said += sentence; };
-  EXPECT_FALSE(has_plan(directory, on_damage));
+  EXPECT_FALSE(plan::has_plan(directory, on_damage));
   EXPECT_EQ(said, "");
-  Plan plan;
+  plan::Plan plan;
   plan.parameters = 17;
-  write_plan(directory, plan);
-  EXPECT_TRUE(has_plan(directory, on_damage));
+  plan::write_plan(directory, plan);
+  EXPECT_TRUE(plan::has_plan(directory, on_damage));
   EXPECT_EQ(said, "");
   edit_line(directory + "/plan.json", "17", "18");
-  EXPECT_FALSE(has_plan(directory, on_damage));
+  EXPECT_FALSE(plan::has_plan(directory, on_damage));
   EXPECT_NE(said.find("plan.json: was edited"), std::string::npos) << said;
   said.clear();
   std::ofstream(directory + "/plan.json") << "{\"para";
-  EXPECT_FALSE(has_plan(directory, on_damage));
+  EXPECT_FALSE(plan::has_plan(directory, on_damage));
   EXPECT_NE(said.find("is damaged"), std::string::npos) << said;
   EXPECT_NE(said.find("planned anew"), std::string::npos) << said;
 }
@@ -303,12 +308,12 @@ TEST_F(JobTest, OtherDataIsNotResumed) {
   const std::string recipe =
       language("r", "text = \"" + text + "\"\ntokenizer = \"byte\"\ncontext = 12\n");
   train(recipe, "a");
-  Job::resume(load_recipe(recipe), out("a")).run({});
+  Job::resume(run::load_recipe(recipe), out("a")).run({});
   std::string changed = slurp(text);
   for (char& c : changed)
     if (c == 'w') c = 'W';
   dir_.file("text.txt", changed);
-  expect_says([&] { Job::resume(load_recipe(recipe), out("a")).run({}); },
+  expect_says([&] { Job::resume(run::load_recipe(recipe), out("a")).run({}); },
               {"step-4.safetensors", "data"});
 }
 
@@ -324,15 +329,15 @@ TEST_F(JobTest, FineTuningKeepsWhatBothHave) {
                                  std::to_string(context) + "\n");
   };
   const Job old_job = train(recipe("abcde", 8), "old");
-  const LoadedRun old_run = load_run(out("old"));
+  const run::LoadedRun old_run = run::load_run(out("old"));
 
   // Same data: the same weights, and nothing to say.
   const std::string from = "train.from=" + out("old");
-  Job same = Job::begin(load_recipe(recipe("abcde", 8), {from}), out("same"));
+  Job same = Job::begin(run::load_recipe(recipe("abcde", 8), {from}), out("same"));
   EXPECT_TRUE(same.adopted().empty()) << same.adopted()[0];
   EXPECT_EQ(weights_of(same.model()), weights_of(*old_run.model));
 
-  Job other = Job::begin(load_recipe(recipe("cdefg", 12), {from}), out("other"));
+  Job other = Job::begin(run::load_recipe(recipe("cdefg", 12), {from}), out("other"));
   const auto& said = other.adopted();
   ASSERT_EQ(said.size(), 3u);
   EXPECT_EQ(said[0], "embed.weight: 3 of 5 tokens kept, 2 new");
@@ -359,7 +364,7 @@ TEST_F(JobTest, FineTuningKeepsWhatBothHave) {
 
 // Every weight of the old run that is no table is the new model's; of its vocabulary each token
 // that both have keeps its vector, wherever it stands. What is new is not the old model's.
-void expect_adopted(const Job& job, const LoadedRun& old_run) {
+void expect_adopted(const Job& job, const run::LoadedRun& old_run) {
   std::map<std::string, Tensor> before;
   for (const nn::Parameter& p : old_run.model->parameters().all()) before[p.name] = p.tensor;
   std::size_t layers = 0;
@@ -397,8 +402,9 @@ TEST_F(JobTest, FineTuningToAnotherTaskHasANewHead) {
                                vocabulary + "validation_share = 0.2\n";
   const std::string classify =
       write("classify", "kind = \"encoder\"\ntask = \"classify\"\n", labelled);
-  const Job job = Job::begin(load_recipe(classify, {"train.from=" + out("masked")}), out("new"));
-  expect_adopted(job, load_run(out("masked")));
+  const Job job =
+      Job::begin(run::load_recipe(classify, {"train.from=" + out("masked")}), out("new"));
+  expect_adopted(job, run::load_run(out("masked")));
   std::string all;
   for (const std::string& sentence : job.adopted()) all += sentence + "\n";
   for (const char* part : {"head.weight: new, for the task classify", "head.bias: new",

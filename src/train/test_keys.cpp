@@ -6,17 +6,22 @@
 #include <set>
 #include <sstream>
 
+#include "base/test_support.h"
+#include "compare/comparison.h"
 #include "data/test_support.h"
-#include "io/toml.h"
-#include "model/parse.h"
+#include "io/toml/toml.h"
+#include "mock/mock.h"
+#include "model/parse/parse.h"
 #include "ops/copy/copy.h"
-#include "train/compare/comparison.h"
+#include "plan/plan.h"
+#include "plan/plan_run.h"
+#include "recipe/test_toys.h"
+#include "run/recipe_file.h"
 #include "train/job.h"
-#include "train/plan.h"
-#include "train/plan_run.h"
-#include "train/test_support.h"
 
 namespace heddle::train {
+
+using namespace toys;
 namespace {
 
 using io::TempDir;
@@ -27,7 +32,7 @@ using io::TempDir;
 //   T loss of the first step   G length of its gradient   R rates   U weights at the end
 //   N the last step   O steps of the log   E steps of evaluations   Q targets of an evaluation
 //   C checkpoints that were written, then those that stayed   M memory of a step
-//   F files of the log
+//   F files of the log   D device of the weights
 struct Seen {
   std::string bytes;
   std::vector<double> numbers;
@@ -57,8 +62,9 @@ std::string batches_of(const data::Dataset& data, data::Split split) {
 
 // Before the first step.
 void look_at_start(const Job& job, Sight& seen) {
-  const Recipe& r = job.recipe();
+  const recipe::Recipe& r = job.recipe();
   const data::Dataset& data = job.data();
+  seen['D'].bytes = to_string(job.model().device());
   seen['P'].numbers = {static_cast<double>(job.model().parameters().count())};
   add_weights(job.model(), seen['W'].numbers);
   const model::Batch first = data.training_batch(0, r.train.batch, r.train.seed);
@@ -75,12 +81,14 @@ void look_at_start(const Job& job, Sight& seen) {
        {s.vocabulary, s.target_vocabulary, s.classes, s.context, s.channels, s.height, s.width})
     seen['K'].numbers.push_back(static_cast<double>(size));
   for (const std::string& label : data.codec().labels()) seen['K'].bytes += label + "\n";
-  const Plan plan = plan_training(r.model, r.train, batch_shapes(data, r.train).largest);
+  const plan::Plan plan =
+      plan::plan_training(r.model, r.train, plan::batch_shapes(data, r.train).largest);
   seen['M'].numbers = {static_cast<double>(plan.memory.peak)};
 }
 
 Sight look(const std::string& recipe, const std::vector<std::string>& set, const std::string& out) {
-  Job job = Job::begin(load_recipe(recipe, set), out);
+  (void)mock::device();  // there is a second device to choose
+  Job job = Job::begin(run::load_recipe(recipe, set), out);
   Sight seen;
   look_at_start(job, seen);
   for (const char letter : {'T', 'G', 'R', 'E', 'O', 'C', 'Q'}) seen[letter] = {};
@@ -129,7 +137,7 @@ struct Row {
   std::map<char, std::vector<double>> after = {};
 };
 
-constexpr std::string_view kLetters = "PWLKBVXTGRUNOEQCMF";
+constexpr std::string_view kLetters = "DPWLKBVXTGRUNOEQCMF";
 
 std::string changed(const Sight& before, const Sight& after) {
   std::string letters;
@@ -145,7 +153,7 @@ class KeysTest : public testing::Test {
     for (const char version : {'1', '2'})
       for (const char split : {'a', 'b', 'c'}) write_files({split, version});
     for (const auto& [name, text] : bases()) dir_.file(name + ".toml", text);
-    Job::begin(load_recipe(dir_.file("text.toml"), {"train.seed=77"}), dir_.file("earlier"))
+    Job::begin(run::load_recipe(dir_.file("text.toml"), {"train.seed=77"}), dir_.file("earlier"))
         .run({});
   }
 
@@ -380,6 +388,7 @@ std::vector<Row> rows_of_training() {
       {"train.batch", "text", "2", "LBTGUM"},
       {"train.accumulate", "sgd", "3", "M"},
       {"train.precision", "text", "bf16", "LTGUM"},
+      {"train.device", "text", "plugin:0", "DWUM"},
       {"train.recompute", "text", "true", "M"},
       {"train.optimizer", "text", "sgd", "UM"},
       {"train.learning_rate", "text", "0.02", "RU", {{'R', doubled}}},
@@ -448,20 +457,20 @@ TEST_F(KeysTest, EveryKeyHasARow) {
     const io::TomlDocument document = io::TomlDocument::parse(text, name);
     model::parse_model(document.root().table("model"));
     data::parse_data(document.root().table("data"));
-    parse_train(document.root().table("train"));
+    recipe::parse_train(document.root().table("train"));
     for (const std::string& key : document.known()) known.insert(key);
   }
   std::set<std::string> rows = {"model", "data", "train", "model.task"};
   for (const Row& row : all_rows()) rows.insert(row.key);
   EXPECT_EQ(known, rows);
   // Those of [compare] are below: an unknown one lists them.
-  expect_says([&] { load_recipe(dir_.file("text.toml"), {"compare.other=1"}); },
+  expect_says([&] { run::load_recipe(dir_.file("text.toml"), {"compare.other=1"}); },
               {"known here: budget, seeds, vary)"});
 }
 
 // The loss that is learned is smoothed, what is evaluated is not: both by their formulas.
 TEST_F(KeysTest, SmoothedLossByHand) {
-  const Job job = Job::begin(load_recipe(dir_.file("text.toml")), dir_.file("by-hand"));
+  const Job job = Job::begin(run::load_recipe(dir_.file("text.toml")), dir_.file("by-hand"));
   const model::Batch batch = job.data().training_batch(0, 3, 1);
   const auto logits = job.model().logits(batch, {}).to_vector<float>();
   const auto targets = batch.targets.to_vector<std::int32_t>();
@@ -496,11 +505,11 @@ TEST_F(KeysTest, KeysOfComparisons) {
     const std::string recipe =
         dir_.file("compare.toml", bases().at("text") + "[compare]\n" + table);
     std::filesystem::remove_all(dir_.file("compared"));
-    return Comparison({.recipe = recipe, .out = dir_.file("compared")});
+    return compare::Comparison({.recipe = recipe, .out = dir_.file("compared")});
   };
   const std::string two = "vary = [\"model.norm=layer,rms\"]\n";
   {
-    const Comparison plain = opened(two);
+    const compare::Comparison plain = opened(two);
     ASSERT_EQ(plain.variants().size(), 2u);
     EXPECT_EQ(plain.variants()[0].recipe.model.norm, nn::NormKind::layer);
     EXPECT_EQ(plain.variants()[1].recipe.model.norm, nn::NormKind::rms);

@@ -9,14 +9,16 @@
 #include "heddle/tape.h"
 #include "io/test_support.h"
 #include "ops/copy/copy.h"
-#include "train/log.h"
-#include "train/plan.h"
-#include "train/split.h"
-#include "train/step.h"
-#include "train/test_support.h"
+#include "optim/split.h"
+#include "optim/step.h"
+#include "plan/plan.h"
+#include "recipe/test_toys.h"
+#include "run/log.h"
 #include "train/trainer.h"
 
 namespace heddle::train {
+
+using namespace toys;
 namespace {
 
 using io::TempDir;
@@ -73,7 +75,7 @@ struct Foreseen {
 };
 
 struct Logged {
-  TrainConfig config;
+  recipe::TrainConfig config;
   std::vector<Foreseen> steps;  // 1, 2, … at 0, 1, …
   std::vector<double> eval_losses;
   std::vector<std::int64_t> eval_tokens;
@@ -82,8 +84,8 @@ struct Logged {
   Outcome outcome;
 };
 
-TrainConfig logged_training() {
-  TrainConfig c = toy_training();
+recipe::TrainConfig logged_training() {
+  recipe::TrainConfig c = toy_training();
   c.steps = 11;
   c.batch = 4;
   c.log_every = 3;
@@ -97,12 +99,12 @@ TrainConfig logged_training() {
   return c;
 }
 
-Logged run_logged(const TrainConfig& config) {
+Logged run_logged(const recipe::TrainConfig& config) {
   const TempDir dir;
   Logged run;
   run.config = config;
   const ToyData data(true, true);  // every batch has another number of targets
-  RunDirectory directory(dir.file("run"));
+  run::RunDirectory directory(dir.file("run"));
   run.live_before = memory_use(Device::cpu).live;
   const auto model = toy();
   const auto foresee = [&](std::int64_t step) {
@@ -191,7 +193,8 @@ const std::vector<std::pair<std::string, Check>>& step_fields() {
        }},
       {"live_bytes",
        [](const Line& l) {
-         const Plan plan = plan_training(toy_model(), l.run.config, {4, kToyContext, 0, false});
+         const plan::Plan plan =
+             plan::plan_training(toy_model(), l.run.config, {4, kToyContext, 0, false});
          EXPECT_EQ(l.fields["live_bytes"], plan.memory.live + l.run.live_before);
        }},
   };
@@ -257,13 +260,13 @@ TEST(Log, EveryFieldIsWhatItSays) {
 
 // In parts the numbers are those of the whole batch.
 TEST(Log, PartsChangeNoField) {
-  TrainConfig config = logged_training();
+  recipe::TrainConfig config = logged_training();
   config.accumulate = 4;
   Logged run = run_logged(config);
   for (json& line : run.lines) {
     if (line.contains("eval_loss")) continue;
     EXPECT_GT(line["live_bytes"], run.live_before);  // of smaller pieces
-    const Plan plan = plan_training(toy_model(), config, {4, kToyContext, 0, false});
+    const plan::Plan plan = plan::plan_training(toy_model(), config, {4, kToyContext, 0, false});
     EXPECT_EQ(line["live_bytes"], plan.memory.live + run.live_before);
   }
   expect_log(run);
@@ -277,8 +280,8 @@ TEST(Log, LabelsAddTheAccuracy) {
   config.sizes.classes = kToyVocabulary;
   const auto model = model::build_model(config, {.seed = 5});
   const ToyData data(true, true);
-  RunDirectory directory(dir.file("run"));
-  TrainConfig c = toy_training();
+  run::RunDirectory directory(dir.file("run"));
+  recipe::TrainConfig c = toy_training();
   c.steps = c.eval_every.emplace(2);
   c.warmup = 0;
   Trainer(*model, data, c, &directory).run();
@@ -305,7 +308,7 @@ TEST(Log, LabelsAddTheAccuracy) {
 // ---- The steps themselves, by the book: what parts, resumed runs and whole ones have in common.
 
 // AdamW in float64 on gradients of the tape, with the clipping and the rate of the formulas.
-std::vector<std::vector<double>> trained_by_hand(const TrainConfig& c) {
+std::vector<std::vector<double>> trained_by_hand(const recipe::TrainConfig& c) {
   const ToyData data(true, true);
   const auto model = toy();
   auto& all = model->parameters().all();
@@ -356,7 +359,7 @@ void expect_weights(const model::Model& model, const std::vector<std::vector<dou
 }
 
 TEST(Trainer, WholePartsAndResumedTakeTheStepsOfTheFormula) {
-  TrainConfig c = logged_training();
+  recipe::TrainConfig c = logged_training();
   c.beta1 = 0.7;
   c.beta2 = 0.9;
   c.epsilon = 1e-5;
@@ -376,7 +379,7 @@ TEST(Trainer, WholePartsAndResumedTakeTheStepsOfTheFormula) {
     const std::string path = dir.file("run-" + std::to_string(stop));
     {
       const auto first = toy();
-      RunDirectory directory(path);
+      run::RunDirectory directory(path);
       Hooks hooks;
       std::int64_t at = 0;
       hooks.on_step = [&at](const StepReport& r) { at = r.step; };
@@ -384,7 +387,7 @@ TEST(Trainer, WholePartsAndResumedTakeTheStepsOfTheFormula) {
       EXPECT_EQ(Trainer(*first, data, c, &directory, hooks).run().ending, Ending::stopped);
     }
     const auto second = toy();
-    RunDirectory directory(path);
+    run::RunDirectory directory(path);
     Trainer trainer(*second, data, c, &directory);
     ASSERT_TRUE(trainer.resume());
     trainer.run();
@@ -396,7 +399,7 @@ TEST(Trainer, WholePartsAndResumedTakeTheStepsOfTheFormula) {
 TEST(Step, PartsGiveTheDerivativeOfTheFormula) {
   const auto model = toy(0, DType::f64);
   const ToyData data(true, true);
-  TrainConfig c = toy_training();
+  recipe::TrainConfig c = toy_training();
   c.precision = DType::f64;
   c.label_smoothing = 0.2;
   const model::Batch batch = data.training_batch(0, 5, 1);
@@ -405,7 +408,7 @@ TEST(Step, PartsGiveTheDerivativeOfTheFormula) {
   const auto loss = [&] { return loss_by_hand(*model, batch, c.label_smoothing, pass); };
   for (const std::int64_t parts : {1, 2, 5}) {
     c.accumulate = parts;
-    EXPECT_NEAR(add_gradients(*model, batch, c, 1).loss, loss(), 1e-12);
+    EXPECT_NEAR(optim::add_gradients(*model, batch, c, 1).loss(), loss(), 1e-12);
     for (nn::Parameter& p : model->parameters().all()) {
       const auto grad = p.tensor.grad().to_vector<double>();
       const std::size_t at = grad.size() / 3;

@@ -7,13 +7,18 @@
 #include <sstream>
 #include <utility>
 
+#include "base/test_support.h"
 #include "heddle/runtime.h"
 #include "io/test_support.h"
+#include "recipe/test_toys.h"
+#include "run/state.h"
+#include "run/weights.h"
 #include "train/checkpoint.h"
-#include "train/test_support.h"
 #include "train/trainer.h"
 
 namespace heddle::train {
+
+using namespace toys;
 namespace {
 
 using io::slurp;
@@ -36,10 +41,10 @@ std::vector<json> timeless(const std::string& path) {
 struct Session {
   std::unique_ptr<model::Model> model;
   ToyData data;
-  RunDirectory directory;
+  run::RunDirectory directory;
   Trainer trainer;
 
-  Session(const std::string& path, const TrainConfig& config, Hooks hooks = {})
+  Session(const std::string& path, const recipe::TrainConfig& config, Hooks hooks = {})
       : model(toy(0.1)),
         directory(path),
         trainer(*model, data, config, &directory, std::move(hooks)) {}
@@ -55,7 +60,7 @@ Hooks stop_at(std::int64_t step) {
 
 TEST(Trainer, LearnsAndWritesARun) {
   const TempDir dir;
-  TrainConfig c = toy_training();
+  recipe::TrainConfig c = toy_training();
   c.steps = 150;
   Session s(dir.file("run"), c);
   const Outcome outcome = s.trainer.run();
@@ -138,7 +143,7 @@ TEST(Trainer, ThreadsDoNotMatter) {
 
 TEST(Trainer, StopsWhenPatienceEndsAndKeepsTheBestWeights) {
   const TempDir dir;
-  TrainConfig c = toy_training();
+  recipe::TrainConfig c = toy_training();
   c.steps = 1000;
   c.learning_rate = 0.3;  // too much: it gets worse soon
   c.patience = 2;
@@ -149,7 +154,7 @@ TEST(Trainer, StopsWhenPatienceEndsAndKeepsTheBestWeights) {
   EXPECT_EQ(s.directory.newest_checkpoint(), outcome.state.step);
 
   // model.safetensors evaluates to the best loss, and the run stays at its end.
-  WeightSource weights(s.directory.paths().weights());
+  run::WeightSource weights(s.directory.paths().weights());
   model::BuildOptions options;
   options.source = weights.source();
   const auto best = model::build_model(toy_model(), options);
@@ -166,7 +171,7 @@ TEST(Trainer, StopsWhenPatienceEndsAndKeepsTheBestWeights) {
 TEST(Trainer, PatienceEndsAtItsStep) {
   const TempDir dir;
   for (const std::int64_t patience : {1, 2, 3}) {
-    TrainConfig c = toy_training();
+    recipe::TrainConfig c = toy_training();
     c.steps = 100;
     c.learning_rate = 1e-30;
     c.weight_decay = 0;
@@ -186,7 +191,7 @@ TEST(Trainer, PatienceEndsAtItsStep) {
 // An evaluation that is better takes the count back to 0: by the losses of the log themselves.
 TEST(Trainer, PatienceCountsEvaluationsSinceTheBest) {
   const TempDir dir;
-  TrainConfig c = toy_training();
+  recipe::TrainConfig c = toy_training();
   c.steps = 1000;
   c.learning_rate = 0.3;
   c.patience = 2;
@@ -212,8 +217,8 @@ TEST(Trainer, WithoutValidationTheLatestWeightsAreForUse) {
   const TempDir dir;
   const ToyData data(false);
   const auto model = toy();
-  RunDirectory directory(dir.file("run"));
-  TrainConfig c = toy_training();
+  run::RunDirectory directory(dir.file("run"));
+  recipe::TrainConfig c = toy_training();
   expect_says([&] { Trainer(*model, data, c, &directory); }, {"train.eval_every", "validation"});
   c.eval_every = {};
   c.patience = 3;
@@ -230,7 +235,7 @@ TEST(Trainer, WithoutValidationTheLatestWeightsAreForUse) {
 
 TEST(Trainer, ABadValueNamesStepAndOpAndLeavesTheCheckpoint) {
   const TempDir dir;
-  TrainConfig c = toy_training();
+  recipe::TrainConfig c = toy_training();
   c.precision = DType::bf16;
   c.recompute = true;  // must not hide the op
   Hooks hooks;
@@ -266,7 +271,7 @@ TEST(Trainer, ADamagedCheckpointIsPassedOver) {
     Session first(path, toy_training(), stop_at(13));
     first.trainer.run();
   }
-  const RunPaths paths{path};
+  const run::RunPaths paths{path};
   const std::string good = slurp(paths.checkpoint(13)), log = slurp(paths.log());
   const auto flipped = [&good](std::size_t at) {
     std::string bad = good;
@@ -345,29 +350,29 @@ TEST(Trainer, AFullDiskLeavesTheLastCheckpoint) {
 TEST(RunDirectory, IsLockedAndSweptClean) {
   const TempDir dir;
   const std::string path = dir.file("run");
-  EXPECT_FALSE(is_taken(path));
+  EXPECT_FALSE(run::is_taken(path));
   {
-    const RunDirectory first(path);
-    expect_says([&] { RunDirectory{path}; }, {path, "another process"});
+    const run::RunDirectory first(path);
+    expect_says([&] { run::RunDirectory{path}; }, {path, "another process"});
   }
   // What a process leaves that was killed before there was a run stands in nobody's way.
-  EXPECT_FALSE(is_run(path));
+  EXPECT_FALSE(run::is_run(path));
   std::ofstream(path + "/codec.json") << "x";
-  EXPECT_FALSE(is_taken(path));
+  EXPECT_FALSE(run::is_taken(path));
   std::filesystem::remove(path + "/lock");
-  EXPECT_TRUE(is_taken(path));
+  EXPECT_TRUE(run::is_taken(path));
   for (const char* name : {"/.heddle-1-2.tmp", "/checkpoints/.heddle-3-4.tmp",
                            "/checkpoints/step-7.safetensors", "/checkpoints/step-70.safetensors",
                            "/checkpoints/step-8.safetensors", "/checkpoints/step-x.safetensors"})
     std::ofstream(path + name) << "x";
-  const RunDirectory again(path);
+  const run::RunDirectory again(path);
   EXPECT_FALSE(std::filesystem::exists(path + "/.heddle-1-2.tmp"));
   EXPECT_FALSE(std::filesystem::exists(path + "/checkpoints/.heddle-3-4.tmp"));
   EXPECT_EQ(again.checkpoint_steps(), (std::vector<std::int64_t>{7, 8, 70}));
   again.keep_newest(2);
   EXPECT_EQ(again.checkpoint_steps(), (std::vector<std::int64_t>{8, 70}));
   EXPECT_TRUE(std::filesystem::exists(path + "/checkpoints/step-x.safetensors"));
-  EXPECT_TRUE(is_taken(path));
+  EXPECT_TRUE(run::is_taken(path));
   std::ofstream(path + "/mine.txt") << "x";
   again.discard();
   EXPECT_TRUE(std::filesystem::exists(path + "/mine.txt"));
@@ -378,29 +383,29 @@ TEST(RunDirectory, WhatARunWithoutStepsLeavesStandsInNobodysWay) {
   const TempDir dir;
   const std::string path = dir.file("run");
   {
-    const RunDirectory dead(path);
+    const run::RunDirectory dead(path);
   }
   for (const char* name :
        {"/recipe.toml", "/plan.json", "/report.html", "/codec.json", "/target_tokenizer.json",
         "/.heddle-1-2.tmp", "/checkpoints/.heddle-3-4.tmp"})
     std::ofstream(path + name) << "x";
   std::ofstream(path + "/log.jsonl") << "";
-  EXPECT_TRUE(is_run(path));
-  EXPECT_FALSE(is_taken(path));
+  EXPECT_TRUE(run::is_run(path));
+  EXPECT_FALSE(run::is_taken(path));
   {
-    const RunDirectory again(path);
+    const run::RunDirectory again(path);
     again.begin_anew();
-    EXPECT_FALSE(is_run(path));
+    EXPECT_FALSE(run::is_run(path));
     EXPECT_FALSE(std::filesystem::exists(path + "/target_tokenizer.json"));
-    expect_says([&] { RunDirectory{path}; }, {path, "another process"});
+    expect_says([&] { run::RunDirectory{path}; }, {path, "another process"});
   }
   // What somebody could miss.
   for (const char* name : {"/log.jsonl", "/model.safetensors", "/notes.txt",
                            "/checkpoints/step-3.safetensors", "/checkpoints/notes.txt"}) {
     std::ofstream(path + name) << "x";
-    EXPECT_TRUE(is_taken(path)) << name;
+    EXPECT_TRUE(run::is_taken(path)) << name;
     std::filesystem::remove(path + name);
-    EXPECT_FALSE(is_taken(path)) << name;
+    EXPECT_FALSE(run::is_taken(path)) << name;
   }
 }
 
@@ -452,12 +457,12 @@ TEST(Checkpoint, NoDamageOfItsHeaderPasses) {
   const TempDir dir;
   const std::string path = dir.file("c.safetensors");
   const auto model = toy();
-  const Optimizer adamw(toy_training(), model->parameters());
-  TrainState state;
+  const optim::Optimizer adamw(toy_training(), model->parameters());
+  run::TrainState state;
   state.step = 7;
   state.recipe = "[train]\nsteps = 12\n";
   save_checkpoint(path, model->parameters(), adamw, state);
-  EXPECT_EQ(read_state(path).recipe, state.recipe);
+  EXPECT_EQ(run::read_state(path).recipe, state.recipe);
   const std::string good = slurp(path);
   const std::size_t end = good.find("}}") + 2;
   ASSERT_LT(end, good.size());
@@ -466,7 +471,7 @@ TEST(Checkpoint, NoDamageOfItsHeaderPasses) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ (1 << at % 7));
     const std::string copy = memory.hold(bad);
-    EXPECT_THROW(read_state(copy), Error) << "byte " << at;
+    EXPECT_THROW(run::read_state(copy), Error) << "byte " << at;
   }
 }
 
@@ -474,15 +479,15 @@ TEST(Checkpoint, RefusesWhatDoesNotFit) {
   const TempDir dir;
   const std::string path = dir.file("c.safetensors");
   const auto model = toy();
-  TrainConfig c = toy_training();
-  Optimizer adamw(c, model->parameters());
-  TrainState state;
+  recipe::TrainConfig c = toy_training();
+  optim::Optimizer adamw(c, model->parameters());
+  run::TrainState state;
   state.step = 7;
   state.best_loss = 1.0 / 3;
   state.best_step = 5;
   state.seconds = 0.1;
   save_checkpoint(path, model->parameters(), adamw, state);
-  const TrainState back = load_checkpoint(path, model->parameters(), adamw);
+  const run::TrainState back = load_checkpoint(path, model->parameters(), adamw);
   EXPECT_EQ(to_json(back), to_json(state));
   EXPECT_EQ(back.best_loss, 1.0 / 3);
 
@@ -490,16 +495,16 @@ TEST(Checkpoint, RefusesWhatDoesNotFit) {
   write_without(path, {"heddle.crc32", "heddle.header_crc32"});
   EXPECT_EQ(to_json(load_checkpoint(path, model->parameters(), adamw)), to_json(state));
 
-  c.optimizer = OptimizerKind::sgd;
-  Optimizer sgd(c, model->parameters());
+  c.optimizer = recipe::OptimizerKind::sgd;
+  optim::Optimizer sgd(c, model->parameters());
   expect_says([&] { load_checkpoint(path, model->parameters(), sgd); },
               {path, "optimizer.adamw.m."});
   model::ModelConfig wide = toy_model();
   wide.width = 16;
   const auto other = model::build_model(wide);
-  Optimizer theirs(toy_training(), other->parameters());
+  optim::Optimizer theirs(toy_training(), other->parameters());
   expect_says([&] { load_checkpoint(path, other->parameters(), theirs); }, {path, "embed.weight"});
-  save_weights(path, model->parameters());
+  run::save_weights(path, model->parameters());
   expect_says([&] { load_checkpoint(path, model->parameters(), adamw); }, {path, "heddle.state"});
 }
 

@@ -9,13 +9,15 @@
 #include "base/memory_error.h"
 #include "heddle/cost.h"
 #include "heddle/memory.h"
+#include "language/language.h"
+#include "nn/finite.h"
 #include "nn/require.h"
+#include "optim/schedule.h"
+#include "optim/split.h"
+#include "optim/step.h"
+#include "run/weights.h"
 #include "train/checkpoint.h"
 #include "train/fingerprint.h"
-#include "train/finite.h"
-#include "train/schedule.h"
-#include "train/split.h"
-#include "train/step.h"
 
 namespace heddle::train {
 
@@ -30,6 +32,22 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+struct StepNumbers {
+  double loss = 0, norm = 0;
+};
+
+// The update comes before the numbers are read, all at once: with a loss or a norm that is not
+// finite it changes nothing.
+StepNumbers update(optim::Optimizer& optimizer, const optim::StepSums& sums, std::int64_t step,
+                   double rate) {
+  const Tensor norm = optimizer.gradient_norm();
+  optimizer.step(step, rate, norm, sums.losses);
+  std::vector<Tensor> numbers = sums.losses;
+  numbers.push_back(norm);
+  const std::vector<Tensor> here = read(numbers);
+  return {sums.loss(here), here.back().item()};
+}
 
 }  // namespace
 
@@ -49,12 +67,12 @@ Evaluation evaluate_at(std::int64_t step, const model::Model& model, const data:
     if (e.code() != ErrorCode::failed) throw;
     // The update of this very step may have been the bad one.
     throw Diverged(step, "validation loss " + e.got(),
-                   explain_bad_value(model.parameters(), [] {}));
+                   nn::explain_bad_value(model.parameters(), [] {}));
   }
 }
 
-std::int64_t evaluation_rhythm(const TrainConfig& config, const data::Dataset& data) {
-  if (data.has_validation()) return config.eval_every.value_or(kEvalEvery);
+std::int64_t evaluation_rhythm(const recipe::TrainConfig& config, const data::Dataset& data) {
+  if (data.has_validation()) return config.eval_every.value_or(recipe::kEvalEvery);
   const auto refuse_if = [](bool asked_for, const char* key) {
     if (asked_for)
       nn::refuse("train", {key, "data.validation_share"},
@@ -66,8 +84,8 @@ std::int64_t evaluation_rhythm(const TrainConfig& config, const data::Dataset& d
   return 0;
 }
 
-Trainer::Trainer(model::Model& model, const data::Dataset& data, const TrainConfig& config,
-                 RunDirectory* directory, Hooks hooks)
+Trainer::Trainer(model::Model& model, const data::Dataset& data, const recipe::TrainConfig& config,
+                 run::RunDirectory* directory, Hooks hooks)
     : model_(model),
       data_(data),
       config_(config),
@@ -121,14 +139,14 @@ void Trainer::pass_over(const std::vector<std::int64_t>& steps,
   for (std::size_t i = 0; i < reasons.size(); ++i) {
     const std::string aside = directory_->set_aside(steps[i]);
     if (hooks_.on_damage)
-      hooks_.on_damage("damaged checkpoint: " + reasons[i] + ". It is now " + aside +
-                       "; going on from step " + std::to_string(state_.step));
+      hooks_.on_damage(tr("damaged checkpoint: {}. It is now {}; going on from step {}", reasons[i],
+                          aside, state_.step));
   }
 }
 
 Outcome Trainer::run() {
   if (directory_ != nullptr && !log_)  // what came after the checkpoint will be written again
-    log_ = std::make_unique<LogFiles>(directory_->paths(), config_.log, state_.log_bytes);
+    log_ = std::make_unique<run::LogFiles>(directory_->paths(), config_.log, state_.log_bytes);
   if (directory_ != nullptr) state_.data = fingerprint(data_, config_);
   if (hooks_.on_begin) hooks_.on_begin(state_);
   Outcome outcome;
@@ -158,8 +176,8 @@ Outcome Trainer::run() {
 // first step leaves behind, packed weights above all, must be there before it is measured. Its
 // gradients are thrown away, and random numbers go by the step: nothing else is left of it.
 void Trainer::warm_up() {
-  add_gradients(model_, data_.training_batch(state_.step, config_.batch, config_.seed), config_,
-                state_.step + 1);
+  optim::add_gradients(model_, data_.training_batch(state_.step, config_.batch, config_.seed),
+                       config_, state_.step + 1);
   clear_gradients();
 }
 
@@ -170,23 +188,22 @@ void Trainer::clear_gradients() {
 StepReport Trainer::take_step() {
   const Stopwatch watch;
   const CostMeter meter;
-  reset_peak_memory(Device::cpu);
+  reset_peak_memory(model_.device());
   const std::int64_t step = state_.step + 1;
   const model::Batch batch = data_.training_batch(step - 1, config_.batch, config_.seed);
-  const StepSums sums = add_gradients(model_, batch, config_, step);
-  if (!std::isfinite(sums.loss)) refuse_step(batch, "loss " + bad_text(sums.loss));
-  const double norm = optimizer_.gradient_norm();
-  if (!std::isfinite(norm)) refuse_step(batch, "gradient of length " + bad_text(norm));
-  const double rate = learning_rate_at(config_, step);
-  optimizer_.step(step, rate, norm);
+  const double rate = optim::learning_rate_at(config_, step);
+  const auto [loss, norm] =
+      update(optimizer_, optim::add_gradients(model_, batch, config_, step), step, rate);
+  if (!std::isfinite(loss)) refuse_step(batch, "loss " + nn::bad_text(loss));
+  if (!std::isfinite(norm)) refuse_step(batch, "gradient of length " + nn::bad_text(norm));
 
-  const MemoryUse memory = memory_use(Device::cpu);
+  const MemoryUse memory = memory_use(model_.device());
   StepReport report;
   report.step = step;
-  report.loss = sums.loss;
+  report.loss = loss;
   report.rate = rate;
   report.grad_norm = norm;
-  report.tokens = tokens_of(batch, model_.config());
+  report.tokens = optim::tokens_of(batch, model_.config());
   report.flops = meter.cost().flops;
   report.live_bytes = memory.live;
   report.peak_bytes = memory.peak;
@@ -202,27 +219,27 @@ StepReport Trainer::take_step() {
   state_.step = step;
   state_.tokens += report.tokens;
   state_.seconds += report.seconds;
-  state_.loss_sum += sums.loss * static_cast<double>(sums.counted);
-  state_.loss_weight += static_cast<double>(sums.counted);
+  state_.loss_sum += loss * static_cast<double>(batch.counted);
+  state_.loss_weight += static_cast<double>(batch.counted);
   report.total_tokens = state_.tokens;
   report.total_seconds = state_.seconds;
   return report;
 }
 
-// The step is computed once more, with every op under observation. Nothing was updated yet, so it
-// gives the same values.
+// The step is computed once more, with every op under observation. Nothing was updated, so it gives
+// the same values.
 void Trainer::refuse_step(const model::Batch& batch, const std::string& what) {
   clear_gradients();
-  TrainConfig observed = config_;
+  recipe::TrainConfig observed = config_;
   observed.recompute = false;  // ops inside of recomputed layers would stay hidden
-  const std::string cause = explain_bad_value(
-      model_.parameters(), [&] { add_gradients(model_, batch, observed, state_.step + 1); });
+  const std::string cause = nn::explain_bad_value(
+      model_.parameters(), [&] { optim::add_gradients(model_, batch, observed, state_.step + 1); });
   clear_gradients();
   throw Diverged(state_.step + 1, what, cause);
 }
 
 void Trainer::write_log(const StepReport& report) {
-  LogLine line;
+  run::LogLine line;
   line["step"] = report.step;
   if (state_.loss_weight > 0) line["loss"] = state_.loss_sum / state_.loss_weight;
   line["lr"] = report.rate;
@@ -243,7 +260,7 @@ bool Trainer::evaluation_due() const {
 
 void Trainer::run_evaluation(Outcome& outcome) {
   const Stopwatch watch;
-  reset_peak_memory(Device::cpu);
+  reset_peak_memory(model_.device());
   EvaluateOptions options;
   options.batch = std::max<std::int64_t>(1, config_.batch / config_.accumulate);
   options.max_batches = config_.eval_batches;
@@ -253,17 +270,18 @@ void Trainer::run_evaluation(Outcome& outcome) {
   report.result = with_stage("evaluation at step " + std::to_string(state_.step),
                              [&] { return evaluate_at(state_.step, model_, data_, options); });
   report.best = report.result.loss < state_.best_loss;
-  peak_bytes_ = std::max(peak_bytes_, memory_use(Device::cpu).peak);
+  peak_bytes_ = std::max(peak_bytes_, memory_use(model_.device()).peak);
   state_.stale = report.best ? 0 : state_.stale + 1;
   if (report.best) {
     state_.best_loss = report.result.loss;
     state_.best_step = state_.step;
-    if (directory_ != nullptr) save_weights(directory_->paths().weights(), model_.parameters());
+    if (directory_ != nullptr)
+      run::save_weights(directory_->paths().weights(), model_.parameters());
   }
   report.seconds = watch.seconds();
   state_.seconds += report.seconds;
 
-  LogLine line;
+  run::LogLine line;
   line["step"] = report.step;
   line["eval_loss"] = report.result.loss;
   line["eval_tokens"] = report.result.tokens;
@@ -282,7 +300,7 @@ bool Trainer::out_of_patience() const {
 void Trainer::save() {
   saved_step_ = state_.step;
   if (directory_ == nullptr) return;
-  if (state_.best_step == 0) save_weights(directory_->paths().weights(), model_.parameters());
+  if (state_.best_step == 0) run::save_weights(directory_->paths().weights(), model_.parameters());
   log_->flush();
   state_.log_bytes = log_->size();
   state_.recipe = recipe_;
@@ -292,7 +310,7 @@ void Trainer::save() {
   if (hooks_.on_save) hooks_.on_save(path);
 }
 
-void Trainer::append(const LogLine& line) {
+void Trainer::append(const run::LogLine& line) {
   if (log_) log_->append(line);
 }
 

@@ -15,12 +15,12 @@
 #include "data/dataset.h"
 #include "heddle/error.h"
 #include "model/model.h"
-#include "train/config.h"
+#include "optim/optimizer.h"
+#include "recipe/train_config.h"
+#include "run/log_files.h"
+#include "run/run_directory.h"
+#include "run/state.h"
 #include "train/evaluate.h"
-#include "train/log_files.h"
-#include "train/optimizer.h"
-#include "train/run_directory.h"
-#include "train/state.h"
 
 namespace heddle::train {
 
@@ -67,7 +67,7 @@ struct EvalReport {
 
 struct Hooks {
   // Before the first step of a sitting; the state is that of the checkpoint it goes on from.
-  std::function<void(const TrainState&)> on_begin = {};
+  std::function<void(const run::TrainState&)> on_begin = {};
   std::function<void(const StepReport&)> on_step = {};
   std::function<void(const EvalReport&)> on_eval = {};
   std::function<void(const std::string& path)> on_save = {};  // a checkpoint was written
@@ -86,20 +86,20 @@ enum class Ending : std::uint8_t {
 
 struct Outcome {
   Ending ending = Ending::finished;
-  TrainState state;
+  run::TrainState state;
   std::optional<Evaluation> last_evaluation = {};  // of this sitting
   std::int64_t peak_bytes = 0;                     // of all steps and evaluations of this sitting
 };
 
 // Steps between evaluations; 0: none. Error when the configuration asks for some and the data has
 // no validation split.
-std::int64_t evaluation_rhythm(const TrainConfig& config, const data::Dataset& data);
+std::int64_t evaluation_rhythm(const recipe::TrainConfig& config, const data::Dataset& data);
 
 class Trainer {
  public:
   // All of them must outlive it. Without a directory nothing is written and nothing can be resumed.
-  Trainer(model::Model& model, const data::Dataset& data, const TrainConfig& config,
-          RunDirectory* directory = nullptr, Hooks hooks = {});
+  Trainer(model::Model& model, const data::Dataset& data, const recipe::TrainConfig& config,
+          run::RunDirectory* directory = nullptr, Hooks hooks = {});
 
   // The recipe in force, as TOML, for checkpoints to tell.
   void keep_recipe(std::string toml) { recipe_ = std::move(toml); }
@@ -113,7 +113,7 @@ class Trainer {
   // step and the first op with a bad value; the checkpoints stay as they were.
   Outcome run();
 
-  const TrainState& state() const { return state_; }
+  const run::TrainState& state() const { return state_; }
 
  private:
   void load(std::int64_t step);
@@ -127,17 +127,17 @@ class Trainer {
   void run_evaluation(Outcome& outcome);
   bool out_of_patience() const;
   void save();
-  void append(const LogLine& line);
+  void append(const run::LogLine& line);
 
   model::Model& model_;
   const data::Dataset& data_;
-  TrainConfig config_;
-  RunDirectory* directory_;
+  recipe::TrainConfig config_;
+  run::RunDirectory* directory_;
   Hooks hooks_;
-  Optimizer optimizer_;
-  TrainState state_;
+  optim::Optimizer optimizer_;
+  run::TrainState state_;
   std::string recipe_;
-  std::unique_ptr<LogFiles> log_;
+  std::unique_ptr<run::LogFiles> log_;
   std::int64_t eval_every_ = 0;  // 0: never
   std::int64_t saved_step_ = -1;
   // For the rate of the next line of the log.

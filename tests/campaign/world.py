@@ -202,7 +202,8 @@ def tensors_of(path):
 def timeless(value):
     """A JSON document without what a clock or the number of threads decides."""
     clocks = {"seconds", "tokens_per_s", "step_seconds", "round_seconds", "prompt_seconds",
-              "peak_bytes", "live_bytes", "share_of_peak", "directory", "seconds_spread"}
+              "peak_bytes", "live_bytes", "share_of_peak", "directory", "seconds_spread",
+              "step_seconds_quartiles"}
     if isinstance(value, dict):
         return {k: timeless(v) for k, v in value.items() if k not in clocks}
     if isinstance(value, list):

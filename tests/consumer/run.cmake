@@ -19,6 +19,26 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G Ninja
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 
+# The examples, each a project of its own.
+string(REPEAT "the cat sat on the mat\n" 200 text)
+file(WRITE ${WORK}/text.txt "${text}")
+foreach(example train own_layer own_op load_and_write)
+  run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/../../examples/${example} -B ${WORK}/${example}
+    -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${HEDDLE_COMPILER}
+    -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wshadow -Werror"
+    -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+  run(${CMAKE_COMMAND} --build ${WORK}/${example})
+endforeach()
+run(${WORK}/train/train ${WORK}/text.txt 40 ${WORK}/tiny.safetensors)
+if(NOT output MATCHES "step 40  loss ([0-9.]+)" OR CMAKE_MATCH_1 GREATER 2 OR NOT EXISTS ${WORK}/tiny.safetensors)
+  message(FATAL_ERROR "the example train should have learned: ${output}")
+endif()
+run(${WORK}/own_layer/own_layer)
+run(${WORK}/own_op/own_op)
+if(NOT output MATCHES "differences agree")
+  message(FATAL_ERROR "the example own_op should have checked its gradient: ${output}")
+endif()
+
 # Every header that was installed, with nothing but what was installed beside it.
 file(GLOB_RECURSE headers RELATIVE ${WORK}/prefix/include ${WORK}/prefix/include/*.h)
 list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
@@ -29,8 +49,6 @@ run(${HEDDLE_COMPILER} -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wshado
 set(model)
 set(program ${WORK}/prefix/bin/heddle)
 if(EXISTS ${program})
-  string(REPEAT "the cat sat on the mat\n" 200 text)
-  file(WRITE ${WORK}/text.txt "${text}")
   file(WRITE ${WORK}/small.toml "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 32\n\
 [model.attention]\nheads = 2\nposition = \"rope\"\n\
 [data]\ntext = \"${WORK}/text.txt\"\ntokenizer = \"char\"\ncontext = 16\n\
@@ -39,4 +57,7 @@ if(EXISTS ${program})
   run(${program} train ${WORK}/small.toml --out ${model})
 endif()
 run(${WORK}/build/consumer ${model})
+if(model)
+  run(${WORK}/load_and_write/load_and_write ${model} "the cat ")
+endif()
 message("${output}")

@@ -12,6 +12,7 @@ should be.
 """
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -95,11 +96,16 @@ def contract(document):
         check(sum(v for k, v in variant["peak_bytes"].items() if k != "total")
               == variant["peak_bytes"]["total"], "purposes do not add up", variant["peak_bytes"])
         check(all(len(point) == 2 for point in variant["curve"]), "curve")
+        check([step for step, _ in variant.get("validation_curve", [])] == [20, 40, 60],
+              "validation_curve", variant.get("validation_curve"))
+
+
+ARGUMENTS = ("tiny.toml", "--vary", "model.attention.kv_heads=1,4", "--vary", "model.norm=layer,rms",
+             "--seeds", 2)
 
 
 def killed_and_resumed():
-    arguments = ("tiny.toml", "--vary", "model.attention.kv_heads=1,4", "--vary",
-                 "model.norm=layer,rms", "--seeds", 2)
+    arguments = ARGUMENTS
     begin = time.monotonic()
     heddle(*arguments, "--out", "whole")
     seconds = time.monotonic() - begin
@@ -124,6 +130,21 @@ def killed_and_resumed():
     generated = subprocess.run([str(HEDDLE), "generate", "killed/runs/kv_heads=4,norm=rms/seed-2",
                                 "--prompt", "the", "--tokens", "5"], cwd=WORK, capture_output=True)
     check(generated.returncode == 0, "a variant is a model", generated.stderr)
+
+
+def narrow():
+    """On a terminal of 80 columns no line of a table is longer, and every column is there."""
+    def told(columns):
+        done = subprocess.run(command(*ARGUMENTS, "--out", "whole"), cwd=WORK, capture_output=True, timeout=60,
+                              env=os.environ | {"COLUMNS": str(columns)})
+        return done.stdout.decode()
+    wide, short = told(200), told(80)
+    check(max(map(len, wide.splitlines())) > 80, "the tables are wide", wide)
+    check(max(map(len, short.splitlines())) <= 80, "nothing is wider than the terminal", short)
+    for part in ("validation loss", "time/step", "tokens/s", "memory", "cache per token", "verdict"):
+        check(part in wide and part in short, f"{part} is told", short)
+    rows = [line for line in short.splitlines() if line.startswith("kv_heads=4, norm=rms ")]
+    check(len(rows) == 2, "the name of a variant stands in front of both parts", rows)
 
 
 def identical():
@@ -166,6 +187,12 @@ def bad_input():
     check(not (WORK / "bad").exists(), "a refused comparison leaves no directory")
 
 
+COVERED = """[...document.querySelectorAll('svg')].flatMap(svg => {
+  const boxes = [...svg.querySelectorAll('text:not(.reading)')].map(t => [t.textContent, t.getBoundingClientRect()]);
+  return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([, q]) => p.left < q.right - 1 &&
+    q.left < p.right - 1 && p.top < q.bottom - 4 && q.top < p.bottom - 4).map(([b]) => [a, b])); })"""
+
+
 def pages():
     browser = chromium_or_skip()
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu",
@@ -184,6 +211,8 @@ def pages():
         wide = page.evaluate("document.documentElement.scrollWidth")
         check(wide <= 390, "the page scrolls sideways as a whole", wide)
         check(page.complaints == [], "the page complains", page.complaints)
+        covered = phone.open(WORK / "whole" / "index.html", width=1200).evaluate(COVERED)
+        check(covered == [], "names of points cover each other", covered)
 
 
 if sys.argv[3:] == ["pages"]:
@@ -194,6 +223,7 @@ else:
     (WORK / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 200)
     (WORK / "tiny.toml").write_text(RECIPE)
     killed_and_resumed()
+    narrow()
     identical()
     diverging()
     bad_input()

@@ -51,6 +51,27 @@ def check_help(*path):
         check(chinese(line), path, "an option in English", line)
     for name in commands_of(*path):
         check_help(*path, name)
+    if path:  # heddle help data get: the command's help, and then the chapter of that name
+        asked = run("help", *path, "--lang", "zh")
+        check(asked.returncode == 0 and asked.stdout.startswith(text), "help", path, asked.stdout, asked.stderr)
+
+
+def topics():
+    return re.findall(r"^  ([a-z]+)", run("help").stdout.partition("Topics of heddle help TOPIC:")[2], re.M)
+
+
+def check_chapter(topic):
+    """Lines of running text and of tables end where the terminal does; the languages differ."""
+    for language in ("en", "zh"):
+        for columns in ("60", "80", "110"):
+            text = run("help", topic, "--lang", language, COLUMNS=columns).stdout
+            check(chinese(text) == (language == "zh"), topic, "in", language, text[:200])
+            check("|---" not in text and "](" not in text and "**" not in text, topic, "has Markdown in it")
+            for line in text.splitlines():
+                wide = sum(2 if "\u2e80" <= c <= "\uff60" else 1 for c in line)
+                # Code is as it is; so is a name that is longer than the column of a table.
+                if wide > int(columns) and not line.startswith("    ") and columns != "60":
+                    check(False, topic, language, columns, "columns, a line of", wide, line)
 
 
 def main():
@@ -58,6 +79,10 @@ def main():
     check_help()
     for arguments in (("help",), ("help", "recipes"), ("info",), ("version",), ("lab", "list")):
         check_screen(*arguments, "--lang", "zh")
+    check(len(topics()) > 8, "topics", topics())
+    for topic in topics():
+        check_chapter(topic)
+    check("\nCommands:\n  bench" in run("help").stdout, "help lists the commands", run("help").stdout)
     check(chinese(run("info", LANG="zh_CN.UTF-8").stdout), "LANG")
     check(not chinese(run("info", LANG="zh_CN.UTF-8", HEDDLE_LANG="en").stdout), "HEDDLE_LANG")
     for done in (run("info", "--lang", "fr"), run("info", HEDDLE_LANG="fr")):

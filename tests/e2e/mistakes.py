@@ -58,6 +58,7 @@ def tell(mistake):
 def named_twice(mistake, message):
     """Arguments that are paths and stand in the message more than once, without a line behind."""
     message = re.sub(r"\S+ -> .*", "", message)  # a round of bases ends where it began
+    message = re.sub(r"heddle [a-z]+ --.*", "", message)  # a command to type needs the path again
     for argument in map(str, mistake.arguments()):
         if "." not in argument or argument.startswith("-") or "=" in argument:
             continue

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/gemm/product_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "ops/attention/attention.kernels.h"
 #include "ops/elman/elman.kernels.h"
@@ -20,7 +21,6 @@
 #include "ops/linear_cross_entropy/linear_cross_entropy.kernels.h"
 #include "ops/rms_norm/rms_norm.kernels.h"
 #include "ops/rope/rope.kernels.h"
-#include "ops/support/product.h"
 #include "ops/swiglu/swiglu.kernels.h"
 
 namespace heddle {

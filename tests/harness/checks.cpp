@@ -6,6 +6,8 @@
 #include "harness/values.h"
 #include "heddle/cost.h"
 #include "heddle/memory.h"
+#include "mock/mock.h"
+#include "tensor/engine.h"
 
 namespace heddle::harness {
 
@@ -138,10 +140,11 @@ double difference(const Case& c, const std::vector<std::vector<double>>& values,
   return (4 * central(h / 2) - central(h)) / 3;
 }
 
-bool same_bytes(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  if (!a.contiguous() || !b.contiguous()) return to_doubles(a) == to_doubles(b);
+bool same_bytes(const Tensor& first, const Tensor& second) {
+  if (!first.defined() || !second.defined()) return first.defined() == second.defined();
+  if (first.shape() != second.shape() || first.dtype() != second.dtype()) return false;
+  if (!first.contiguous() || !second.contiguous()) return to_doubles(first) == to_doubles(second);
+  const Tensor a = first.to(Device::cpu), b = second.to(Device::cpu);
   return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
@@ -232,16 +235,51 @@ Faults check_gradient(const Case& c) {
   return faults;
 }
 
+std::string Target::name() const {
+  return isa ? std::string(cpu::to_string(*isa)) : heddle::to_string(device);
+}
+
+std::vector<Target> targets() {
+  std::vector<Target> all;
+  for (const cpu::Isa isa : cpu::available_isas()) all.push_back({Device::cpu, isa});
+  all.push_back({mock::device()});
+  for (int i = 0; has_engine(Device::cuda(i)); ++i) all.push_back({Device::cuda(i)});
+  return all;
+}
+
+namespace {
+
+// A device other than the CPU: what nobody wrote is NaN there, and a second run has the same bits.
+void check_device(const Case& c, const Target& target, DType dtype, const Truth& t,
+                  Faults& faults) {
+  const std::string where = target.name() + " " + std::string(to_string(dtype));
+  const GuardScope guard;
+  const auto run = [&] {
+    const Tensors here = make_inputs(c, dtype, case_values(c, dtype), Layout::contiguous);
+    return evaluate(c, inputs_on(target.device, here), dtype);
+  };
+  const Evaluation e = run();
+  compare_all(where, c, dtype, e, t, faults);
+  if (target.device.kind == DeviceKind::cuda)
+    compare_bits(where + " a second time: ", run(), e, faults);
+}
+
+}  // namespace
+
 Faults check_kernels(const Case& c) {
   Faults faults;
   const cpu::SettingsScope restore;
   for (const DType dtype : all_dtypes(c)) {
     const Truth t = truth(c, dtype);
-    for (const cpu::Isa isa : cpu::available_isas()) {
-      if (dtype == DType::f16 && isa != cpu::available_isas().back()) continue;  // f32 and casts
-      cpu::set_isa(isa);
-      check_layouts(c, std::string(cpu::to_string(isa)) + " " + std::string(to_string(dtype)),
-                    dtype, t, faults);
+    for (const Target& target : targets()) {
+      const std::string where = target.name() + " " + std::string(to_string(dtype));
+      if (!target.isa) {
+        check_device(c, target, dtype, t, faults);
+        continue;
+      }
+      if (dtype == DType::f16 && target.isa != cpu::available_isas().back()) continue;  // casts
+      cpu::set_isa(*target.isa);
+      check_layouts(c, where, dtype, t, faults);
     }
   }
   return faults;
@@ -272,40 +310,47 @@ Faults check_threads(const Case& c) {
   return faults;
 }
 
+namespace {
+
+// What the meta device says of a case on the device that it imitates.
+void check_plan(const Case& c, Device device, DType dtype, Faults& faults) {
+  const std::string where = "meta of " + heddle::to_string(device) + ": ";
+  const Tensors here = make_inputs(c, dtype, case_values(c, dtype), Layout::contiguous);
+  const Tensors real = inputs_on(device, here);
+  const Device meta = Device::meta_like(device);
+  const Tensors shapes = inputs_on(meta, here);
+  Evaluation computed;
+  Evaluation planned;
+  const auto used = use_of(device, [&] { computed = evaluate(c, real, dtype); });
+  const auto expected = use_of(meta, [&] { planned = evaluate(c, shapes, dtype); });
+  for (std::size_t i = 0; i < computed.outputs.size(); ++i)
+    if (planned.outputs[i].shape() != computed.outputs[i].shape() ||
+        planned.outputs[i].dtype() != computed.outputs[i].dtype())
+      faults.push_back(where + "output " + std::to_string(i) + " is " +
+                       planned.outputs[i].describe() + " instead of " +
+                       computed.outputs[i].describe());
+  for (std::size_t i = 0; i < computed.grads.size(); ++i)
+    if (planned.grads[i].defined() != computed.grads[i].defined())
+      faults.push_back(where + "gradient " + std::to_string(i) + " there, or not there");
+  if (used.peak != expected.peak)
+    faults.push_back(where + "predicts " + std::to_string(expected.peak) + " bytes at the peak, " +
+                     std::to_string(used.peak) + " were used");
+  if (c.cost_by_shape &&
+      (used.cost.flops != expected.cost.flops || used.cost.bytes != expected.cost.bytes))
+    faults.push_back(where + "predicts " + std::to_string(expected.cost.flops) +
+                     " operations and " + std::to_string(expected.cost.bytes) +
+                     " bytes moved, counted were " + std::to_string(used.cost.flops) + " and " +
+                     std::to_string(used.cost.bytes));
+}
+
+}  // namespace
+
 Faults check_meta(const Case& c) {
   Faults faults;
-  for (const DType dtype : all_dtypes(c)) {
-    const auto values = case_values(c, dtype);
-    Tensors real = make_inputs(c, dtype, values, Layout::contiguous);
-    Tensors shapes;
-    for (const Tensor& x : real) {
-      Tensor m = Tensor::empty(x.shape(), x.dtype(), Device::meta);
-      if (x.requires_grad()) m.set_requires_grad(true);
-      shapes.push_back(std::move(m));
-    }
-    Evaluation computed;
-    Evaluation planned;
-    const auto used = use_of(Device::cpu, [&] { computed = evaluate(c, real, dtype); });
-    const auto expected = use_of(Device::meta, [&] { planned = evaluate(c, shapes, dtype); });
-    for (std::size_t i = 0; i < computed.outputs.size(); ++i)
-      if (planned.outputs[i].shape() != computed.outputs[i].shape() ||
-          planned.outputs[i].dtype() != computed.outputs[i].dtype())
-        faults.push_back("meta: output " + std::to_string(i) + " is " +
-                         planned.outputs[i].describe() + " instead of " +
-                         computed.outputs[i].describe());
-    for (std::size_t i = 0; i < computed.grads.size(); ++i)
-      if (planned.grads[i].defined() != computed.grads[i].defined())
-        faults.push_back("meta: gradient " + std::to_string(i) + " there, or not there");
-    if (used.peak != expected.peak)
-      faults.push_back("meta: predicts " + std::to_string(expected.peak) + " bytes at the peak, " +
-                       std::to_string(used.peak) + " were used");
-    if (c.cost_by_shape &&
-        (used.cost.flops != expected.cost.flops || used.cost.bytes != expected.cost.bytes))
-      faults.push_back("meta: predicts " + std::to_string(expected.cost.flops) +
-                       " operations and " + std::to_string(expected.cost.bytes) +
-                       " bytes moved, counted were " + std::to_string(used.cost.flops) + " and " +
-                       std::to_string(used.cost.bytes));
-  }
+  for (const DType dtype : all_dtypes(c))
+    for (const Target& target : targets())
+      if (!target.isa || target.isa == cpu::current_isa())
+        check_plan(c, target.device, dtype, faults);
   return faults;
 }
 

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
 #include "heddle/tape.h"
 #include "heddle/tensor.h"
@@ -95,13 +97,26 @@ void add_kernel_mutant(std::string op, std::string name, void (*change)(K&)) {
               [] { cpu::planted_kernels<K> = nullptr; }});
 }
 
+// What computes: a device, on the CPU with each of its instruction sets.
+struct Target {
+  Device device;
+  std::optional<cpu::Isa> isa = {};  // of the CPU
+
+  std::string name() const;
+};
+
+// Every target that this build and this machine have: the CPU's, the mock device of the tests, and
+// GPUs.
+std::vector<Target> targets();
+
 // One string for every fault found; empty when all is well.
 using Faults = std::vector<std::string>;
 
 Faults check_float64(const Case& c);   // the op in f64 against its definition
 Faults check_gradient(const Case& c);  // vjp in f64 against differences of the definition
-Faults check_kernels(const Case& c);   // every isa × dtype × layout, forward and gradient, guarded
-Faults check_threads(const Case& c);   // 1, 2, 3, 8 threads, every isa: the same bits
-Faults check_meta(const Case& c);      // shapes, types and peak bytes on the meta device
+Faults check_kernels(
+    const Case& c);  // every target × dtype × layout, forward and gradient, guarded
+Faults check_threads(const Case& c);  // 1, 2, 3, 8 threads, every isa: the same bits
+Faults check_meta(const Case& c);     // shapes, types and peak bytes, of each device it imitates
 
 }  // namespace heddle::harness

@@ -185,6 +185,17 @@ std::vector<double> cotangent_values(const Tensor& output, std::size_t i) {
   return values;
 }
 
+Tensors inputs_on(Device device, const Tensors& inputs) {
+  Tensors there;
+  there.reserve(inputs.size());
+  for (const Tensor& x : inputs) {
+    Tensor y = x.to(device);
+    if (x.requires_grad()) y.set_requires_grad(true);
+    there.push_back(std::move(y));
+  }
+  return there;
+}
+
 Evaluation evaluate(const Case& c, Tensors inputs, DType) {
   Evaluation e;
   if (!c.gradient) {
@@ -199,9 +210,7 @@ Evaluation evaluate(const Case& c, Tensors inputs, DType) {
     const Tensor& y = e.outputs[i];
     if (!is_floating(y.dtype())) continue;
     outputs.push_back(y);
-    cotangents.push_back(y.device() == Device::cpu
-                             ? make_tensor(y.shape(), y.dtype(), cotangent_values(y, i))
-                             : Tensor::empty(y.shape(), y.dtype(), y.device()));
+    cotangents.push_back(make_tensor(y.shape(), y.dtype(), cotangent_values(y, i)).to(y.device()));
   }
   tape.backward(outputs, cotangents);
   for (const Tensor& x : inputs) e.grads.push_back(x.grad());

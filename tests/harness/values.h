@@ -17,6 +17,9 @@ DType input_dtype(const In& in, DType dtype);
 Tensor make_tensor(const Shape& shape, DType dtype, const std::vector<double>& values,
                    Layout layout = Layout::contiguous);
 
+// The same inputs on another device; leaves stay leaves. On the CPU it is the inputs themselves.
+Tensors inputs_on(Device device, const Tensors& inputs);
+
 // All inputs of a case for activations of type `dtype`.
 Tensors make_inputs(const Case& c, DType dtype, const std::vector<std::vector<double>>& values,
                     Layout layout);

@@ -150,7 +150,6 @@ def refusals():
     refused(WORK / "recurrent", "--prompt", "the", "--json",
             saying=["no attention", "encoder-decoder", "rnn-seq2seq"])
     ask = ("language", "--prompt", "the quick")
-    refused(*ask, saying=["--out", "--json"])
     refused("language", "--prompt", "the quick " * 4, "--json", saying=["32", "positions"])
     refused("language", "--json", saying=["--prompt"])
     refused("language", "--prompt", "the €", "--json", saying=["--prompt", "€"])

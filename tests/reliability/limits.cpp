@@ -124,9 +124,11 @@ TEST_F(Limits, WithLittleMemoryACommandSaysWhatItWasDoing) {
   int failed = 0, done = 0;
   const std::vector<std::string> generate = {"generate", dir_.file("run"), "--prompt",
                                              "1",        "--tokens",       "3"};
-  for (std::uint64_t megabytes = 20; megabytes <= 400 && done < 2; megabytes += 10) {
+  // With less than the program's own pages the system ends it before its first line.
+  const std::uint64_t begin = (fs::file_size(Program::path) >> 20) + 10;
+  for (std::uint64_t megabytes = begin; megabytes <= 400 && done < 2; megabytes += 10) {
     const Ending ending = Program(generate, {.memory_limit = megabytes << 20}).wait();
-    if (ending.status == 127 && ending.err.find("heddle:") == std::string::npos)
+    if (ending.status == 127 && ending.err.find("shared libraries") != std::string::npos)
       continue;  // not even the libraries fit in
     SCOPED_TRACE(std::to_string(megabytes) + " MB: " + ending.err);
     EXPECT_EQ(ending.signal, 0);

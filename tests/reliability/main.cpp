@@ -16,12 +16,13 @@
 #include <sstream>
 #include <thread>
 
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "io/test_support.h"
 #include "program.h"
+#include "run/load_run.h"
+#include "run/run_directory.h"
+#include "run/state.h"
 #include "train/checkpoint.h"
-#include "train/run.h"
-#include "train/run_directory.h"
 
 namespace reliability {
 namespace {
@@ -29,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using heddle::io::slurp;
 using heddle::io::TempDir;
-using heddle::train::RunPaths;
+using heddle::run::RunPaths;
 using nlohmann::json;
 using std::chrono::duration;
 using std::chrono::steady_clock;
@@ -99,7 +100,7 @@ class Reliability : public testing::Test {
   // Of this step or a later one: where the machine is busy, it may be gone before it is seen.
   static void wait_for_checkpoint(const RunPaths& run, std::int64_t step) {
     for (std::vector<std::int64_t> steps; steps.empty() || steps.back() < step;
-         steps = heddle::train::checkpoint_steps(run))
+         steps = heddle::run::checkpoint_steps(run))
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
@@ -129,7 +130,7 @@ class Reliability : public testing::Test {
   // Whatever is there must be whole.
   static void expect_loadable(const RunPaths& run) {
     if (fs::exists(run.weights())) {
-      EXPECT_NO_THROW(heddle::train::load_run(run.directory));
+      EXPECT_NO_THROW(heddle::run::load_run(run.directory));
     }
     if (!fs::exists(run.checkpoints())) return;
     for (const auto& file : fs::directory_iterator(run.checkpoints()))
@@ -257,11 +258,11 @@ TEST_F(Reliability, AReaderThatIsGoneIsAnInterruption) {
     EXPECT_EQ(ending.status, 128 + SIGPIPE);
   }
   // Stopped on the way, with a checkpoint of its last step: nothing of it comes again.
-  const auto steps = heddle::train::checkpoint_steps(paths);
+  const auto steps = heddle::run::checkpoint_steps(paths);
   ASSERT_FALSE(steps.empty());
   EXPECT_GE(steps.back(), 8);
   EXPECT_LT(steps.back(), 120);
-  EXPECT_EQ(fs::file_size(paths.log()), heddle::train::newest_state(paths)->log_bytes);
+  EXPECT_EQ(fs::file_size(paths.log()), heddle::run::newest_state(paths)->log_bytes);
   EXPECT_EQ(run(train(paths)).status, 0);
   expect_as_if_undisturbed(paths);
 }

@@ -221,6 +221,9 @@ void add_optimizers(std::vector<TensorOp>& all) {
   all.push_back({"global_norm",
                  {numbers("grads[0]", {3}), numbers("grads[1]", {2})},
                  [](Arguments& a) { (void)ops::global_norm(a); }});
+  all.push_back({"clip_scale", {numbers("norm", {}), numbers("losses", {})}, [](Arguments& a) {
+                   (void)ops::clip_scale(a[0], 1, std::span(&a[1], 1));
+                 }});
   all.push_back(
       {"scale_into", {numbers("x", {3})}, [](Arguments& a) { ops::scale_into(a[0], 2); }});
 }

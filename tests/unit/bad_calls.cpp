@@ -239,8 +239,8 @@ std::vector<BadCall> numbers() {
       {"rope_tables", "argument positions", [] { (void)ops::rope_tables(-1, 4, 10000); }},
       {"rope_tables", "argument base", [] { (void)ops::rope_tables(4, 4, 0); }},
       {"rope_tables", "argument dtype", [] { (void)ops::rope_tables(4, 4, 10, DType::bf16); }},
-      {"clip_scale", "argument max_norm", [] { (void)ops::clip_scale(1, 0); }},
-      {"clip_scale", "argument norm", [] { (void)ops::clip_scale(-1, 1); }},
+      {"clip_scale", "argument max_norm", [] { (void)ops::clip_scale(Tensor::scalar(1), 0); }},
+      {"clip_scale", "argument norm", [] { (void)ops::clip_scale(Tensor::scalar(-1), 1); }},
       {"adamw", "argument beta1",
        [] {
          Tensor w = f32({3}), m = f32({3}), v = f32({3});

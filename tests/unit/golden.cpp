@@ -12,7 +12,7 @@
 
 #include "heddle/ops.h"
 #include "heddle/tape.h"
-#include "io/json.h"
+#include "io/json/json.h"
 #include "model/model.h"
 #include "unit/source_tree.h"
 
@@ -66,7 +66,7 @@ ModelConfig config_of(const io::Json& j) {
   c.layers = j.at("layers").integer();
   c.width = j.at("width").integer();
   c.norm = named(j.string_or("norm", "layer"), nn::NormKind::layer, nn::NormKind::rms);
-  c.norm_place = named(j.string_or("norm_place", "pre"), NormPlace::pre, NormPlace::post);
+  c.norm_place = named(j.string_or("norm_place", "pre"), nn::NormPlace::pre, nn::NormPlace::post);
   c.ffn = named(j.string_or("ffn", "gelu"), nn::FfnKind::relu, nn::FfnKind::gelu,
                 nn::FfnKind::gelu_tanh, nn::FfnKind::swiglu);
   c.ffn_width = j.integer_or("ffn_width", 0);
@@ -81,10 +81,10 @@ ModelConfig config_of(const io::Json& j) {
   c.sizes.width = j.integer_or("pixels_wide", 0);
   if (j.has("moe")) {
     const io::Json moe = j.at("moe");
-    c.moe = MoeOptions{.experts = moe.at("experts").integer(),
-                       .active = moe.at("active").integer(),
-                       .shared = moe.integer_or("shared", 0),
-                       .balance = moe.at("balance").number()};
+    c.moe = nn::MoeOptions{.experts = moe.at("experts").integer(),
+                           .active = moe.at("active").integer(),
+                           .shared = moe.integer_or("shared", 0),
+                           .balance = moe.at("balance").number()};
   }
   if (!j.has("attention")) return c;
   const io::Json attention = j.at("attention");

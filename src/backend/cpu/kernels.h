@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cpu/isa.h"
+#include "backend/cpu/scratch.h"
 
 namespace heddle::cpu {
 
@@ -16,6 +17,7 @@ inline const K* planted_kernels = nullptr;
 
 template <class K>
 const K& kernels() {
+  ensure_thread_scratch();  // kernels may not throw where its memory is refused
   if (planted_kernels<K> != nullptr) return *planted_kernels<K>;
   return native_kernels<K>(current_isa());
 }

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "backend/cpu/isa.h"
-#include "backend/cpu/threads.h"
+#include "base/parallel.h"
 
 namespace heddle {
 
@@ -26,7 +26,7 @@ std::vector<std::string> available_instruction_sets() {
 std::string instruction_set() { return std::string(cpu::to_string(cpu::current_isa())); }
 void set_instruction_set(std::string_view name) { cpu::set_isa(cpu::isa_from_name(name)); }
 
-int threads() { return cpu::thread_count(); }
-void set_threads(int count) { cpu::set_threads(count); }
+int threads() { return thread_count(); }
+void set_threads(int count) { set_thread_count(count); }
 
 }  // namespace heddle

@@ -1,52 +1,22 @@
-// The thread pool. Work is cut into chunks by its shape alone, never by the number of threads, so
-// that results are the same bits for any thread count.
+// The threads of the process (base/parallel.h), each with the scratch that kernels need.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <type_traits>
-#include <utility>
+
+#include "base/parallel.h"
 
 namespace heddle::cpu {
 
-// A borrowed callable: no allocation, must outlive the call.
-template <class Signature>
-class FunctionRef;
+using heddle::FunctionRef;
+using heddle::thread_count;
+using heddle::thread_index;
 
-template <class R, class... Args>
-class FunctionRef<R(Args...)> {
- public:
-  template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f) noexcept  // NOLINT: implicit on purpose, so that lambdas can be passed
-      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
-        call_([](void* object, Args... args) -> R {
-          return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
-        }) {}
+inline void set_threads(int count) { set_thread_count(count); }
 
-  R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
-
- private:
-  void* object_;
-  R (*call_)(void*, Args...);
-};
-
-// HEDDLE_THREADS, or the number of cores this process may use, or what set_threads() chose.
-int thread_count();
-void set_threads(int count);  // 1..256; throws Error otherwise
-
-// Calls body(chunk) for every chunk in [0, chunks), on all threads; returns when all are done.
-// Who computes a chunk is the pool's choice: what it computes must not depend on that.
-// A call from inside a body runs serially. The body must not throw.
+// As those of base/parallel.h; every thread that runs the body has its scratch (scratch.h). Throws
+// Error(out_of_memory) where the caller cannot get it.
 void parallel_chunks(std::int64_t chunks, FunctionRef<void(std::int64_t)> body);
-
-// Calls body(begin, end) over [0, count) in pieces of `grain` (the last one may be shorter). The
-// pieces depend on count and grain only. Runs serially when there is one piece.
 void parallel_ranges(std::int64_t count, std::int64_t grain,
                      FunctionRef<void(std::int64_t, std::int64_t)> body);
-
-// Index of the calling thread within the running parallel section, 0 outside of one: for per-thread
-// scratch only, never for anything that reaches a result.
-int thread_index();
 
 }  // namespace heddle::cpu

@@ -23,7 +23,7 @@ void CostMeter::add(const Cost& cost) noexcept {
 
 bool meta::charge(Device device, const Cost& cost) noexcept {
   if (innermost != nullptr) innermost->add(cost);
-  return device != Device::meta;
+  return !device.is_meta();
 }
 
 }  // namespace heddle

@@ -34,7 +34,7 @@ void expect(bool ok, std::string_view what, std::string_view expected, std::stri
 // Lengths that count from the first token, for keys that begin at position `first`.
 Tensor from_position(const char* name, const Tensor& lengths, std::int64_t first,
                      std::int64_t keys) {
-  if (!lengths.defined() || lengths.device() == Device::meta) return lengths;
+  if (!lengths.defined() || lengths.device().is_meta()) return lengths;
   ops::check_index({kWhere, name, lengths});
   std::vector<std::int64_t> v = ops::cast(lengths, DType::i64).to_vector<std::int64_t>();
   for (std::int64_t& n : v) {
@@ -42,6 +42,14 @@ Tensor from_position(const char* name, const Tensor& lengths, std::int64_t first
     n = std::clamp<std::int64_t>(n - first, 0, keys);
   }
   return Tensor::from<std::int64_t>(lengths.shape(), std::span<const std::int64_t>(v));
+}
+
+// Of tokens that follow those of a cache, whose keys begin at position `first`.
+void place_behind_cache(ops::AttentionMask& mask, const KvCache& cache, std::int64_t first,
+                        std::int64_t keys) {
+  mask.first_query = cache.next_position() - first;
+  mask.key_lengths = from_position("key_lengths", mask.key_lengths, first, keys);
+  mask.prefix_lengths = from_position("prefix_lengths", mask.prefix_lengths, first, keys);
 }
 
 }  // namespace
@@ -52,7 +60,7 @@ struct Attention::Inputs {
   ops::AttentionOptions options;
 };
 
-Attention::Attention(const AttentionConfig& config, const ParamScope& scope,
+Attention::Attention(const AttentionConfig& config, const Scope& scope,
                      std::shared_ptr<const Rotary> rotary)
     : config_(config), rotary_(std::move(rotary)) {
   validate(config);
@@ -64,7 +72,7 @@ Attention::Attention(const AttentionConfig& config, const ParamScope& scope,
   make_parameters(scope);
 }
 
-void Attention::make_parameters(const ParamScope& scope) {
+void Attention::make_parameters(const Scope& scope) {
   const AttentionConfig& c = config_;
   const std::int64_t width = c.width, d = c.width_of_head(), s = c.width_of_score();
   const std::int64_t heads = c.heads, groups = c.key_heads();
@@ -118,7 +126,7 @@ void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
   expect(call.observer == nullptr, "argument observer",
          "none beside a cache, whose keys are overwritten", "an observer");
   expect(!(call.dropout && c.dropout > 0), "argument dropout", "none beside a cache", "a key");
-  if (!c.prefix || x.device() == Device::meta) return;
+  if (!c.prefix || call.prefix_lengths.device().is_meta()) return;
   // Tokens that are in the cache have seen what they will ever see.
   const std::int64_t end = held ? call.cache->next_position() : x.size(1);
   for (const std::int64_t n : ops::cast(call.prefix_lengths, DType::i64).to_vector<std::int64_t>())
@@ -160,6 +168,7 @@ ops::AttentionOptions Attention::options(const AttentionCall& call) const {
     o.dropout = config_.dropout;
     o.key = *call.dropout;
   }
+  o.keys = call.keys;
   o.mask.causal = config_.causal;
   o.mask.look_back = config_.look_back;
   o.mask.look_ahead = config_.look_ahead;
@@ -191,11 +200,26 @@ void Attention::use_cache(Inputs& in, const AttentionCall& call) const {
   mask.key_documents = rows.documents;
   if (config_.cross) return;
   in.options.first_row = rows.first_row;
-  mask.first_query = cache.next_position() - rows.first_position;
-  mask.key_lengths =
-      from_position("key_lengths", mask.key_lengths, rows.first_position, in.k.size(1));
-  mask.prefix_lengths =
-      from_position("prefix_lengths", mask.prefix_lengths, rows.first_position, in.k.size(1));
+  place_behind_cache(mask, cache, rows.first_position, in.k.size(1));
+}
+
+ops::VisibleKeys Attention::visible_keys(const Tensor& x, const AttentionCall& call) const {
+  check_call(x, call);
+  ops::AttentionMask mask = options(call).mask;
+  std::int64_t keys = x.size(1);
+  if (config_.cross && !call.memory.defined()) {
+    const CachedRows held = call.cache->rows();
+    keys = held.keys.size(1);
+    mask.key_documents = held.documents;
+  } else if (config_.cross) {
+    keys = call.memory.size(1);
+  } else if (call.cache != nullptr) {
+    if (call.documents.defined()) return {};
+    const std::int64_t end = call.cache->next_position() + x.size(1);
+    keys = std::min(end, call.cache->capacity());
+    place_behind_cache(mask, *call.cache, end - keys, keys);
+  }
+  return ops::prepared_keys(mask, {x.size(0), x.size(1), keys}, x.device());
 }
 
 Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) const {

@@ -23,6 +23,9 @@ struct AttentionCall {
   Tensor documents = {};         // of the tokens: they see their own document only. [B, T]
   Tensor memory_documents = {};  // cross-attention: of the memory. [B, Tk]
   Tensor prefix_lengths = {};    // with config.prefix. [B]; the first block must hold the prefix
+  // What visible_keys() made for this call, in this layer or in another one with the same
+  // configuration and as much in its cache; absent: made by the call.
+  ops::VisibleKeys keys = {};
   // The tokens follow what it holds, and are added to it. In cross-attention the first call brings
   // the memory, and the others do not.
   KvCache* cache = nullptr;
@@ -45,11 +48,15 @@ struct AttentionParameters {
 class Attention {
  public:
   // The layers of a model share their rotary tables by sharing `rotary`.
-  Attention(const AttentionConfig& config, const ParamScope& scope,
+  Attention(const AttentionConfig& config, const Scope& scope,
             std::shared_ptr<const Rotary> rotary = {});
 
   // x: [B, T, C] -> [B, T, C]. Parameters are f32 beside f32 and bf16, f64 beside f64.
   Tensor forward(const Tensor& x, const AttentionCall& call = {}) const;
+
+  // The keys that the tokens of x see, to be shared by layers. Absent where it depends on what a
+  // layer's own cache holds: documents.
+  ops::VisibleKeys visible_keys(const Tensor& x, const AttentionCall& call) const;
 
   // The map of these rows, [B, rows, Tk], as forward() uses it but for dropout. Takes no cache.
   Tensor weights(const Tensor& x, const ops::MapRows& rows, const AttentionCall& call = {}) const;
@@ -64,7 +71,7 @@ class Attention {
  private:
   struct Inputs;  // of the fused op
 
-  void make_parameters(const ParamScope& scope);
+  void make_parameters(const Scope& scope);
   Inputs inputs(const Tensor& x, const AttentionCall& call) const;
   // Queries of x; keys and values of `source`, unless that is undefined.
   void project(Inputs& in, const Tensor& x, const Tensor& source) const;

@@ -112,7 +112,7 @@ CachedRows KvCache::stage(const Tensor& k, const Tensor& v, const Tensor& docume
   if (empty()) documents_ = {};
   take_rows(std::min(next_ + staged_, capacity_));
   if (documents.defined() && !documents_.defined())
-    documents_ = Tensor::zeros({size_.batch, k_.size(1)}, DType::i64, k_.device());
+    documents_ = Tensor::zeros({size_.batch, k_.size(1)}, DType::i64, documents.device());
   if (staged_ > 0) {
     const std::int64_t row = next_ % capacity_;
     write_rows(k_, row, k);

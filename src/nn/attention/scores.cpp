@@ -14,10 +14,10 @@ namespace {
 
 // 1 at (h, h mod r) of [H, r].
 Tensor places(std::int64_t heads, std::int64_t r, DType dtype, Device device) {
-  if (device == Device::meta) return Tensor::empty({heads, r}, dtype, device);
+  if (device.is_meta()) return Tensor::empty({heads, r}, dtype, device);
   std::vector<float> values(static_cast<std::size_t>(heads * r), 0.0f);
   for (std::int64_t h = 0; h < heads; ++h) values[static_cast<std::size_t>(h * r + h % r)] = 1;
-  return ops::cast(Tensor::from<float>({heads, r}, values), dtype);
+  return ops::cast(Tensor::from<float>({heads, r}, values), dtype).to(device);
 }
 
 }  // namespace

@@ -427,10 +427,10 @@ TEST(Attention, CostsTheSameOnTheMetaDevice) {
 TEST(Attention, SharesRotaryTablesWithRopeOnly) {
   AttentionConfig c = small();
   const auto rotary = std::make_shared<const Rotary>(RopeOptions{}, 2);
-  EXPECT_NE(refusal([&] { make_attention(c, StoreOptions{}, rotary); }).find("rotary"),
+  EXPECT_NE(refusal([&] { make_attention(c, ParameterOptions{}, rotary); }).find("rotary"),
             std::string::npos);
   c.position = RopePosition{};
-  const Attention own = make_attention(c), shared = make_attention(c, StoreOptions{}, rotary);
+  const Attention own = make_attention(c), shared = make_attention(c, ParameterOptions{}, rotary);
   const Tensor x = normal({1, 5, 8}, 1, 1, DType::f32);
   EXPECT_EQ(doubles(own.forward(x)), doubles(shared.forward(x)));
 }

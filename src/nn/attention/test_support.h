@@ -23,15 +23,15 @@ inline Doubles doubles(const Tensor& t) {
 inline DType parameter_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 // A layer outside of any model. Its parameters outlive the store that made them.
-inline Attention make_attention(const AttentionConfig& config, const StoreOptions& options = {},
+inline Attention make_attention(const AttentionConfig& config, const ParameterOptions& options = {},
                                 std::shared_ptr<const Rotary> rotary = {}) {
-  ParameterStore store(options);
+  Parameters store(options);
   return {config, store.root(), std::move(rotary)};
 }
 
 inline Attention make_attention(const AttentionConfig& config, DType dtype,
                                 Device device = Device::cpu) {
-  return make_attention(config, StoreOptions{.dtype = dtype, .device = device});
+  return make_attention(config, ParameterOptions{.dtype = dtype, .device = device});
 }
 
 // Normal numbers that every type can hold, so that rounding is the computation's own.

@@ -37,7 +37,7 @@ void validate(const FfnConfig& config) {
           static_cast<double>(config.hidden));
 }
 
-FeedForward::FeedForward(const FfnConfig& config, const ParamScope& scope) : config_(config) {
+FeedForward::FeedForward(const FfnConfig& config, const Scope& scope) : config_(config) {
   validate(config);
   const std::int64_t rows = config.kind == FfnKind::swiglu ? 2 * config.hidden : config.hidden;
   // The gate is a product of its own: its results do not share the fan of the other half.

@@ -27,7 +27,7 @@ void validate(const FfnConfig& config);
 class FeedForward {
  public:
   // "in.weight" [F, C] (swiglu: [2F, C], the gate's rows first) and "out.weight" [C, F]; biases.
-  FeedForward(const FfnConfig& config, const ParamScope& scope);
+  FeedForward(const FfnConfig& config, const Scope& scope);
 
   Tensor forward(const Tensor& x) const;  // [..., C] -> [..., C]
 

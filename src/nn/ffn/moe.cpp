@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "nn/ffn/slots.h"
 #include "nn/require.h"
 #include "ops/binary/binary.h"
 #include "ops/concat/concat.h"
@@ -14,6 +15,7 @@
 #include "ops/linear/linear.h"
 #include "ops/reduce/reduce.h"
 #include "ops/softmax/softmax.h"
+#include "ops/support/host.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
@@ -38,43 +40,27 @@ struct Numbers {
     count += others.count;
   }
   Tensor tensor(Device device) const {
-    if (device == Device::meta) return Tensor::empty({count}, DType::i64, device);
-    return Tensor::from<std::int64_t>({count}, std::span<const std::int64_t>(values));
+    if (device.is_meta()) return Tensor::empty({count}, DType::i64, device);
+    return ops::from_host({count}, values, device);
   }
 };
 
-// The `count` largest of a row, largest first; of equals the first.
-template <class T>
-void choose(const T* row, std::int64_t experts, std::span<std::int64_t> chosen) {
-  Integers order(static_cast<std::size_t>(experts));
-  std::iota(order.begin(), order.end(), 0);
-  const auto end = order.begin() + static_cast<std::ptrdiff_t>(chosen.size());
-  std::partial_sort(order.begin(), end, order.end(), [row](std::int64_t a, std::int64_t b) {
-    return row[a] != row[b] ? row[a] > row[b] : a < b;
-  });
-  std::copy(order.begin(), end, chosen.begin());
+// Experts of each token, [N · A], as the host sees them.
+Numbers read_choices(const Tensor& chosen) {
+  if (chosen.device().is_meta()) return {chosen.elements()};
+  return {chosen.elements(), chosen.to_vector<std::int64_t>()};
 }
 
-// Experts of each token, [N · A].
-Numbers choose_experts(const Tensor& probabilities, std::int64_t active) {
-  const std::int64_t tokens = probabilities.size(0), experts = probabilities.size(1);
-  if (probabilities.device() == Device::meta) return {tokens * active};
-  Numbers chosen{tokens * active, Integers(static_cast<std::size_t>(tokens * active))};
-  const Tensor dense = ops::contiguous(probabilities.detach());
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    const std::span<std::int64_t> own(chosen.values.data() + t * active,
-                                      static_cast<std::size_t>(active));
-    if (dense.dtype() == DType::f64)
-      choose(dense.data<double>() + t * experts, experts, own);
-    else
-      choose(dense.data<float>() + t * experts, experts, own);
-  }
-  return chosen;
-}
+// What the router says of a call's tokens.
+struct Routes {
+  Tensor probabilities;  // [N, E]
+  Tensor shares;         // [N, A] of the chosen experts
+  Tensor chosen;         // [N, A] i64
+};
 
 // The tokens of x that are no padding.
 Numbers real_tokens(const Tensor& x, const Tensor& lengths, std::int64_t all) {
-  if (x.device() == Device::meta) return {all};
+  if (x.device().is_meta()) return {all};
   Numbers real;
   if (!lengths.defined()) {
     real = {all, Integers(static_cast<std::size_t>(all))};
@@ -148,47 +134,134 @@ Numbers tokens_at(const Numbers& places, std::int64_t active) {
   return tokens;
 }
 
-// balance · E · Σ_e share_e · mean probability of e. The shares are counts and have no gradient.
-Tensor balance_loss(const Tensor& probabilities, const Numbers& chosen, double weight) {
+// The part of the choices that fell on each expert, [E].
+Tensor shares_of(const Numbers& chosen, const Tensor& probabilities) {
   const std::int64_t experts = probabilities.size(1);
   std::vector<double> shares(static_cast<std::size_t>(experts), 0.0);
   for (const std::int64_t e : chosen.values)
     shares[static_cast<std::size_t>(e)] += 1 / static_cast<double>(chosen.count);
   const Device device = probabilities.device();
-  const Tensor share =
-      device == Device::meta
-          ? Tensor::empty({experts}, probabilities.dtype(), device)
-          : ops::cast(Tensor::from<double>({experts}, std::span<const double>(shares)),
-                      probabilities.dtype());
-  const Tensor mean = ops::mean(probabilities, 0);  // [E]
-  return ops::scale(ops::sum_all(ops::mul(mean, share)), weight * static_cast<double>(experts));
+  if (device.is_meta()) return Tensor::empty({experts}, probabilities.dtype(), device);
+  return ops::cast(ops::from_host({experts}, shares, device), probabilities.dtype());
 }
 
-// What the router says of a call's tokens.
-struct Routes {
-  Tensor probabilities;  // [N, E]
-  Tensor shares;         // [N, A] of the chosen experts
-  Numbers chosen;        // [N · A]
-};
+// balance · E · Σ_e share_e · mean probability of e. The shares are counts and have no gradient.
+Tensor balance_loss(const Tensor& probabilities, const Tensor& shares, double weight) {
+  const Tensor mean = ops::mean(probabilities, 0);  // [E]
+  return ops::scale(ops::sum_all(ops::mul(mean, shares)),
+                    weight * static_cast<double>(probabilities.size(1)));
+}
 
 Routes route(const Tensor& tokens, const Tensor& router, std::int64_t active) {
   Routes r;
   // Close probabilities decide where a token goes, so they are made in full precision.
   const DType exact = tokens.dtype() == DType::f64 ? DType::f64 : DType::f32;
   r.probabilities = ops::softmax(ops::linear(ops::cast(tokens, exact), router));
-  r.chosen = choose_experts(r.probabilities, active);
-  const Tensor index = ops::reshape(r.chosen.tensor(tokens.device()), {-1, active});
-  const Tensor strength = ops::gather(r.probabilities, 1, index);  // [N, A]
+  r.chosen = ops::top_k(r.probabilities, active);
+  const Tensor strength = ops::gather(r.probabilities, 1, r.chosen);  // [N, A]
   r.shares = ops::div(strength, ops::sum(strength, 1, true));
   return r;
 }
 
-std::vector<FeedForward> make_experts(const FfnConfig& config, const ParamScope& scope,
+// 1 for the choices of real tokens, 0 for those of padding, [N · A, 1]; undefined: all are real.
+Tensor counted_choices(const Numbers& real, const Routes& routes) {
+  const std::int64_t tokens = routes.chosen.size(0), active = routes.chosen.size(1);
+  if (real.count == tokens) return {};
+  std::vector<float> counted(static_cast<std::size_t>(tokens * active), 0.0F);
+  for (const std::int64_t t : real.values) std::fill_n(counted.begin() + t * active, active, 1.0F);
+  return ops::from_host({tokens * active, 1}, counted, routes.chosen.device());
+}
+
+std::vector<FeedForward> make_experts(const FfnConfig& config, const Scope& scope,
                                       std::int64_t count) {
   std::vector<FeedForward> experts;
   experts.reserve(static_cast<std::size_t>(count));
   for (std::int64_t e = 0; e < count; ++e) experts.emplace_back(config, scope / e);
   return experts;
+}
+
+// A call of the layer.
+struct RoutedCall {
+  const MoeConfig& config;
+  const std::vector<FeedForward>& experts;
+  const Tensor& tokens;  // [N, C]
+  Routes routes;
+  Numbers real;   // tokens that are no padding
+  bool all_real;  // no lengths were given
+  bool limited;
+};
+
+// The rows of each expert are those that it got, which the host must know.
+Tensor by_rows(const RoutedCall& call, MoeResult& result) {
+  const std::int64_t active = call.config.active;
+  const Tensor& tokens = call.tokens;
+  const Routes& routes = call.routes;
+  const Device device = tokens.device();
+  const Numbers chosen = read_choices(routes.chosen);
+  if (call.config.balance > 0 && call.all_real)
+    result.balance = balance_loss(routes.probabilities, shares_of(chosen, routes.probabilities),
+                                  call.config.balance);
+  if (call.config.balance > 0 && call.real.count > 0 && !call.all_real) {
+    const Tensor own = ops::index_select(routes.probabilities, call.real.tensor(device));
+    result.balance = balance_loss(own, shares_of(choices_of(call.real, chosen, active), own),
+                                  call.config.balance);
+  }
+  Numbers places;  // of each row of the parts: its choice
+  std::vector<std::int64_t> load;
+  load.reserve(call.experts.size());
+  for (const Numbers& taken : assign(chosen, call.real, call.config, call.limited)) {
+    load.push_back(taken.count);
+    places.add(taken);
+  }
+  // One index for all experts: memory is booked by the tensor, and so by how many rows there are,
+  // not by which expert has them.
+  const Tensor rows = tokens_at(places, active).tensor(device);  // the token of each
+  std::vector<Tensor> parts;
+  std::int64_t begin = 0;
+  for (std::size_t e = 0; e < call.experts.size(); ++e) {
+    if (load[e] == 0) continue;
+    const Tensor own = ops::slice(rows, 0, begin, begin + load[e]);
+    parts.push_back(call.experts[e].forward(ops::index_select(tokens, own)));
+    begin += load[e];
+  }
+  result.load = ops::from_host({call.config.experts}, load, device);
+  Tensor y = Tensor::zeros(tokens.shape(), tokens.dtype(), device);
+  if (parts.empty()) return y;
+  const Tensor weights =
+      ops::index_select(ops::reshape(routes.shares, {-1, 1}), places.tensor(device));
+  const Tensor weighted = ops::mul(ops::concat(parts, 0), ops::cast(weights, tokens.dtype()));
+  return ops::index_add(y, rows, weighted);
+}
+
+Tensor by_slots(const RoutedCall& call, MoeResult& result) {
+  const Tensor& tokens = call.tokens;
+  const Routes& routes = call.routes;
+  const std::int64_t count = tokens.size(0), width = tokens.size(1), active = call.config.active;
+  const std::int64_t limit = limit_of(call.config, call.real.count, call.limited);
+  const Slots slots =
+      make_slots(routes.chosen, counted_choices(call.real, routes), {call.config.experts, limit});
+  result.load = slots.load;
+  if (call.config.balance > 0 && call.real.count > 0) {
+    const Tensor own =
+        call.all_real ? routes.probabilities
+                      : ops::index_select(routes.probabilities, call.real.tensor(tokens.device()));
+    const Tensor shares = ops::scale(ops::cast(slots.asked, own.dtype()),
+                                     1 / static_cast<double>(call.real.count * active));
+    result.balance = balance_loss(own, shares, call.config.balance);
+  }
+  if (limit == 0) return Tensor::zeros(tokens.shape(), tokens.dtype(), tokens.device());
+  const Tensor given = ops::index_select(tokens, slots.tokens);  // [E · L, C]
+  std::vector<Tensor> parts;
+  parts.reserve(call.experts.size());
+  for (std::size_t e = 0; e < call.experts.size(); ++e) {
+    const auto first = static_cast<std::int64_t>(e) * limit;
+    parts.push_back(call.experts[e].forward(ops::slice(given, 0, first, first + limit)));
+  }
+  const Tensor answers = ops::index_select(ops::concat(parts, 0), slots.choices);  // [N · A, C]
+  const Tensor weights =
+      ops::mul(ops::reshape(routes.shares, {-1, 1}), ops::cast(slots.kept, routes.shares.dtype()));
+  const Tensor weighted = ops::mul(answers, ops::cast(weights, tokens.dtype()));
+  return ops::sum(ops::reshape(weighted, {count, active, width}), 1);
 }
 
 }  // namespace
@@ -206,8 +279,7 @@ void validate(const MoeConfig& c) {
   require(std::isfinite(c.balance) && c.balance >= 0, where, "balance", "0 or more", c.balance);
 }
 
-MixtureOfExperts::MixtureOfExperts(const MoeConfig& config, const ParamScope& scope)
-    : config_(config) {
+MixtureOfExperts::MixtureOfExperts(const MoeConfig& config, const Scope& scope) : config_(config) {
   validate(config);
   router_ = scope.weight("router.weight", {config.experts, config.expert.width});
   experts_ = make_experts(config.expert, scope / "experts", config.experts);
@@ -215,42 +287,17 @@ MixtureOfExperts::MixtureOfExperts(const MoeConfig& config, const ParamScope& sc
 }
 
 MoeResult MixtureOfExperts::forward(const Tensor& x, const MoeCall& call) const {
-  const std::int64_t width = config_.expert.width, active = config_.active;
-  const Device device = x.device();
-  const Tensor tokens = ops::reshape(x, {-1, width});  // [N, C]
-  const Routes routes = route(tokens, router_, active);
-  const Numbers real = real_tokens(x, call.lengths, tokens.size(0));
-
+  const Tensor tokens = ops::reshape(x, {-1, config_.expert.width});  // [N, C]
+  const RoutedCall own{config_,
+                       experts_,
+                       tokens,
+                       route(tokens, router_, config_.active),
+                       real_tokens(x, call.lengths, tokens.size(0)),
+                       !call.lengths.defined(),
+                       call.limited};
   MoeResult result;
-  if (config_.balance > 0 && !call.lengths.defined())
-    result.balance = balance_loss(routes.probabilities, routes.chosen, config_.balance);
-  if (config_.balance > 0 && real.count > 0 && call.lengths.defined())
-    result.balance = balance_loss(ops::index_select(routes.probabilities, real.tensor(device)),
-                                  choices_of(real, routes.chosen, active), config_.balance);
-  Numbers places;  // of each row of the parts: its choice
-  for (const Numbers& taken : assign(routes.chosen, real, config_, call.limited)) {
-    result.load.push_back(taken.count);
-    places.add(taken);
-  }
-  // One index for all experts: memory is booked by the tensor, and so by how many rows there are,
-  // not by which expert has them.
-  const Tensor rows = tokens_at(places, active).tensor(device);  // the token of each
-  std::vector<Tensor> parts;
-  std::int64_t begin = 0;
-  for (std::size_t e = 0; e < experts_.size(); ++e) {
-    if (result.load[e] == 0) continue;
-    const Tensor own = ops::slice(rows, 0, begin, begin + result.load[e]);
-    parts.push_back(experts_[e].forward(ops::index_select(tokens, own)));
-    begin += result.load[e];
-  }
-  if (device == Device::meta) result.load.clear();
-  Tensor y = Tensor::zeros(tokens.shape(), x.dtype(), device);
-  if (!parts.empty()) {
-    const Tensor weights =
-        ops::index_select(ops::reshape(routes.shares, {-1, 1}), places.tensor(device));
-    const Tensor weighted = ops::mul(ops::concat(parts, 0), ops::cast(weights, x.dtype()));
-    y = ops::index_add(y, rows, weighted);
-  }
+  const bool slots = call.slots || !ops::host_sees(x.device());
+  Tensor y = slots ? by_slots(own, result) : by_rows(own, result);
   for (const FeedForward& expert : shared_) y = ops::add(y, expert.forward(tokens));
   result.y = ops::reshape(y, x.shape());
   return result;

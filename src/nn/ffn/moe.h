@@ -29,7 +29,7 @@ struct MoeResult {
   // e), as in Fedus et al. 2021: balance when all experts are used alike. One number; undefined
   // when the weight is 0.
   Tensor balance;
-  std::vector<std::int64_t> load;  // tokens that each expert took; empty on the meta device
+  Tensor load;  // [E] i64: tokens that each expert took
 };
 
 struct MoeCall {
@@ -39,14 +39,18 @@ struct MoeCall {
   // Whether `capacity` limits experts. It is a matter of training: what a text is answered must not
   // depend on the texts beside it.
   bool limited = true;
+  // Whether every expert has as many slots as it may take tokens, as is always so where the host
+  // does not see the device's memory (slots.h).
+  bool slots = false;
 };
 
 class MixtureOfExperts {
  public:
   // "router.weight" [E, C], "experts.<e>.…", "shared.<s>.…"
-  MixtureOfExperts(const MoeConfig& config, const ParamScope& scope);
+  MixtureOfExperts(const MoeConfig& config, const Scope& scope);
 
-  // x: [..., C]. y = Σ over the chosen experts of p_e / Σ p · expert_e(x), + shared experts. On the
+  // x: [..., C]. y = Σ over the chosen experts of p_e / Σ p · expert_e(x), + shared experts. Where
+  // the host does not see the device's memory, nothing is read (slots.h). On the
   // meta device no token is padding, and the last expert gets as many as it can: whatever a router
   // does with numbers, no call needs more memory.
   MoeResult forward(const Tensor& x, const MoeCall& call = {}) const;

@@ -10,6 +10,7 @@
 #include "heddle/ops.h"
 #include "heddle/tape.h"
 #include "nn/ffn/moe.h"
+#include "nn/ffn/slots.h"
 
 namespace heddle::nn {
 namespace {
@@ -24,25 +25,32 @@ MoeConfig small(std::int64_t experts, std::int64_t active) {
 
 std::vector<double> doubles_of(const Tensor& t) { return t.detach().to_vector<double>(); }
 
+using Loads = std::vector<std::int64_t>;
+Loads loads_of(const MoeResult& r) { return r.load.to_vector<std::int64_t>(); }
+std::int64_t all_loads(const MoeResult& r) {
+  const Loads loads = loads_of(r);
+  return std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
+}
+
 Tensor tokens() { return ops::random_normal({2, 7, 6}, 0, 1, {1, 1, 1}, DType::f64); }
 
 TEST(MixtureOfExperts, OneExpertIsAFeedForwardLayer) {
-  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  Parameters store({.seed = 2, .dtype = DType::f64});
   const MixtureOfExperts moe(small(1, 1), store.root());
-  ParameterStore again({.seed = 2, .dtype = DType::f64});
+  Parameters again({.seed = 2, .dtype = DType::f64});
   const FeedForward plain(small(1, 1).expert, again.root() / "experts" / 0);
   const MoeResult r = moe.forward(tokens());
   EXPECT_EQ(doubles_of(r.y), doubles_of(plain.forward(tokens())));
   EXPECT_NEAR(r.balance.item(), 0.01, 1e-15);
-  EXPECT_EQ(r.load, std::vector<std::int64_t>{14});
+  EXPECT_EQ(loads_of(r), Loads{14});
 }
 
 TEST(MixtureOfExperts, EqualsTheSumOverAllExpertsByHand) {
   MoeConfig c = small(5, 2);
   c.shared = 1;
-  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  Parameters store({.seed = 2, .dtype = DType::f64});
   const MixtureOfExperts moe(c, store.root());
-  ParameterStore again({.seed = 2, .dtype = DType::f64});
+  Parameters again({.seed = 2, .dtype = DType::f64});
   const Tensor router = again.root().weight("router.weight", {5, 6});
   std::vector<FeedForward> experts;
   for (int e = 0; e < 5; ++e) experts.emplace_back(c.expert, again.root() / "experts" / e);
@@ -72,27 +80,28 @@ TEST(MixtureOfExperts, EqualsTheSumOverAllExpertsByHand) {
   EXPECT_NEAR(r.balance.item(),
               0.01 * 5 * std::inner_product(choices.begin(), choices.end(), mean.begin(), 0.0),
               1e-14);
-  EXPECT_EQ(std::accumulate(r.load.begin(), r.load.end(), std::int64_t{0}), 28);
+  EXPECT_EQ(all_loads(r), 28);
 }
 
 // The same weights with every capacity; none: dropless.
 MixtureOfExperts with_capacity(std::optional<double> capacity) {
   MoeConfig c = small(4, 2);
   c.capacity = capacity;
-  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  Parameters store({.seed = 2, .dtype = DType::f64});
   return {c, store.root()};
 }
 
 TEST(MixtureOfExperts, CapacityLimitsEveryExpert) {
   // Without a limit the four take 9, 7, 5 and 7 of the 28 choices or so; what is beyond the limit
   // is lost, and no more than that.
-  const std::vector<std::int64_t> wanted = with_capacity({}).forward(tokens()).load;
+  const Loads wanted = loads_of(with_capacity({}).forward(tokens()));
   for (const double capacity : {0.01, 0.5, 0.9, 1.0, 1.2, 4.0}) {
     const auto limit = static_cast<std::int64_t>(std::ceil(capacity * 28 / 4));
     const MoeResult r = with_capacity(capacity).forward(tokens());
-    ASSERT_EQ(r.load.size(), 4u);
+    const Loads loads = loads_of(r);
+    ASSERT_EQ(loads.size(), 4u);
     for (std::size_t e = 0; e < 4; ++e)
-      EXPECT_EQ(r.load[e], std::min(wanted[e], limit)) << "expert " << e << " at " << capacity;
+      EXPECT_EQ(loads[e], std::min(wanted[e], limit)) << "expert " << e << " at " << capacity;
   }
   const auto dropless = doubles_of(with_capacity({}).forward(tokens()).y);
   EXPECT_EQ(doubles_of(with_capacity(4).forward(tokens()).y), dropless);
@@ -104,7 +113,7 @@ TEST(MixtureOfExperts, CapacityLimitsEveryExpert) {
 TEST(MixtureOfExperts, AtCapacityTheFirstThatAskAreTaken) {
   MoeConfig c = small(2, 1);
   c.capacity = 0.7;
-  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  Parameters store({.seed = 2, .dtype = DType::f64});
   const MixtureOfExperts moe(c, store.root());
   for (Parameter& p : store.all()) {
     if (p.name != "router.weight") continue;
@@ -117,7 +126,7 @@ TEST(MixtureOfExperts, AtCapacityTheFirstThatAskAreTaken) {
   Tensor x = ops::random_normal({8, 6}, 0, 1, {3, 1, 1}, DType::f64);
   for (std::size_t t = 0; t < asks.size(); ++t) x.mutable_data<double>()[6 * t] = asks[t];
   const MoeResult r = moe.forward(x);
-  EXPECT_EQ(r.load, (std::vector<std::int64_t>{3, 2}));
+  EXPECT_EQ(loads_of(r), (Loads{3, 2}));
   const std::vector<bool> taken = {true, true, true, true, false, true, false, false};
   const std::vector<double> y = doubles_of(r.y);
   for (std::size_t t = 0; t < taken.size(); ++t) {
@@ -128,7 +137,7 @@ TEST(MixtureOfExperts, AtCapacityTheFirstThatAskAreTaken) {
     else
       EXPECT_EQ(size, 0) << "token " << t;
   }
-  EXPECT_EQ(moe.forward(x, {.limited = false}).load, (std::vector<std::int64_t>{6, 2}));
+  EXPECT_EQ(loads_of(moe.forward(x, {.limited = false})), (Loads{6, 2}));
 }
 
 // What padding holds changes nothing of what counts, and it takes nobody's place.
@@ -141,15 +150,16 @@ TEST(MixtureOfExperts, PaddingIsNoToken) {
   for (const double capacity : {0.0, 0.5}) {
     MoeConfig c = small(4, 2);
     if (capacity > 0) c.capacity = capacity;  // ⌈0.5 · 20 / 4⌉ = 3
-    ParameterStore store({.seed = 2, .dtype = DType::f64});
+    Parameters store({.seed = 2, .dtype = DType::f64});
     const MixtureOfExperts moe(c, store.root());
     const MoeResult a = moe.forward(x, {lengths}), b = moe.forward(other, {lengths});
     EXPECT_EQ(doubles_of(a.y), doubles_of(b.y));
     EXPECT_EQ(a.balance.item(), b.balance.item());
-    EXPECT_EQ(a.load, b.load);
-    const std::int64_t taken = std::accumulate(a.load.begin(), a.load.end(), std::int64_t{0});
+    EXPECT_EQ(loads_of(a), loads_of(b));
+    const Loads loads = loads_of(a);
+    const std::int64_t taken = all_loads(a);
     if (capacity > 0) {
-      EXPECT_EQ(*std::max_element(a.load.begin(), a.load.end()), 3);
+      EXPECT_EQ(*std::max_element(loads.begin(), loads.end()), 3);
       continue;
     }
     EXPECT_EQ(taken, 20);
@@ -157,7 +167,7 @@ TEST(MixtureOfExperts, PaddingIsNoToken) {
     EXPECT_EQ(doubles_of(ops::slice(ops::slice(a.y, 0, 0, 1), 1, 0, 3)),
               doubles_of(moe.forward(alone).y));
   }
-  ParameterStore store({.seed = 2, .dtype = DType::f64});
+  Parameters store({.seed = 2, .dtype = DType::f64});
   const MixtureOfExperts moe(small(4, 2), store.root());
   EXPECT_THROW(moe.forward(ops::reshape(x, {14, 6}), {lengths}), Error);
 }
@@ -168,7 +178,7 @@ TEST(MixtureOfExperts, WithoutALimitNothingIsDropped) {
 }
 
 TEST(MixtureOfExperts, TheMetaDeviceKnowsTheSizes) {
-  ParameterStore store({.device = Device::meta});
+  Parameters store({.device = Device::meta});
   const MixtureOfExperts moe(small(4, 2), store.root());
   // The second is more than any memory could list.
   for (const Shape& shape : {Shape{2, 7, 6}, Shape{1 << 20, 1 << 20, 6}}) {
@@ -184,7 +194,7 @@ TEST(MixtureOfExperts, TheMetaDeviceKnowsTheSizes) {
 std::int64_t peak_of_routing(const MoeConfig& c, Device device,
                              const std::vector<std::int64_t>& columns,
                              const std::vector<float>& router) {
-  ParameterStore store({.seed = 2, .device = device});
+  Parameters store({.seed = 2, .device = device});
   const MixtureOfExperts moe(c, store.root());
   const Shape shape{static_cast<std::int64_t>(columns.size()), c.expert.width};
   Tensor x = device == Device::meta ? Tensor::empty(shape, DType::f32, device)
@@ -270,6 +280,64 @@ TEST(MixtureOfExperts, RefusesWhatMakesNoSense) {
   refused([](MoeConfig& c) { c.shared = -1; }, "shared");
   refused([](MoeConfig& c) { c.balance = -1; }, "balance");
   refused([](MoeConfig& c) { c.expert.hidden = 0; }, "ffn_width");
+}
+
+// Four tokens with two choices each of three experts that have two slots: tokens 2 and 3 come too
+// late for expert 1. Then token 1 is padding, and token 2 is not too late.
+TEST(Slots, GoToTheFirstThatAsk) {
+  const Tensor chosen = Tensor::from<std::int64_t>({4, 2}, {1, 0, 1, 2, 0, 1, 2, 1});
+  const Slots all = make_slots(chosen, {}, {3, 2});
+  EXPECT_EQ(all.choices.to_vector<std::int64_t>(), (Loads{2, 0, 3, 4, 1, 0, 5, 0}));
+  EXPECT_EQ(all.kept.to_vector<float>(), (std::vector<float>{1, 1, 1, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(all.tokens.to_vector<std::int64_t>(), (Loads{0, 2, 0, 1, 1, 3}));
+  EXPECT_EQ(all.asked.to_vector<float>(), (std::vector<float>{2, 4, 2}));
+  EXPECT_EQ(all.load.to_vector<std::int64_t>(), (Loads{2, 2, 2}));
+
+  const Tensor counted = Tensor::from<float>({8, 1}, {1, 1, 0, 0, 1, 1, 1, 1});
+  const Slots real = make_slots(chosen, counted, {3, 2});
+  EXPECT_EQ(real.kept.to_vector<float>(), (std::vector<float>{1, 1, 0, 0, 1, 1, 1, 0}));
+  EXPECT_EQ(real.tokens.to_vector<std::int64_t>(), (Loads{0, 2, 0, 2, 3, 0}));
+  EXPECT_EQ(real.asked.to_vector<float>(), (std::vector<float>{2, 3, 1}));
+  EXPECT_EQ(real.load.to_vector<std::int64_t>(), (Loads{2, 2, 1}));
+}
+
+// What a call computes with slots, against rows: y, balance, loads, and all gradients.
+TEST(Slots, ComputeWhatRowsCompute) {
+  const Tensor lengths = Tensor::from<std::int64_t>({2}, {3, 7});
+  for (const bool padded : {false, true})
+    for (const double capacity : {0.0, 0.6}) {
+      const auto outcome = [&](bool slots) {
+        MoeConfig c = small(4, 2);
+        c.shared = 1;
+        if (capacity > 0) c.capacity = capacity;
+        Parameters store({.seed = 2, .dtype = DType::f64});
+        const MixtureOfExperts moe(c, store.root());
+        Tensor x = tokens();
+        x.set_requires_grad(true);
+        Tape tape;
+        MoeCall call;
+        if (padded) call.lengths = lengths;
+        call.slots = slots;
+        const MoeResult r = moe.forward(x, call);
+        const Tensor weighted =
+            ops::mul(r.y, ops::random_normal(r.y.shape(), 0, 1, {5, 5, 5}, DType::f64));
+        tape.backward(ops::add(ops::sum_all(weighted), r.balance));
+        std::vector<double> all = doubles_of(r.y);
+        all.push_back(r.balance.item());
+        for (const std::int64_t n : loads_of(r)) all.push_back(static_cast<double>(n));
+        const auto add = [&all](const Tensor& g) {
+          const std::vector<double> v = doubles_of(g);
+          all.insert(all.end(), v.begin(), v.end());
+        };
+        add(x.grad());
+        for (const Parameter& p : store.all()) add(p.tensor.grad());
+        return all;
+      };
+      const std::vector<double> rows = outcome(false), slots = outcome(true);
+      ASSERT_EQ(rows.size(), slots.size());
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        EXPECT_NEAR(rows[i], slots[i], 1e-12) << i << ", capacity " << capacity;
+    }
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace heddle::nn {
 
 std::string_view to_string(NormKind kind) { return kind == NormKind::layer ? "layer" : "rms"; }
 
-Norm::Norm(const NormConfig& config, const ParamScope& scope)
+Norm::Norm(const NormConfig& config, const Scope& scope)
     : config_(config), gain_(scope.constant("weight", {config.width}, 1)) {
   if (config.kind == NormKind::layer && config.bias) bias_ = scope.zeros("bias", {config.width});
 }

@@ -23,7 +23,7 @@ struct NormConfig {
 
 class Norm {
  public:
-  Norm(const NormConfig& config, const ParamScope& scope);  // "weight", and "bias" if it has one
+  Norm(const NormConfig& config, const Scope& scope);  // "weight", and "bias" if it has one
 
   Tensor forward(const Tensor& x) const;
   // branch joins the residual stream; the sum, and its norm for the next branch.

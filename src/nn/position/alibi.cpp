@@ -24,13 +24,13 @@ std::vector<double> alibi_slopes(std::int64_t heads) {
 Tensor alibi_bias(std::int64_t heads, const Distances& distances, DType dtype, Device device) {
   const std::vector<double> slopes = alibi_slopes(heads);
   const Shape shape{heads, distances.count()};
-  if (device == Device::meta) return Tensor::empty(shape, dtype, device);
+  if (device.is_meta()) return Tensor::empty(shape, dtype, device);
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(elements_of(shape)));
   for (const double slope : slopes)
     for (std::int64_t n = 0; n < distances.count(); ++n)
       values.push_back(-slope * std::abs(static_cast<double>(distances.at(n))));
-  return ops::cast(Tensor::from<double>(shape, values), dtype);
+  return ops::cast(Tensor::from<double>(shape, values), dtype).to(device);
 }
 
 }  // namespace heddle::nn

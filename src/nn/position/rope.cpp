@@ -5,7 +5,7 @@
 #include <numbers>
 #include <string>
 
-#include "backend/cpu/threads.h"
+#include "base/parallel.h"
 #include "nn/require.h"
 #include "ops/support/check.h"
 
@@ -128,7 +128,7 @@ void fill(ops::RopeTables& tables, const Frequencies& frequencies, double magnit
   const auto pairs = static_cast<std::int64_t>(frequencies.size());
   T* const cos = tables.cos.mutable_data<T>();
   T* const sin = tables.sin.mutable_data<T>();
-  cpu::parallel_ranges(tables.cos.size(0), 64, [&](std::int64_t first, std::int64_t last) {
+  parallel_ranges(tables.cos.size(0), 64, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t p = first; p < last; ++p)
       for (std::int64_t i = 0; i < pairs; ++i) {
         // In double for either type: at position 100 000 a float angle is off by 0.004.
@@ -174,14 +174,15 @@ ops::RopeTables rope_tables(const RopeOptions& o, std::int64_t head_width, std::
   if (dtype != DType::f32 && dtype != DType::f64)
     fail(ErrorCode::dtype_mismatch, kRope, "type of the tables", "f32 or f64", to_string(dtype));
   const Shape shape{positions, static_cast<std::int64_t>(frequencies.size())};
-  ops::RopeTables tables{Tensor::empty(shape, dtype, device), Tensor::empty(shape, dtype, device)};
-  if (device == Device::meta) return tables;
+  if (device.is_meta())
+    return {Tensor::empty(shape, dtype, device), Tensor::empty(shape, dtype, device)};
+  ops::RopeTables tables{Tensor::empty(shape, dtype), Tensor::empty(shape, dtype)};
   const double magnitude = rope_attention_factor(o);
   if (dtype == DType::f64)
     fill<double>(tables, frequencies, magnitude);
   else
     fill<float>(tables, frequencies, magnitude);
-  return tables;
+  return {tables.cos.to(device), tables.sin.to(device)};
 }
 
 Rotary::Rotary(const RopeOptions& options, std::int64_t head_width)

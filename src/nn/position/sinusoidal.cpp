@@ -15,7 +15,7 @@ Tensor sinusoidal(std::int64_t first, std::int64_t count, std::int64_t width, DT
   require(count >= 0, where, "count", "0 or more", static_cast<double>(count));
   require(width > 0 && width % 2 == 0, where, "width", "an even number above 0: sines and cosines",
           static_cast<double>(width));
-  if (device == Device::meta) return Tensor::empty({count, width}, dtype, device);
+  if (device.is_meta()) return Tensor::empty({count, width}, dtype, device);
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(count * width));
   for (std::int64_t p = first; p < first + count; ++p)
@@ -25,7 +25,7 @@ Tensor sinusoidal(std::int64_t first, std::int64_t count, std::int64_t width, DT
       values.push_back(std::sin(angle));
       values.push_back(std::cos(angle));
     }
-  return ops::cast(Tensor::from<double>({count, width}, values), dtype);
+  return ops::cast(Tensor::from<double>({count, width}, values), dtype).to(device);
 }
 
 }  // namespace heddle::nn

@@ -49,11 +49,10 @@ Tensor t5_bias(const Tensor& table, const T5Options& o, const Distances& distanc
   ops::check_rank({"t5", "table", table}, 2);
   ops::check_shape({"t5", "table", table}, {o.buckets, table.size(1)});
   const std::int64_t count = distances.count();
-  Tensor ids = Tensor::empty({count}, DType::i64, table.device());
-  if (table.device() == Device::cpu) {
-    auto* id = ids.mutable_data<std::int64_t>();
-    for (std::int64_t n = 0; n < count; ++n) id[n] = t5_bucket(distances.at(n), o);
-  }
+  Tensor ids = Tensor::empty({count}, DType::i64);
+  auto* id = ids.mutable_data<std::int64_t>();
+  for (std::int64_t n = 0; n < count; ++n) id[n] = t5_bucket(distances.at(n), o);
+  ids = ids.to(table.device());
   return ops::transpose(ops::embedding(table, ids, table.dtype()), 0, 1);
 }
 

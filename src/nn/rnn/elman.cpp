@@ -25,7 +25,7 @@ void validate(const ElmanConfig& config, bool both_ways) {
           static_cast<double>(config.width));
 }
 
-ElmanLayer::ElmanLayer(const ElmanConfig& config, const ParamScope& scope) {
+ElmanLayer::ElmanLayer(const ElmanConfig& config, const Scope& scope) {
   validate(config, false);
   in_ = scope.weight("in.weight", {config.width, config.inputs});
   if (config.bias) in_bias_ = scope.zeros("in.bias", {config.width});
@@ -36,7 +36,7 @@ ops::ElmanResult ElmanLayer::forward(const Tensor& x, const ops::ElmanOptions& o
   return ops::elman(ops::linear(x, in_, in_bias_), recurrent_, options);
 }
 
-BiElman::BiElman(const ElmanConfig& config, const ParamScope& scope)
+BiElman::BiElman(const ElmanConfig& config, const Scope& scope)
     : forward_(half(config), scope / "forward"), backward_(half(config), scope / "backward") {}
 
 ops::ElmanResult BiElman::forward(const Tensor& x, const Tensor& lengths) const {

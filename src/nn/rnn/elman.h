@@ -21,7 +21,7 @@ void validate(const ElmanConfig& config, bool both_ways);
 class ElmanLayer {
  public:
   // "in.weight" [H, C], "in.bias" [H] and "recurrent.weight" [H, H]
-  ElmanLayer(const ElmanConfig& config, const ParamScope& scope);
+  ElmanLayer(const ElmanConfig& config, const Scope& scope);
 
   // x: [B, T, C]. Generation step by step is the same call: tokens that follow begin with the last
   // state of those before as options.h0.
@@ -36,7 +36,7 @@ class ElmanLayer {
 // one-way and two-way models at one width is a fair one.
 class BiElman {
  public:
-  BiElman(const ElmanConfig& config, const ParamScope& scope);
+  BiElman(const ElmanConfig& config, const Scope& scope);
 
   // y[b, t]: both states at token t. last: both after their last step, which is the first token for
   // the backward one. [B, T, H] and [B, H]

@@ -16,11 +16,11 @@ constexpr std::uint32_t kState = 0;  // site of dropout within a layer
 
 }  // namespace
 
-ElmanStack::ElmanStack(const ElmanStackConfig& config, const ParamScope& scope) : config_(config) {
+ElmanStack::ElmanStack(const ElmanStackConfig& config, const Scope& scope) : config_(config) {
   require(config.layers > 0, "elman", "layers", "1 or more", static_cast<double>(config.layers));
   const ElmanConfig elman{config.width, config.width, config.bias};
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    const ParamScope own = scope / "layers" / i;
+    const Scope own = scope / "layers" / i;
     std::optional<Norm> norm;
     if (config.norm) norm.emplace(*config.norm, own / "norm");
     if (config.both_ways)

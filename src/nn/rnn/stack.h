@@ -37,7 +37,7 @@ struct ElmanStackResult {
 class ElmanStack {
  public:
   // "layers.<i>.…" and, with norm, "layers.<i>.norm.…" and "norm.…"
-  ElmanStack(const ElmanStackConfig& config, const ParamScope& scope);
+  ElmanStack(const ElmanStackConfig& config, const Scope& scope);
 
   // x: [B, T, H]; lengths: [B] or undefined. states: what each layer begins with, [B, H], as `last`
   // of an earlier call gave them; empty: zeros. Both ways there is no going on from a state: Error.

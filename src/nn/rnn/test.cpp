@@ -39,7 +39,7 @@ std::vector<Doubles> rows_of(const Tensor& x, std::int64_t b, std::int64_t lengt
 }
 
 // All parameters of a store, none of them zero.
-std::vector<Tensor> randomise(ParameterStore& store) {
+std::vector<Tensor> randomise(Parameters& store) {
   std::vector<Tensor> out;
   std::uint32_t stream = 50;
   for (Parameter& p : store.all()) {
@@ -50,7 +50,7 @@ std::vector<Tensor> randomise(ParameterStore& store) {
 }
 
 TEST(Elman, IsTheNetworkOfTheBookBothWays) {
-  ParameterStore store({.seed = 5, .dtype = DType::f64});
+  Parameters store({.seed = 5, .dtype = DType::f64});
   const BiElman layer({.inputs = 5, .width = 6}, store.root());
   const std::vector<Tensor> p = randomise(store);
   ASSERT_EQ(p.size(), 6u);
@@ -81,7 +81,7 @@ TEST(Elman, GoesOnFromAState) {
   for (const bool norm : {false, true}) {
     ElmanStackConfig config{.layers = 3, .width = 6};
     if (norm) config.norm = NormConfig{.kind = NormKind::layer, .width = 6};
-    ParameterStore store({.seed = 5, .dtype = DType::f64});
+    Parameters store({.seed = 5, .dtype = DType::f64});
     const ElmanStack stack(config, store.root());
     randomise(store);
     const Tensor x = normal({2, 7, 6}, 1, 1);
@@ -103,7 +103,7 @@ TEST(Elman, GoesOnFromAState) {
 
 TEST(Elman, TheRecurrentWeightBeginsOrthogonalUnlessARuleIsAskedFor) {
   for (const std::int64_t n : {1, 2, 33, 130}) {
-    ParameterStore store({.seed = 7});
+    Parameters store({.seed = 7});
     const Tensor u = store.root().recurrent_weight("u", n);
     EXPECT_EQ(u.dtype(), DType::f32);
     const Tensor wide = ops::cast(u.detach(), DType::f64);
@@ -111,18 +111,18 @@ TEST(Elman, TheRecurrentWeightBeginsOrthogonalUnlessARuleIsAskedFor) {
     for (std::int64_t i = 0; i < n * n; ++i)
       EXPECT_NEAR(gram[static_cast<std::size_t>(i)], i % (n + 1) == 0 ? 1 : 0, 1e-6) << n;
   }
-  ParameterStore same({.seed = 7}), other({.seed = 8});
-  ParameterStore again({.seed = 7});
+  Parameters same({.seed = 7}), other({.seed = 8});
+  Parameters again({.seed = 7});
   EXPECT_EQ(doubles(same.root().recurrent_weight("u", 9)),
             doubles(again.root().recurrent_weight("u", 9)));
   EXPECT_NE(doubles(same.root().recurrent_weight("v", 9)),
             doubles(other.root().recurrent_weight("v", 9)));
-  ParameterStore plain({.seed = 7, .init = {.rule = InitRule::normal, .deviation = 0.01}});
+  Parameters plain({.seed = 7, .init = {.rule = InitRule::normal, .deviation = 0.01}});
   EXPECT_LE(largest(doubles(plain.root().recurrent_weight("u", 9))), 0.06);
 }
 
 TEST(Elman, WrongOnesAreRefused) {
-  ParameterStore store({.seed = 5});
+  Parameters store({.seed = 5});
   EXPECT_THROW(ElmanLayer({.inputs = 0, .width = 4}, store.root() / "a"), Error);
   EXPECT_THROW(ElmanLayer({.inputs = 4, .width = 0}, store.root() / "b"), Error);
   EXPECT_THROW(BiElman({.inputs = 4, .width = 5}, store.root() / "c"), Error);

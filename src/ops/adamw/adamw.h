@@ -1,9 +1,7 @@
 // Adam with decoupled weight decay (Loshchilov and Hutter 2019), in one pass over the parameters.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "heddle/tensor.h"
@@ -17,7 +15,9 @@ struct AdamWOptions {
   double eps = 1e-8;
   double weight_decay = 0.01;
   std::int64_t step = 1;  // from 1: corrects the bias of m and v, which start at 0
-  double grad_scale = 1;  // multiplies the gradient: clipping, loss scale
+  // Multiplies the gradient (clipping, loss scale): one number on the weight's device, f32 or f64.
+  // Undefined: 1. Where it is not finite, nothing is changed (see clip_scale()).
+  Tensor grad_scale = {};
 };
 
 // In place, as PyTorch computes it:
@@ -35,12 +35,12 @@ struct AdamWParameter {
   double weight_decay = 0;
 };
 
-// The same for all of them, to the bit, as one piece of work for all threads.
+// The same for all of them, to the bit, as one piece of work. All are on one device.
 void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options);
 
-// And behind(i), once parameter i has its new values, on the thread that wrote the last of them: it
-// finds them in its cache. Not for empty parameters nor on the meta device; must not throw.
-void adamw(std::span<AdamWParameter> parameters, const AdamWOptions& options,
-           const std::function<void(std::size_t)>& behind);
+namespace reference {
 
+void adamw(AdamWParameter& parameter, const AdamWOptions& options);
+
+}  // namespace reference
 }  // namespace heddle::ops

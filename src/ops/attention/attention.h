@@ -15,8 +15,9 @@ namespace heddle::ops {
 enum class Normaliser : std::uint8_t { softmax, relu };
 
 // Which keys a query sees. Everything that is set must allow the key; a row that sees no key gives
-// zeros and zero gradients. Query i of sequence b stands at position i + first_query +
-// first_queries[b], which may be before the first key; key j stands at position j.
+// zeros and zero gradients. Lengths and documents may stay on the CPU whatever the queries are on:
+// the host makes intervals of keys from them. Query i of sequence b stands at position i +
+// first_query + first_queries[b], which may be before the first key; key j stands at position j.
 struct AttentionMask {
   bool causal = false;                     // no key behind the query's position ...
   Tensor prefix_lengths;                   // ... except the first prefix_lengths[b] keys. [B]
@@ -30,11 +31,31 @@ struct AttentionMask {
   Tensor allowed;
 };
 
+struct AttentionSizes {
+  std::int64_t batch = 0, queries = 0, keys = 0;  // B, Tq, Tk
+};
+
+// What a mask comes to: the interval of keys that each query sees, for any number of calls with the
+// same mask and sizes. The layers of a model share them. On the meta device the tensors are there
+// and their values are not, and lengths and documents count as absent.
+struct VisibleKeys {
+  Tensor
+      intervals;  // [2, B, Tq] i32: the first, and one past the last, of every query; equal: none
+  // [B] i32: one past the last key that any query sees. What lies behind it may be anything, as
+  // memory that nobody has written yet: it is not read.
+  Tensor ends;
+  std::int64_t keys = 0;  // Tk
+  double pairs = 0;       // visible (query, key) pairs of all sequences
+};
+// Throws Error when the mask's parts do not fit the sizes or make no sense together.
+VisibleKeys prepared_keys(const AttentionMask& mask, const AttentionSizes& sizes, Device device);
+
 struct AttentionOptions {
   double scale = 0;    // of the scores; 0: 1 / √D
   double softcap = 0;  // cap · tanh(score / cap) on scaled scores; 0: none
   Normaliser normaliser = Normaliser::softmax;
   AttentionMask mask;
+  VisibleKeys keys = {};  // of the mask and the call's sizes; absent: the call makes its own
   // Added to the scores by distance: entry (j - i) + Tq - 1 for key j and query i. [H, Tq + Tk - 1]
   Tensor relative_bias;
   // Added to the scores pair by pair, after scale and cap; minus infinity hides the key. f32 (f64

@@ -13,6 +13,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/reduce/reduce.h"
 #include "ops/softmax/softmax.h"
+#include "ops/support/host.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
@@ -34,17 +35,18 @@ Tensor in_order(const Tensor& rows, std::int64_t first_row) {
   return ops::concat(parts, 1);
 }
 
-Tensor kept(const AttentionOptions& o, const Shape& shape, DType dtype) {
+Tensor kept(const AttentionOptions& o, const Shape& shape, const Tensor& like) {
   const std::int64_t keys = shape[3], blocks = (keys + 3) / 4;
   const auto threshold = static_cast<std::uint32_t>(o.dropout * 4294967296.0);
   std::vector<double> out;
+  out.reserve(static_cast<std::size_t>(elements_of(shape)));
   for (std::int64_t row = 0; row < shape[0] * shape[1] * shape[2]; ++row)
     for (std::int64_t j = 0; j < keys; ++j) {
       const auto block = static_cast<std::uint64_t>(row * blocks + j / 4);
       const std::uint32_t word = philox(o.key, block)[static_cast<std::size_t>(j % 4)];
       out.push_back(word < threshold ? 0 : 1 / (1 - o.dropout));
     }
-  return ops::cast(Tensor::from<double>(shape, std::span<const double>(out)), dtype);
+  return ops::cast(from_host(shape, out, like.device()), like.dtype());
 }
 
 namespace {
@@ -55,58 +57,56 @@ struct MaskValues {
   double seen = 1, hidden = 0;
 };
 
-template <class C>
-Tensor filled(const AttentionMask& mask, const AttentionSizes& s, const MaskValues& values) {
-  const auto v = visible_keys(mask, s, Device::cpu).to_vector<std::int32_t>();
+// Finite, and below every score.
+double far_below(DType dtype) { return dtype == DType::f64 ? -1e308 : -3e38; }
+
+// [B, 1, Tq, Tk], like the scores.
+Tensor masked_by(const AttentionMask& mask, const Tensor& scores, const MaskValues& values) {
+  const AttentionSizes s{scores.size(0), scores.size(2), scores.size(3)};
+  const Shape shape{s.batch, 1, s.queries, s.keys};
+  const Device device = scores.device();
+  if (device.is_meta()) return ops::cast(Tensor::empty(shape, DType::f64, device), scores.dtype());
+  const auto v = visible_keys(mask, s, Device::cpu).intervals.to_vector<std::int32_t>();
   const std::size_t rows = v.size() / 2, keys = static_cast<std::size_t>(s.keys);
-  std::vector<C> out(rows * keys, static_cast<C>(values.hidden));
+  std::vector<double> out(rows * keys, values.hidden);
   for (std::size_t row = 0; row < rows; ++row)
     for (auto j = static_cast<std::size_t>(v[row]); j < static_cast<std::size_t>(v[rows + row]);
          ++j)
-      out[row * keys + j] = static_cast<C>(values.seen);
-  return Tensor::from<C>({s.batch, 1, s.queries, s.keys}, out);
+      out[row * keys + j] = values.seen;
+  return ops::cast(from_host(shape, out, device), scores.dtype());
 }
 
-// [B, 1, Tq, Tk]
-Tensor masked_by(const AttentionMask& mask, const AttentionSizes& s, DType dtype,
-                 const MaskValues& values) {
-  return dtype == DType::f64 ? filled<double>(mask, s, values) : filled<float>(mask, s, values);
-}
-
-// The same of the mask of pairs, in its own shape.
-Tensor allowed_by(const Tensor& allowed, DType dtype, const MaskValues& values) {
-  std::vector<double> out;
-  for (const std::uint8_t v : ops::contiguous(allowed).to_vector<std::uint8_t>())
-    out.push_back(v != 0 ? values.seen : values.hidden);
-  return ops::cast(Tensor::from<double>(allowed.shape(), std::span<const double>(out)), dtype);
+// 1 where the mask of pairs allows, 0 where it hides, in its own shape.
+Tensor allowed_flags(const Tensor& allowed, DType dtype) {
+  const Tensor numbers = ops::cast(allowed, dtype);
+  return ops::div(numbers, ops::maximum(numbers, Tensor::full({}, 1, dtype, allowed.device())));
 }
 
 // Hidden scores become -inf.
 Tensor without_hidden(const Tensor& scores, const AttentionMask& mask) {
-  const AttentionSizes sizes{scores.size(0), scores.size(2), scores.size(3)};
   const MaskValues values{0, -std::numeric_limits<double>::infinity()};
-  Tensor seen = ops::add(scores, masked_by(mask, sizes, scores.dtype(), values));
+  Tensor seen = ops::add(scores, masked_by(mask, scores, values));
   if (!mask.allowed.defined()) return seen;
-  return ops::add(seen, allowed_by(mask.allowed, scores.dtype(), values));
+  const Tensor flags = allowed_flags(mask.allowed, scores.dtype());
+  return ops::add(seen, ops::div(ops::shift(flags, -1), flags));  // 0 / 1 = 0, -1 / 0 = -inf
 }
 
 // Hidden and negative scores become 0.
 Tensor positive_part(const Tensor& scores, const AttentionMask& mask) {
-  const AttentionSizes sizes{scores.size(0), scores.size(2), scores.size(3)};
-  Tensor seen = ops::mul(ops::relu(scores), masked_by(mask, sizes, scores.dtype(), {}));
+  Tensor seen = ops::mul(ops::relu(scores), masked_by(mask, scores, {}));
   if (!mask.allowed.defined()) return seen;
-  return ops::mul(seen, allowed_by(mask.allowed, scores.dtype(), {}));
+  return ops::mul(seen, allowed_flags(mask.allowed, scores.dtype()));
 }
 
 // bias[h, j - i + Tq - 1] as [H, Tq, Tk].
 Tensor spread(const Tensor& bias, const AttentionSizes& s) {
   std::vector<std::int64_t> index;
+  index.reserve(static_cast<std::size_t>(s.queries * s.keys));
   for (std::int64_t i = 0; i < s.queries; ++i)
     for (std::int64_t j = 0; j < s.keys; ++j) index.push_back(j - i + s.queries - 1);
   const std::int64_t heads = bias.size(0);
-  const Tensor all = ops::index_select(
-      ops::transpose(bias, 0, 1),
-      Tensor::from<std::int64_t>({s.queries * s.keys}, std::span<const std::int64_t>(index)));
+  const Tensor all = ops::index_select(ops::transpose(bias, 0, 1),
+                                       from_host({s.queries * s.keys}, index, bias.device()));
   return ops::reshape(ops::transpose(all, 0, 1), {heads, s.queries, s.keys});
 }
 
@@ -126,7 +126,7 @@ Tensor softmax_weights(const Tensor& scores, const AttentionOptions& o) {
 // smallest number, so that a gradient divided by it stays finite: the mask makes 0 of it.
 Tensor shares_of(const Tensor& positive, const Tensor& total) {
   const double smallest = positive.dtype() == DType::f64 ? 1e-280 : 1e-30;
-  const Tensor floor = Tensor::full({}, smallest, positive.dtype());
+  const Tensor floor = Tensor::full({}, smallest, positive.dtype(), positive.device());
   return ops::div(positive, ops::maximum(total, floor));
 }
 
@@ -180,6 +180,33 @@ Tensor weights_by_sums(const Tensor& products, const AttentionOptions& o, double
   if (o.normaliser == Normaliser::relu) return shares_of(positive_part(scores, o.mask), sums);
   const double ln_2 = std::log(2.0);
   return ops::exp(without_hidden(ops::sub(scores, ops::scale(sums, ln_2)), o.mask));
+}
+
+// Of a softmax: with m the largest score, log2 Σ exp(s) = (m + ln Σ exp(s - m)) / ln 2. That Σ is 1
+// or more, or 0 where a row sees neither key nor sink: the smaller one of it and 1 is 1 or 0.
+Tensor row_sums(const Tensor& products, const AttentionOptions& o, double scale) {
+  const Tensor scores = scores_of(products, o, scale);
+  if (o.normaliser == Normaliser::relu) return ops::sum(positive_part(scores, o.mask), 3);
+  const Tensor seen = without_hidden(scores, o.mask);
+  const auto number = [&](double value) {
+    return Tensor::full({}, value, scores.dtype(), scores.device());
+  };
+  const double least = far_below(scores.dtype());
+  Tensor most = scores.size(3) == 0  // then nothing is the largest
+                    ? Tensor::full({scores.size(0), scores.size(1), scores.size(2), 1}, least,
+                                   scores.dtype(), scores.device())
+                    : ops::maximum(ops::max(seen, 3, true), number(least));
+  Tensor sink;
+  if (o.sinks.defined()) {
+    sink = ops::reshape(o.sinks, {1, o.sinks.size(0), 1, 1});
+    most = ops::maximum(most, sink);
+  }
+  Tensor total = ops::sum(ops::exp(ops::sub(seen, most)), 3, true);
+  if (o.sinks.defined()) total = ops::add(total, ops::exp(ops::sub(sink, most)));
+  const Tensor sees_any = ops::shift(ops::neg(ops::relu(ops::shift(ops::neg(total), 1))), 1);
+  const Tensor sums = ops::add(most, ops::log(ops::maximum(total, number(1))));
+  return ops::reshape(ops::scale(ops::mul(sums, sees_any), 1 / std::log(2.0)),
+                      {scores.size(0), scores.size(1), scores.size(2)});
 }
 
 }  // namespace heddle::ops::dense_attention

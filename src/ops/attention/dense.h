@@ -17,8 +17,8 @@ Tensor dot_scores(const Tensor& q, const Tensor& k);
 Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& w);
 
 // What dropout multiplies weights with: 0 or 1 / (1 - p), by the same random words as the kernels.
-// [B, H, Tq, Tk]
-Tensor kept(const AttentionOptions& options, const Shape& shape, DType dtype);
+// [B, H, Tq, Tk], of the type and on the device of `like`.
+Tensor kept(const AttentionOptions& options, const Shape& shape, const Tensor& like);
 
 // Of scores without scale: scaled, capped, biased, and minus infinity where hidden. [B, H, Tq, Tk]
 Tensor masked_scores(const Tensor& products, const AttentionOptions& options, double scale);
@@ -29,5 +29,13 @@ Tensor weights(const Tensor& products, const AttentionOptions& options, double s
 // The same with the row sums that the fast kernels saved, [B, H, Tq]: nothing is summed again.
 Tensor weights_by_sums(const Tensor& products, const AttentionOptions& options, double scale,
                        const Tensor& row_sums);
+
+// What the rows of these scores without scale are normalised by, as AttentionWithSums has it.
+Tensor row_sums(const Tensor& products, const AttentionOptions& options, double scale);
+
+// The whole op in plain ops, which the tape records: for devices that have no routine for it. w is
+// undefined for the dot product; options.scale is not 0. bf16 is computed in f32.
+AttentionWithSums with_sums(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w,
+                            const AttentionOptions& options);
 
 }  // namespace heddle::ops::dense_attention

@@ -7,6 +7,7 @@
 
 #include "ops/copy/copy.h"
 #include "ops/support/check.h"
+#include "ops/support/host.h"
 
 namespace heddle::ops {
 
@@ -23,14 +24,14 @@ void check_integers(const char* op, const char* name, const Tensor& t, const Sha
   if (!t.defined()) return;
   check_index({op, name, t});
   check_shape({op, name, t}, shape);
-  if (t.device() != device)
+  if (t.device() != device && t.device() != Device::cpu)
     fail(ErrorCode::device_mismatch, op, std::string("argument ") + name,
-         "a tensor on " + std::string(to_string(device)), t.describe());
+         "a tensor on " + to_string(device) + " or cpu", t.describe());
 }
 
 void check_range(const char* op, const char* name, const Tensor& t, std::int64_t least,
                  std::int64_t most) {
-  if (!t.defined() || t.device() == Device::meta) return;
+  if (!t.defined() || t.device().is_meta()) return;
   for (const std::int64_t v : integers(t))
     if (v < least || v > most)
       check_condition(false, op, name, std::to_string(least) + " to " + std::to_string(most),
@@ -38,7 +39,7 @@ void check_range(const char* op, const char* name, const Tensor& t, std::int64_t
 }
 
 void check_ascending(const char* op, const char* name, const Tensor& t) {
-  if (t.device() == Device::meta) return;
+  if (t.device().is_meta()) return;
   const Integers v = integers(t);
   const std::int64_t length = t.size(1);
   for (std::size_t i = 1; i < v.size(); ++i)
@@ -55,6 +56,20 @@ void check_pairs(const Arg& a, const Tensor& q, DType dtype, const AttentionSize
   const std::int64_t batch = a.tensor.size(0) == 1 ? 1 : s.batch;
   const std::int64_t heads = a.tensor.size(1) == 1 ? 1 : q.size(2);
   check_shape(a, {batch, heads, s.queries, s.keys});
+}
+
+// Intervals that were made before: the values are what prepared_keys() wrote.
+void check_keys(const char* op, const VisibleKeys& keys, const Tensor& q, const AttentionSizes& s) {
+  const Arg intervals{op, "keys.intervals", keys.intervals}, ends{op, "keys.ends", keys.ends};
+  check_dtype(intervals, DType::i32);
+  check_same_device(intervals, q);
+  check_shape(intervals, {2, s.batch, s.queries});
+  check_dtype(ends, DType::i32);
+  check_same_device(ends, q);
+  check_shape(ends, {s.batch});
+  if (keys.keys != s.keys)
+    check_condition(false, op, "keys", "intervals of " + std::to_string(s.keys) + " keys",
+                    std::to_string(keys.keys));
 }
 
 // The mask with its tensors read.
@@ -104,6 +119,48 @@ struct Reader {
     return {first, std::max(first, last)};
   }
 };
+
+// Intervals as the host makes them.
+struct HostKeys {
+  std::vector<std::int32_t> intervals, ends;
+  std::int64_t pairs = 0;
+
+  explicit HostKeys(const Reader& reader)
+      : intervals(static_cast<std::size_t>(2 * reader.sizes.batch * reader.sizes.queries)),
+        ends(static_cast<std::size_t>(reader.sizes.batch)) {
+    const std::int64_t batch = reader.sizes.batch, queries = reader.sizes.queries;
+    std::int32_t* first = intervals.data();
+    std::int32_t* last = first + batch * queries;
+    std::int64_t own = 0;  // pairs of the sequence
+    for (std::int64_t b = 0; b < batch; ++b, first += queries, last += queries, pairs += own) {
+      const auto row = static_cast<std::size_t>(b);
+      if (b > 0 && !reader.depends_on_batch()) {
+        std::copy_n(first - queries, queries, first);
+        std::copy_n(last - queries, queries, last);
+        ends[row] = ends[row - 1];
+        continue;
+      }
+      own = 0;
+      for (std::int64_t i = 0; i < queries; ++i) {
+        const auto [from, to] = reader.interval(b, i);
+        first[i] = static_cast<std::int32_t>(from);
+        last[i] = static_cast<std::int32_t>(to);
+        own += to - from;
+        if (from < to) ends[row] = std::max(ends[row], last[i]);
+      }
+    }
+  }
+};
+
+double pairs_without_values(const AttentionMask& mask, const AttentionSizes& s) {
+  const Reader reader(mask, s, false);
+  std::int64_t pairs = 0;
+  for (std::int64_t i = 0; i < s.queries; ++i) {
+    const auto [from, to] = reader.interval(0, i);
+    pairs += to - from;
+  }
+  return static_cast<double>(pairs) * static_cast<double>(s.batch);
+}
 
 }  // namespace
 
@@ -157,7 +214,10 @@ void check_options(const char* op, const AttentionOptions& o, const Tensor& q,
     check_condition(o.normaliser == Normaliser::softmax, op, "sinks",
                     "the softmax normaliser: a sink takes part in its sum", "relu");
   }
-  validate_mask(op, o.mask, s, q.device());
+  if (o.keys.intervals.defined())
+    check_keys(op, o.keys, q, s);
+  else
+    validate_mask(op, o.mask, s, q.device());
   if (o.additive_mask.defined())
     check_pairs({op, "additive_mask", o.additive_mask}, q, parameter_dtype(q), s);
   if (o.mask.allowed.defined()) check_pairs({op, "allowed", o.mask.allowed}, q, DType::u8, s);
@@ -168,57 +228,18 @@ void check_options(const char* op, const AttentionOptions& o, const Tensor& q,
                   "relative_bias as well");
 }
 
-Tensor visible_keys(const AttentionMask& mask, const AttentionSizes& s, Device device) {
-  Tensor out = Tensor::empty({2, s.batch, s.queries}, DType::i32, device);
-  if (device == Device::meta) return out;
-  const Reader reader(mask, s, true);
-  auto* first = out.mutable_data<std::int32_t>();
-  std::int32_t* last = first + s.batch * s.queries;
-  for (std::int64_t b = 0; b < s.batch; ++b, first += s.queries, last += s.queries) {
-    if (b > 0 && !reader.depends_on_batch()) {
-      std::copy_n(first - s.queries, s.queries, first);
-      std::copy_n(last - s.queries, s.queries, last);
-      continue;
-    }
-    for (std::int64_t i = 0; i < s.queries; ++i) {
-      const auto [from, to] = reader.interval(b, i);
-      first[i] = static_cast<std::int32_t>(from);
-      last[i] = static_cast<std::int32_t>(to);
-    }
-  }
-  return out;
+VisibleKeys visible_keys(const AttentionMask& mask, const AttentionSizes& s, Device device) {
+  if (device.is_meta())
+    return {Tensor::empty({2, s.batch, s.queries}, DType::i32, device),
+            Tensor::empty({s.batch}, DType::i32, device), s.keys, pairs_without_values(mask, s)};
+  const HostKeys keys(Reader(mask, s, true));
+  return {from_host({2, s.batch, s.queries}, keys.intervals, device),
+          from_host({s.batch}, keys.ends, device), s.keys, static_cast<double>(keys.pairs)};
 }
 
-Tensor ends_of_keys(const Tensor& intervals) {
-  const std::int64_t batch = intervals.size(1), queries = intervals.size(2);
-  Tensor out = Tensor::empty({batch}, DType::i32, intervals.device());
-  if (intervals.device() == Device::meta) return out;
-  auto* const end = out.mutable_data<std::int32_t>();
-  const auto* first = intervals.data<std::int32_t>();
-  const std::int32_t* last = first + batch * queries;
-  for (std::int64_t b = 0; b < batch; ++b) {
-    end[b] = 0;
-    for (std::int64_t i = 0; i < queries; ++i, ++first, ++last)
-      if (*first < *last) end[b] = std::max(end[b], *last);
-  }
-  return out;
-}
-
-double visible_pairs(const AttentionMask& mask, const AttentionSizes& s, const Tensor& intervals) {
-  double pairs = 0;
-  if (intervals.device() == Device::cpu) {
-    const std::int64_t half = intervals.elements() / 2;
-    const auto* first = intervals.data<std::int32_t>();
-    std::int64_t count = 0;
-    for (std::int64_t i = 0; i < half; ++i) count += first[half + i] - first[i];
-    return static_cast<double>(count);
-  }
-  const Reader reader(mask, s, false);
-  for (std::int64_t i = 0; i < s.queries; ++i) {
-    const auto [from, to] = reader.interval(0, i);
-    pairs += static_cast<double>((to - from) * s.batch);
-  }
-  return pairs;
+VisibleKeys prepared_keys(const AttentionMask& mask, const AttentionSizes& s, Device device) {
+  validate_mask("attention", mask, s, device);
+  return visible_keys(mask, s, device);
 }
 
 }  // namespace heddle::ops

@@ -134,6 +134,48 @@ void add_masks_of_pairs() {
   add(starts);
 }
 
+// Widths that are multiples of 16, which GPUs multiply on tensor cores: each size of tile, edges in
+// both directions, and all options.
+void add_tensor_core_widths() {
+  Spec narrow{.name = "widths of 16 and 48, causal", .s = {2, 70, 150, 4, 2, 16, 48}};
+  narrow.options.mask.causal = true;
+  narrow.options.mask.first_query = 80;
+  add(narrow);
+  Spec all{.name = "width of 64, everything", .s = {2, 130, 140, 2, 1, 64, 64}};
+  all.options.mask.causal = true;
+  all.options.mask.first_query = 10;
+  all.options.mask.look_back = 90;
+  all.options.softcap = 2;
+  all.options.dropout = 0.2;
+  all.options.key = {1, 2, 3};
+  all.options.first_row = 77;
+  all.bias = all.sinks = true;
+  add(all);
+  Spec relu{.name = "widths of 128 and 80, relu, masks of pairs", .s = {2, 70, 90, 2, 2, 128, 80}};
+  relu.options.normaliser = Normaliser::relu;
+  relu.added_over = {1, 2};
+  relu.allowed_over = {2, 1};
+  relu.bias = true;
+  add(relu);
+  Spec wide{.name = "widths of 256 and 176, window, dropout", .s = {1, 75, 70, 2, 1, 256, 176}};
+  wide.options.mask.causal = true;
+  wide.options.mask.look_back = 33;
+  wide.options.dropout = 0.4;
+  wide.options.softcap = 3;
+  wide.bias = true;
+  add(wide);
+  Spec few{.name = "width of 64, few queries, sinks", .s = {2, 3, 300, 4, 2, 64, 64}};
+  few.options.mask.key_lengths = integers({2}, {300, 140});
+  few.sinks = true;
+  add(few);
+  Spec rows{.name = "width of 32, few queries of many heads", .s = {1, 8, 200, 10, 1, 32, 32}};
+  rows.options.mask.causal = true;
+  rows.options.mask.first_query = 190;
+  rows.options.dropout = 0.3;
+  rows.bias = true;
+  add(rows);
+}
+
 const std::int32_t* no_first_keys(std::int64_t rows) {
   static std::vector<std::int32_t> zeros;
   zeros.assign(static_cast<std::size_t>(rows), 0);
@@ -238,6 +280,7 @@ const bool registered = [] {
   blocks.options.mask.first_query = 100;
   add(blocks);
   add_masks_of_pairs();
+  add_tensor_core_widths();
 
   using K = cpu::AttentionKernels;
   add_kernel_mutant<K>("attention", "heads share the first one's additive mask", [](K& k) {

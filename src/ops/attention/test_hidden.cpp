@@ -8,6 +8,7 @@
 
 #include "heddle/ops.h"
 #include "heddle/tape.h"
+#include "ops/attention/test_devices.h"
 #include "ops/attention/test_emulated.h"
 
 namespace heddle::ops {
@@ -18,6 +19,7 @@ struct Given {
   std::int64_t queries, keys, width;
   DType dtype;
   bool additive = false, relu = false;
+  Device device = Device::cpu;
 };
 
 // y and all gradients, when the keys behind the lengths are filled with a number.
@@ -33,7 +35,10 @@ std::vector<Tensor> outcome(const Given& g, double filling) {
   const Tensor w = cast(random_normal({heads, g.width}, 0, 1, {9, 0, 4}),
                         g.dtype == DType::f64 ? DType::f64 : DType::f32);
   std::vector<Tensor> x = {random(g.queries, heads, 1), filled(2), filled(3), clone(w)};
-  for (Tensor& t : x) t.set_requires_grad(true);
+  for (Tensor& t : x) {
+    t = t.to(g.device);
+    t.set_requires_grad(true);
+  }
   AttentionOptions o;
   o.mask.key_lengths = Tensor::from<std::int64_t>({2}, {seen, seen / 2});
   o.mask.causal = true;
@@ -42,10 +47,11 @@ std::vector<Tensor> outcome(const Given& g, double filling) {
   Tape tape;
   const Tensor y =
       g.additive ? additive_attention(x[0], x[1], x[3], x[2], o) : attention(x[0], x[1], x[2], o);
-  const Tensor dy = random(g.queries, heads, 5);
+  const Tensor dy = random(g.queries, heads, 5).to(g.device);
   tape.backward(std::span(&y, 1), std::span(&dy, 1));
   std::vector<Tensor> out = {y.detach(), x[0].grad(), x[1].grad(), x[2].grad()};
   if (g.additive) out.push_back(x[3].grad());
+  for (Tensor& t : out) t = t.to(Device::cpu);
   return out;
 }
 
@@ -61,16 +67,21 @@ void expect_the_same(const Given& g) {
   }
 }
 
+void expect_the_same_on(Device device, DType dtype, bool relu) {
+  expect_the_same({1, 400, 12, dtype, false, relu, device});  // generation
+  expect_the_same({5, 9, 12, dtype, false, relu, device});
+  expect_the_same({40, 50, 12, dtype, false, relu, device});
+  expect_the_same({300, 300, 5, dtype, false, relu, device});
+  expect_the_same({1, 400, 32, dtype, false, relu, device});  // and on tensor cores
+  expect_the_same({90, 150, 64, dtype, false, relu, device});
+  expect_the_same({7, 40, 3, dtype, true, relu, device});
+  expect_the_same({40, 40, 3, dtype, true, relu, device});
+}
+
 TEST(HiddenKeys, MayBeAnything) {
-  for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
-    for (const bool relu : {false, true}) {
-      expect_the_same({1, 400, 12, dtype, false, relu});  // generation
-      expect_the_same({5, 9, 12, dtype, false, relu});
-      expect_the_same({40, 50, 12, dtype, false, relu});
-      expect_the_same({300, 300, 5, dtype, false, relu});
-      expect_the_same({7, 40, 3, dtype, true, relu});
-      expect_the_same({40, 40, 3, dtype, true, relu});
-    }
+  for (const Device device : attention_devices())
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
+      for (const bool relu : {false, true}) expect_the_same_on(device, dtype, relu);
 }
 
 TEST(HiddenKeys, MayBeAnythingOnTiles) {

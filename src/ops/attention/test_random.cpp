@@ -9,6 +9,7 @@
 
 #include "heddle/ops.h"
 #include "heddle/tape.h"
+#include "ops/attention/test_devices.h"
 #include "ops/attention/test_emulated.h"
 
 namespace heddle::ops {
@@ -181,30 +182,40 @@ std::vector<Tensor> random_inputs(const RandomCall& c) {
 // elements do not lie side by side; rows out of a longer sequence.
 Tensor laid_out(const Tensor& x, int layout) {
   const std::int64_t b = x.size(0), t = x.size(1), h = x.size(2), w = x.size(3);
+  const auto room = [&](const Shape& shape) {
+    return Tensor::full(shape, NAN, x.dtype(), x.device());
+  };
   Tensor place;
   if (layout == 0) return clone(x);
   if (layout == 1)
-    place = transpose(
-        transpose(slice(Tensor::full({h, b, t, w + 3}, NAN, x.dtype()), 3, 2, 2 + w), 0, 1), 1, 2);
+    place = transpose(transpose(slice(room({h, b, t, w + 3}), 3, 2, 2 + w), 0, 1), 1, 2);
   else if (layout == 2)
-    place = transpose(Tensor::full({b, t, w, h}, NAN, x.dtype()), 2, 3);
+    place = transpose(room({b, t, w, h}), 2, 3);
   else
-    place = slice(Tensor::full({b, t + 5, h, w}, NAN, x.dtype()), 1, 3, 3 + t);
+    place = slice(room({b, t + 5, h, w}), 1, 3, 3 + t);
   copy_into(place, x);
   return place;
 }
 
+// Where and how a call is computed.
+struct Way {
+  DType dtype = DType::f64;
+  Device device = Device::cpu;
+  bool by_definition = false;
+};
+
 // y and the gradients of all inputs.
-std::vector<Tensor> outcome(const RandomCall& c, const std::vector<Tensor>& inputs, DType dtype,
-                            bool by_definition) {
-  const DType parameter = dtype == DType::f64 ? DType::f64 : DType::f32;
+std::vector<Tensor> outcome(const RandomCall& c, const std::vector<Tensor>& inputs,
+                            const Way& way) {
+  const DType parameter = way.dtype == DType::f64 ? DType::f64 : DType::f32;
+  const auto there = [&](const Tensor& t, DType dtype) { return cast(t, dtype).to(way.device); };
   std::vector<Tensor> x(7);
   for (std::size_t i = 0; i < 3; ++i)
-    x[i] = laid_out(cast(inputs[i], dtype), by_definition ? 0 : c.layout);
+    x[i] = laid_out(there(inputs[i], way.dtype), way.by_definition ? 0 : c.layout);
   for (std::size_t i = 3; i < 6; ++i)
-    if (inputs[i].defined()) x[i] = clone(cast(inputs[i], parameter));
+    if (inputs[i].defined()) x[i] = clone(there(inputs[i], parameter));
   if (inputs[6].defined())
-    x[6] = laid_out(cast(inputs[6], parameter), by_definition ? 0 : c.layout);
+    x[6] = laid_out(there(inputs[6], parameter), way.by_definition ? 0 : c.layout);
   for (Tensor& t : x)
     if (t.defined()) t.set_requires_grad(true);
   AttentionOptions o = c.options;
@@ -212,18 +223,19 @@ std::vector<Tensor> outcome(const RandomCall& c, const std::vector<Tensor>& inpu
   o.sinks = x[5];
   o.additive_mask = x[6];
   if (!c.allowed_over.empty())
-    o.mask.allowed = pairs_allowed({c.allowed_over[0], c.allowed_over[1], c.queries, c.keys});
+    o.mask.allowed =
+        pairs_allowed({c.allowed_over[0], c.allowed_over[1], c.queries, c.keys}).to(way.device);
   Tape tape;
   const auto attend = [&](auto dot, auto additive) {
     return c.additive ? additive(x[0], x[1], x[3], x[2], o) : dot(x[0], x[1], x[2], o);
   };
-  const Tensor y = by_definition ? attend(reference::attention, reference::additive_attention)
-                                 : attend(attention, additive_attention);
-  const Tensor dy = cast(inputs[7], dtype);
+  const Tensor y = way.by_definition ? attend(reference::attention, reference::additive_attention)
+                                     : attend(attention, additive_attention);
+  const Tensor dy = there(inputs[7], way.dtype);
   tape.backward(std::span(&y, 1), std::span(&dy, 1));
-  std::vector<Tensor> out = {y.detach()};
+  std::vector<Tensor> out = {y.detach().to(Device::cpu)};
   for (const Tensor& t : x)
-    if (t.defined()) out.push_back(t.grad());
+    if (t.defined()) out.push_back(t.grad().to(Device::cpu));
   return out;
 }
 
@@ -254,19 +266,25 @@ double limit_of(DType dtype, bool parameter) {
 
 void check_call(const RandomCall& c, const std::vector<DType>& dtypes, bool on_tiles) {
   const std::vector<Tensor> inputs = random_inputs(c);
-  const std::vector<Tensor> wanted = outcome(c, inputs, DType::f64, true);
+  const std::vector<Tensor> wanted = outcome(c, inputs, {.by_definition = true});
   double largest = 0;
   for (const Tensor& t : wanted)
     for (const double v : numbers(t)) largest = std::max(largest, std::abs(v));
-  for (const DType dtype : dtypes) {
+  const auto check = [&](const Way& way) {
     // Of a gradient that is zero, as with a single key, rounding leaves something.
-    const double floor = largest * (dtype == DType::bf16 ? 0.3 : 0.1);
-    std::optional<OnEmulatedTiles> tiles;
-    if (on_tiles) tiles.emplace();
-    const std::vector<Tensor> got = outcome(c, inputs, dtype, false);
+    const double floor = largest * (way.dtype == DType::bf16 ? 0.3 : 0.1);
+    const std::vector<Tensor> got = outcome(c, inputs, way);
     RC_ASSERT(got.size() == wanted.size());
     for (std::size_t i = 0; i < wanted.size(); ++i)  // y, dq, dk and dv come first
-      RC_ASSERT(relative_distance(got[i], wanted[i], floor) < limit_of(dtype, i >= 4));
+      RC_ASSERT(relative_distance(got[i], wanted[i], floor) < limit_of(way.dtype, i >= 4));
+  };
+  for (const DType dtype : dtypes) {
+    if (on_tiles) {
+      const OnEmulatedTiles tiles;
+      check({.dtype = dtype});
+      continue;
+    }
+    for (const Device device : attention_devices()) check({.dtype = dtype, .device = device});
   }
 }
 
@@ -290,6 +308,11 @@ RC_GTEST_PROP(RandomAttention, ManyTokens, ()) {
 
 RC_GTEST_PROP(RandomAttention, WideHeads, ()) {
   check_call(random_call({{9, 40}, {256, 300}, 1, 2, {1, 2}}), kTypes, false);
+}
+
+// What GPUs multiply on tensor cores.
+RC_GTEST_PROP(RandomAttention, WidthsOf16, ()) {
+  check_call(random_call({kSmall, {16, 32, 48, 64, 128}}), {DType::bf16}, false);
 }
 
 RC_GTEST_PROP(RandomAttention, OnTiles, ()) {

@@ -191,6 +191,32 @@ TEST(WeightsErrors, NameTheArgument) {
   };
   EXPECT_NE(message({2, 0, 1}).find("argument head"), std::string::npos);
   EXPECT_NE(message({0, 2, 2}).find("queries 0 to 3"), std::string::npos);
+  for (const std::int64_t heads : {0, 3})  // none, and a number that does not divide 2
+    try {
+      attention_weights(q, Tensor::zeros({1, 5, heads, 4}), {}, {0, 0, 1});
+      ADD_FAILURE() << heads;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("a number of key heads that divides the 2"),
+                std::string::npos)
+          << e.what();
+    }
+  // Of halves: both are, whichever of the four is asked.
+  const Tensor half = cast(q, DType::f16), w = Tensor::zeros({2, 4});
+  const auto refused = [](const auto& ask, const char* op) {
+    try {
+      ask();
+      ADD_FAILURE() << op;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.where(), op);
+      EXPECT_EQ(e.problem(), "argument k");
+      EXPECT_EQ(e.expected(), "f16");
+    }
+  };
+  const MapRows row{0, 0, 1};
+  refused([&] { attention_weights(half, k, {}, row); }, "attention_weights");
+  refused([&] { attention_scores(half, k, {}, row); }, "attention_scores");
+  refused([&] { additive_attention_weights(half, k, w, {}, row); }, "additive_attention_weights");
+  refused([&] { additive_attention_scores(half, k, w, {}, row); }, "additive_attention_scores");
   AttentionOptions bad;  // what attention itself refuses
   bad.softcap = -1;
   EXPECT_THROW(attention_weights(q, k, bad, {0, 0, 1}), Error);

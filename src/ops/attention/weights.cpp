@@ -50,6 +50,7 @@ Tensor pairs_of(const Tensor& mask, const MapRows& rows) {
 AttentionOptions narrowed(const AttentionOptions& o, const MapRows& rows, std::int64_t queries,
                           std::int64_t keys) {
   AttentionOptions out = o;
+  out.keys = {};  // these are of other queries
   out.mask.first_query += rows.first;
   if (o.mask.query_documents.defined())
     out.mask.query_documents =
@@ -112,8 +113,8 @@ struct MapCall {
   template <class F>
   Tensor map(F f) const {
     const NoGrad no_grad;
-    if (q.device() == Device::meta)
-      return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), Device::meta);
+    if (q.device().is_meta())
+      return Tensor::empty({q.size(0), rows.count, k.size(1)}, parameter_dtype(q), q.device());
     return without_head(f(products(), narrowed(options, rows, q.size(1), k.size(1)), scale()));
   }
 

@@ -1,25 +1,20 @@
 #include "ops/clip_grad/clip_grad.h"
 
-#include <cmath>
-#include <cstddef>
-#include <numeric>
 #include <string>
 #include <vector>
 
-#include "backend/cpu/threads.h"
-#include "ops/clip_grad/clip_grad.kernels.h"
+#include "ops/binary/binary.h"
+#include "ops/clip_grad/clip_grad.call.h"
+#include "ops/copy/copy.h"
+#include "ops/gather/gather.h"
+#include "ops/reduce/reduce.h"
 #include "ops/support/in_place.h"
 #include "ops/support/op.h"
-#include "ops/support/pieces.h"
+#include "ops/unary/unary.h"
 
 namespace heddle::ops {
 
 namespace {
-
-const void* at(const Tensor& x, std::int64_t element) {
-  return static_cast<const std::byte*>(x.raw()) +
-         static_cast<std::size_t>(element) * size_of(x.dtype());
-}
 
 void check_gradient(std::span<const Tensor> grads, std::size_t i) {
   const Tensor& grad = grads[i];
@@ -30,50 +25,91 @@ void check_gradient(std::span<const Tensor> grads, std::size_t i) {
   check_same_device({"global_norm", name.c_str(), grad}, grads[0]);
 }
 
-}  // namespace
-
-double global_norm(std::span<const Tensor> grads) {
-  std::vector<Tensor> dense_grads;
-  std::vector<std::int64_t> counts, first_block;  // of each gradient, among all
-  std::int64_t blocks = 0;
-  const Device device = grads.empty() || !grads[0].defined() ? Device::meta : grads[0].device();
-  for (std::size_t i = 0; i < grads.size(); ++i) {
-    check_gradient(grads, i);
-    const Tensor& x = dense_grads.emplace_back(dense(grads[i]));
-    first_block.push_back(blocks);
-    blocks += cpu::norm_blocks(x.elements());
-    const bool computed = launch(x, {2 * count_of(x), bytes_of(x)});
-    counts.push_back(computed ? x.elements() : 0);
-  }
-  const PurposeScope scope(Purpose::workspace);
-  Tensor partial = Tensor::zeros({blocks}, DType::f64, device);
-  if (device == Device::meta) return 0;
-  double* const sums = partial.mutable_data<double>();
-  const Pieces pieces(counts, cpu::kNormBlock);
-  const auto& kernel = kernels<cpu::ClipGradKernels>();
-  cpu::parallel_chunks(pieces.chunks(), [&](std::int64_t chunk) {
-    for (const Piece& piece : pieces.of(chunk)) {
-      const Tensor& x = dense_grads[piece.array];
-      double* const sum = sums + first_block[piece.array] + piece.begin / cpu::kNormBlock;
-      kernel.sum_squares({x.dtype(), piece.end - piece.begin, at(x, piece.begin), sum});
-    }
-  });
-  return std::sqrt(std::accumulate(sums, sums + blocks, 0.0));
+void check_one_number(const Arg& a) {
+  check_compute(a);
+  check_shape(a, {});
 }
 
-double clip_scale(double norm, double max_norm) {
-  // Strings are made for errors alone.
-  if (!(max_norm > 0))
+// On a tape it is known that these have no gradient.
+Tensor without_gradient(const char* op, std::span<const Tensor> inputs, Tensor y) {
+  if (!autograd::recording()) return y;
+  for (const Tensor& x : inputs)
+    if (tracked({&x})) {
+      autograd::record_without_gradient(op, {&x}, {&y});
+      break;
+    }
+  return y;
+}
+
+}  // namespace
+
+Tensor global_norm(std::span<const Tensor> grads) {
+  for (std::size_t i = 0; i < grads.size(); ++i) check_gradient(grads, i);
+  if (grads.empty()) return Tensor::zeros({}, DType::f64);
+  if (!has_routine<GlobalNormCall>(grads[0]))
+    return without_gradient("global_norm", grads, reference::global_norm(grads));
+  std::vector<Tensor> dense_grads;
+  dense_grads.reserve(grads.size());
+  for (const Tensor& x : grads) dense_grads.push_back(dense(x));
+  Tensor norm = Tensor::empty({}, DType::f64, grads[0].device());
+  launch(GlobalNormCall{dense_grads, norm});
+  return without_gradient("global_norm", grads, norm);
+}
+
+Tensor clip_scale(const Tensor& norm, double max_norm, std::span<const Tensor> losses) {
+  check_one_number({"clip_scale", "norm", norm});
+  for (const Tensor& loss : losses) {
+    check_one_number({"clip_scale", "losses", loss});
+    check_same_device({"clip_scale", "losses", loss}, norm);
+  }
+  if (!(max_norm > 0))  // strings are made for errors alone
     check_condition(false, "clip_scale", "max_norm", "a number above 0", std::to_string(max_norm));
-  if (norm < 0) check_condition(false, "clip_scale", "norm", "0 or more", std::to_string(norm));
-  const double scale = max_norm / (norm + 1e-6);
-  return scale > 1 ? 1 : scale;
+  if (!has_routine<ClipScaleCall>(norm))
+    return without_gradient("clip_scale", std::span(&norm, 1),
+                            reference::clip_scale(norm, max_norm, losses));
+  Tensor scale = Tensor::empty({}, DType::f64, norm.device());
+  launch(ClipScaleCall{norm, max_norm, losses, scale});
+  return without_gradient("clip_scale", std::span(&norm, 1), scale);
 }
 
 void scale_into(Tensor& x, double factor) {
   check_in_place({"scale_into", "x", x});
-  if (!launch(x, {count_of(x), 2 * bytes_of(x)})) return;
-  kernels<cpu::ClipGradKernels>().scale({x.dtype(), x.elements(), factor, x.mutable_raw()});
+  if (has_routine<ScaleIntoCall>(x)) return launch(ScaleIntoCall{factor, x});
+  copy_into(x, scale(x.detach(), factor));
 }
 
+namespace reference {
+
+Tensor global_norm(std::span<const Tensor> grads) {
+  Tensor sum = Tensor::zeros({}, DType::f64, grads[0].device());
+  for (const Tensor& x : grads) sum = add(sum, sum_all(square(cast(x.detach(), DType::f64))));
+  return sqrt(sum);
+}
+
+// 0 · x is 0, and NaN for what is not finite.
+Tensor clip_scale(const Tensor& norm, double max_norm, std::span<const Tensor> losses) {
+  const auto number = [&norm](double v) { return Tensor::scalar(v, DType::f64, norm.device()); };
+  const Tensor length = cast(norm.detach(), DType::f64);
+  const Tensor scaled = div(number(max_norm), shift(length, 1e-6));
+  Tensor limited = add(neg(maximum(neg(scaled), number(-1))), scale(length, 0));
+  for (const Tensor& loss : losses)
+    limited = add(limited, scale(cast(loss.detach(), DType::f64), 0));
+  return limited;
+}
+
+// Both stand one below the other, and the number of the row is made of the scale: 0 · scale + 1 is
+// 1, or NaN, which becomes 0 as an integer. So nothing has to be read to choose.
+void update_into(Tensor& x, const Tensor& value, const Tensor& scale) {
+  if (!scale.defined()) return copy_into(x, value);
+  const Tensor row = cast(shift(ops::scale(scale, 0), 1), DType::i64);
+  Tensor both = Tensor::empty({2, x.elements()}, x.dtype(), x.device());
+  const Tensor rows[] = {x, value};
+  for (int i = 0; i < 2; ++i) {
+    Tensor place = views::slice(both, 0, i, i + 1);
+    copy_into(place, views::reshape(dense(rows[i]), place.shape()));
+  }
+  copy_into(x, views::reshape(index_select(both, views::reshape(row, {1})), x.shape()));
+}
+
+}  // namespace reference
 }  // namespace heddle::ops

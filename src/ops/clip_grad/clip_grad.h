@@ -1,6 +1,7 @@
-// The size of all gradients together, and bringing it down to a limit.
+// The size of all gradients together, and bringing it down to a limit. The numbers stay on the
+// device of the gradients, and nothing waits for them.
 //
-//   const double norm = global_norm(grads);
+//   const Tensor norm = global_norm(grads);
 //   adamw(..., {.grad_scale = clip_scale(norm, 1.0)});   // no pass over the gradients of its own
 #pragma once
 
@@ -10,16 +11,28 @@
 
 namespace heddle::ops {
 
-// √(sum of all squares over all tensors), summed in float64 over fixed blocks: the same bits for
-// any number of threads. Infinite or NaN when an element is. 0 on the meta device, where nothing is
-// computed. Not differentiable.
-double global_norm(std::span<const Tensor> grads);
+// √(sum of all squares over all tensors) as one number in f64, summed in f64 over fixed blocks: the
+// same bits for any number of threads. Infinite or NaN when an element is; 0 of no tensors at all.
+// Not differentiable.
+Tensor global_norm(std::span<const Tensor> grads);
 
-// What to multiply gradients of this norm with so that it is at most max_norm:
-// min(1, max_norm / (norm + 1e-6)). NaN when the norm is; max_norm must be above 0.
-double clip_scale(double norm, double max_norm);
+// What to multiply gradients of this norm with so that it is at most max_norm (which must be above
+// 0; infinity for no limit): min(1, max_norm / (norm + 1e-6)), one number in f64. NaN when the norm
+// or one of `losses`, one number each, is not finite: optimisers change nothing then, so that a
+// step can be computed whole before anyone looks at its numbers. Not differentiable.
+Tensor clip_scale(const Tensor& norm, double max_norm, std::span<const Tensor> losses = {});
 
 // x = factor · x, in place: f32, bf16 or f64, contiguous. Not recorded.
 void scale_into(Tensor& x, double factor);
 
+namespace reference {
+
+Tensor global_norm(std::span<const Tensor> grads);
+Tensor clip_scale(const Tensor& norm, double max_norm, std::span<const Tensor> losses);
+
+// What the definitions of optimisers end with: x = value, or x as it is where `scale` (one number,
+// undefined: 1) is not finite.
+void update_into(Tensor& x, const Tensor& value, const Tensor& scale);
+
+}  // namespace reference
 }  // namespace heddle::ops

@@ -2,12 +2,15 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "harness/harness.h"
 #include "harness/values.h"
 #include "ops/clip_grad/clip_grad.h"
 #include "ops/clip_grad/clip_grad.kernels.h"
 #include "ops/copy/copy.h"
+#include "ops/unary/unary.h"
 
 namespace heddle::harness::clip_grad_cases {
 namespace {
@@ -17,9 +20,7 @@ void add_norm(const std::string& name, const std::vector<Shape>& shapes) {
   c.op = "clip_grad";
   c.name = "global_norm " + name;
   for (const Shape& shape : shapes) c.inputs.push_back(act(shape));
-  c.run = [](std::span<const Tensor> in) {
-    return Tensors{Tensor::scalar(ops::global_norm(in), DType::f64, in[0].device())};
-  };
+  c.run = [](std::span<const Tensor> in) { return Tensors{ops::global_norm(in)}; };
   c.reference = [](std::span<const Tensor> in) {
     double sum = 0;
     for (const Tensor& x : in)
@@ -72,21 +73,48 @@ const bool registered = [] {
   return true;
 }();
 
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const double kNan = std::nan("");
+
 TEST(clip_grad_values, norms_beyond_float) {
   const Tensor large = Tensor::full({3}, 1e30), small = Tensor::full({3}, 1e-30);
-  EXPECT_NEAR(ops::global_norm(std::span(&large, 1)) / 1e30, std::sqrt(3), 1e-6);
-  EXPECT_NEAR(ops::global_norm(std::span(&small, 1)) / 1e-30, std::sqrt(3), 1e-6);
-  const Tensor nan = Tensor::full({3}, std::numeric_limits<double>::quiet_NaN());
-  EXPECT_TRUE(std::isnan(ops::global_norm(std::span(&nan, 1))));
-  EXPECT_EQ(ops::global_norm({}), 0);
+  const Tensor nan = Tensor::full({3}, kNan);
+  for (const auto norm : {ops::global_norm, ops::reference::global_norm}) {
+    EXPECT_NEAR(norm(std::span(&large, 1)).item() / 1e30, std::sqrt(3), 1e-6);
+    EXPECT_NEAR(norm(std::span(&small, 1)).item() / 1e-30, std::sqrt(3), 1e-6);
+    EXPECT_TRUE(std::isnan(norm(std::span(&nan, 1)).item()));
+    const Tensor both[] = {Tensor::full({3, 3}, 1), Tensor::full({4}, 2, DType::f64)};
+    EXPECT_EQ(norm(std::span<const Tensor>(both)).item(), 5);
+  }
+  EXPECT_EQ(ops::global_norm({}).item(), 0);
+}
+
+double scale_of(double norm, double most, std::vector<double> values, bool by_reference) {
+  std::vector<Tensor> losses;
+  for (const double v : values) losses.push_back(Tensor::scalar(v));
+  const Tensor length = Tensor::scalar(norm, DType::f64);
+  return (by_reference ? ops::reference::clip_scale : ops::clip_scale)(length, most, losses).item();
 }
 
 TEST(clip_grad_values, scale) {
-  EXPECT_EQ(ops::clip_scale(0.5, 1), 1);
-  EXPECT_EQ(ops::clip_scale(0, 1), 1);
-  EXPECT_NEAR(ops::clip_scale(4, 1), 0.25, 1e-6);
-  EXPECT_EQ(ops::clip_scale(std::numeric_limits<double>::infinity(), 1), 0);
-  EXPECT_TRUE(std::isnan(ops::clip_scale(std::nan(""), 1)));
+  for (const bool by_reference : {false, true}) {
+    const auto scale = [&](double norm, double most, std::vector<double> losses = {}) {
+      return scale_of(norm, most, std::move(losses), by_reference);
+    };
+    EXPECT_EQ(scale(0.5, 1), 1);
+    EXPECT_EQ(scale(0, 1), 1);
+    EXPECT_EQ(scale(4, 1), 1 / (4 + 1e-6));
+    EXPECT_EQ(scale(4, 1, {3, 1e38}), 1 / (4 + 1e-6));
+    EXPECT_EQ(scale(4, kInf), 1);
+    EXPECT_TRUE(std::isnan(scale(kInf, 1)));
+    EXPECT_TRUE(std::isnan(scale(kInf, kInf)));
+    EXPECT_TRUE(std::isnan(scale(kNan, 1)));
+    EXPECT_TRUE(std::isnan(scale(0.5, 1, {2, kInf})));
+    EXPECT_TRUE(std::isnan(scale(0.5, 1, {kNan, 2})));
+  }
+}
+
+TEST(clip_grad_values, scaling_in_place_is_a_change) {
   Tensor x = Tensor::full({2}, 3);
   const auto before = x.version();
   ops::scale_into(x, 0.5);
@@ -94,9 +122,14 @@ TEST(clip_grad_values, scale) {
 }
 
 TEST(clip_grad_errors, refuses) {
-  EXPECT_THROW(ops::clip_scale(1, 0), Error);
-  EXPECT_THROW(ops::clip_scale(1, std::nan("")), Error);
-  EXPECT_THROW(ops::clip_scale(-1, 1), Error);
+  const Tensor one = Tensor::scalar(1);
+  EXPECT_THROW(ops::clip_scale(one, 0), Error);
+  EXPECT_THROW(ops::clip_scale(one, kNan), Error);
+  EXPECT_THROW(ops::clip_scale(Tensor::scalar(-1), 1), Error);
+  EXPECT_THROW(ops::clip_scale(Tensor(), 1), Error);
+  for (const Tensor& bad : {Tensor(), Tensor::zeros({1}), Tensor::scalar(1, DType::i64),
+                            Tensor::scalar(1, DType::f32, Device::meta)})
+    EXPECT_THROW(ops::clip_scale(one, 1, std::span(&bad, 1)), Error) << bad.describe();
   const Tensor pair[] = {Tensor::zeros({2}), Tensor()};
   EXPECT_THROW(ops::global_norm(pair), Error);
   const Tensor whole = Tensor::zeros({2}, DType::i64);
@@ -108,6 +141,15 @@ TEST(clip_grad_errors, refuses) {
   leaf.set_requires_grad(true);
   const Tape tape;
   EXPECT_THROW(ops::scale_into(leaf, 1), Error);
+}
+
+TEST(clip_grad_errors, a_norm_on_a_tape_has_no_gradient_and_says_so) {
+  Tape tape;
+  Tensor x = Tensor::full({2}, 3);
+  x.set_requires_grad(true);
+  const Tensor squares = ops::square(x);
+  const Tensor norm = ops::global_norm(std::span(&squares, 1));
+  EXPECT_THROW(tape.backward(norm), Error);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "harness/harness.h"
 #include "harness/values.h"
 #include "ops/concat/concat.h"
+#include "ops/copy/copy.kernels.h"
 #include "ops/unary/unary.h"
 
 namespace heddle::harness::concat_cases {
@@ -93,6 +94,14 @@ const bool registered = [] {
   add_split("middle", {2, 7, 5}, {3, 4}, 1);
   add_split("an unused part", {3, 9}, {2, 4, 3}, 1, true);
   add_split("several chunks", {40, 600}, {100, 500}, 1);
+  using K = cpu::CopyKernels;
+  add_kernel_mutant<K>("concat", "what is copied ignores its strides", [](K& k) {
+    k.copy = [](const cpu::CopyArgs& a) noexcept {
+      cpu::CopyArgs b = a;
+      b.dst_strides = contiguous_strides(b.shape);
+      sound<K>().copy(b);
+    };
+  });
   return true;
 }();
 

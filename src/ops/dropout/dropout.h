@@ -12,4 +12,9 @@ namespace heddle::ops {
 // is an Error.
 Tensor dropout(const Tensor& x, double p, const RandomKey& key);
 
+// x times a mask that the host makes.
+namespace reference {
+Tensor dropout(const Tensor& x, double p, const RandomKey& key);
+}  // namespace reference
+
 }  // namespace heddle::ops

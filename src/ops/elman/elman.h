@@ -8,7 +8,7 @@ namespace heddle::ops {
 // What a scan takes besides pre and the recurrent weight; everything may be left out.
 struct ElmanOptions {
   Tensor h0 = {};       // [B, H], pre's type; undefined: zeros
-  Tensor lengths = {};  // [B] i32 or i64, 0..T; undefined: all T
+  Tensor lengths = {};  // [B] i32 or i64, 0..T, beside pre or on the CPU; undefined: all T
   bool reverse = false;
 };
 

@@ -8,7 +8,6 @@
 #include "harness/values.h"
 #include "ops/elman/elman.h"
 #include "ops/elman/elman.kernels.h"
-#include "ops/support/product.h"
 #include "ops/unary/unary.h"
 
 namespace heddle::harness::elman_cases {

@@ -2,8 +2,10 @@
 
 #include "ops/copy/copy.h"
 #include "ops/embedding/embedding.call.h"
+#include "ops/gather/gather.h"
 #include "ops/support/index.h"
 #include "ops/support/op.h"
+#include "ops/view/view.h"
 
 namespace heddle::ops {
 
@@ -43,11 +45,9 @@ Tensor embedding(const Tensor& table_in, const Tensor& ids_in, DType out) {
   check_compute({"embedding", "table", table_in});
   check_rank({"embedding", "table", table_in}, 2);
   check_out(table_in, out);
-  check_index({"embedding", "ids", ids_in});
-  check_same_device({"embedding", "ids", ids_in}, table_in);
   const Tensor table = dense(table_in);  // [V, C]
-  const Tensor ids = dense(ids_in);
-  check_indices({"embedding", "ids", ids}, table.size(0));
+  const Tensor ids = entered({"embedding", "ids", ids_in}, table.size(0), table);
+  if (!has_routine<EmbeddingCall>(table)) return reference::embedding(table_in, ids, out);
   Shape shape = ids.shape();
   shape.push_back(table.size(1));
   Tensor y = Tensor::empty(shape, out, table.device());  // [..., C]
@@ -60,4 +60,13 @@ Tensor embedding(const Tensor& table_in, const Tensor& ids_in, DType out) {
   return y;
 }
 
+namespace reference {
+
+Tensor embedding(const Tensor& table, const Tensor& ids, DType out) {
+  Shape shape = ids.shape();
+  shape.push_back(table.size(1));
+  return cast(reshape(index_select(table, reshape(ids, {ids.elements()})), shape), out);
+}
+
+}  // namespace reference
 }  // namespace heddle::ops

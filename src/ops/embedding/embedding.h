@@ -6,10 +6,16 @@
 namespace heddle::ops {
 
 // y[..., c] = table[ids[...], c] in the type `out`: f32, bf16 or f16 from a table in f32 or bf16,
-// f64 from one in f64. table: [V, C]; ids: any shape, i32 or i64, each in [0, V).
+// f64 from one in f64. table: [V, C]; ids: any shape, i32 or i64, each in [0, V);
+// they may lie on the CPU beside a table elsewhere.
 //
 // The table's gradient is dense [V, C] in the table's type: the sum of the cotangents of all places
 // with that id, added in the order of the places; zero for rows nobody asked for.
 Tensor embedding(const Tensor& table, const Tensor& ids, DType out);
+
+// In plain ops.
+namespace reference {
+Tensor embedding(const Tensor& table, const Tensor& ids, DType out);
+}  // namespace reference
 
 }  // namespace heddle::ops

@@ -59,4 +59,14 @@ struct IndexAddCall {
   }
 };
 
+// places[r, :] = where the largest of x[r, :] lie; both contiguous.
+struct TopKCall {
+  static constexpr const char* kName = "top_k";
+  const Tensor& x;  // [..., N], f32 or f64
+  Tensor& places;   // [..., count] i64
+
+  const Tensor& output() const { return places; }
+  Cost cost() const { return {count_of(x), bytes_of(x) + bytes_of(places)}; }
+};
+
 }  // namespace heddle::ops

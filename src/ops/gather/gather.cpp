@@ -23,22 +23,14 @@ void check_fits(const char* op, const Tensor& index, const Shape& shape, int dim
 
 // Checks shapes and values; returns the index in row-major order.
 Tensor checked_index(const char* op, const Tensor& index, const Tensor& x, int dim) {
-  check_index({op, "index", index});
   check_rank({op, "index", index}, x.rank());
-  check_same_device({op, "index", index}, x);
   check_fits(op, index, x.shape(), dim);
-  Tensor ids = dense(index);
-  check_indices({op, "index", ids}, x.size(dim));
-  return ids;
+  return entered({op, "index", index}, x.size(dim), x);
 }
 
 Tensor checked_rows(const char* op, const Tensor& index, const Tensor& x) {
-  check_index({op, "index", index});
   check_rank({op, "index", index}, 1);
-  check_same_device({op, "index", index}, x);
-  Tensor ids = dense(index);
-  check_indices({op, "index", ids}, x.size(0));
-  return ids;
+  return entered({op, "index", index}, x.size(0), x);
 }
 
 Tensor gathered(const Tensor& input, int dim, const Tensor& ids) {

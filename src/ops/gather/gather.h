@@ -1,5 +1,6 @@
 // Elements and rows picked by an index, and added to where an index says. Each is the gradient of
-// its counterpart. An index outside of its range is an Error; sums are made in the order of the
+// its counterpart. An index outside of its range is an Error; it may lie on the CPU beside numbers
+// elsewhere; sums are made in the order of the
 // places, whatever the number of threads.
 #pragma once
 
@@ -20,5 +21,15 @@ Tensor index_select(const Tensor& x, const Tensor& index);
 
 // y = x, and then y[index[i], ...] += source[i, ...]; index: [N], source: [N, ...].
 Tensor index_add(const Tensor& x, const Tensor& index, const Tensor& source);
+
+// Where the `count` largest of each row lie, largest first, of equals the first: i64 [..., count]
+// for x [..., N]. No gradient. Rows with a NaN get some places, each once.
+Tensor top_k(const Tensor& x, std::int64_t count);
+
+// In plain ops; not for rows with a NaN, and numbers that differ by less than 1e-37 (in f64 1e-307)
+// are equal.
+namespace reference {
+Tensor top_k(const Tensor& x, std::int64_t count);
+}  // namespace reference
 
 }  // namespace heddle::ops

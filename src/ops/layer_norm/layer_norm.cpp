@@ -24,7 +24,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
   const Tensor none;
   const NormInputs in{x, none, gain, bias, eps};
   check_norm("layer_norm", in, false);
-  if (!has_routine<LayerNormCall>(x)) return reference::layer_norm(x, gain, bias, eps);
+  if (!has_routine<LayerNormCall>(x))
+    return cast(reference::layer_norm(cast(x, parameter_dtype(x)), gain, bias, eps), x.dtype());
   return apply_norm(layer_norm_named("layer_norm"), in, false).y;
 }
 
@@ -37,8 +38,10 @@ NormResidual add_layer_norm(const Tensor& x, const Tensor& residual, const Tenso
   }
   const NormInputs in{x, residual, gain, bias, eps};
   check_norm("add_layer_norm", in, true);
-  if (!has_routine<LayerNormCall>(x))
-    return reference::add_layer_norm(x, residual, gain, bias, eps);
+  if (!has_routine<LayerNormCall>(x)) {
+    const Tensor sum = add(x, residual);
+    return {sum, layer_norm(sum, gain, bias, eps)};
+  }
   const NormOutputs out = apply_norm(layer_norm_named("add_layer_norm"), in, true);
   return {out.sum, out.y};
 }

@@ -1,15 +1,15 @@
 // A linear layer with what usually follows it, in one pass.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "heddle/activation.h"
 #include "heddle/tensor.h"
 
 namespace heddle::ops {
 
-enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
+using heddle::Activation;
 
 struct LinearOptions {
   Activation activation = Activation::none;
@@ -26,9 +26,9 @@ struct LinearOptions {
 // are computed in x's type: beside bf16 activations an f32 weight is rounded to bf16, and sums are
 // made in f32.
 //
-// The weight is packed for the matrix kernels once and kept until it changes: see packed_weight()
-// in ops/support/product.h. Saved for the backward pass: x, and for an activation the sum before it
-// (for relu without residual y tells enough).
+// A device may keep the weight in a form that suits its products, until it changes. Saved for the
+// backward pass: x, and for an activation its derivative at the sum (for relu without residual y
+// tells enough).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const LinearOptions& options = {});
 
@@ -37,8 +37,8 @@ struct LinearWeights {
   Tensor weight, bias;
 };
 
-// What linear() gives for x and each of these, to the bit, as one piece of work for all threads; in
-// the backward pass x is packed once and its gradient is summed in the products.
+// What linear() gives for x and each of these, to the bit, as one piece of work; in the backward
+// pass the gradient of x is summed in the products.
 std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> weights);
 
 // Two layers with an activation between them, as in a feed-forward layer:

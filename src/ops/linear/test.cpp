@@ -1,7 +1,7 @@
+#include "backend/cpu/gemm/product_kernels.h"
 #include "harness/harness.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/linear.kernels.h"
-#include "ops/support/product.h"
 
 namespace heddle::harness::linear_cases {
 namespace {

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
+#include "heddle/cost.h"
 #include "heddle/tape.h"
 #include "ops/copy/copy.h"
 #include "ops/linear/linear.h"
 #include "ops/matmul/matmul.h"
-#include "ops/support/product.h"
+#include "ops/support/cpu/packed_weight.h"
 #include "tensor/storage.h"
 
 namespace heddle {
@@ -35,16 +37,16 @@ TEST(PackedWeight, IsKeptUntilTheWeightChanges) {
   const Tensor x = ramp({3, 8});
   Tensor w = ramp({5, 8});
   const Tensor wt = views::transpose(w, 0, 1);
-  const void* first = ops::packed_weight(wt, DType::f32).raw();
-  const std::uint64_t version = ops::packed_weight(wt, DType::f32).version();
-  EXPECT_EQ(ops::packed_weight(wt, DType::f32).raw(), first);
-  EXPECT_EQ(ops::packed_weight(wt, DType::f32).version(), version);  // not packed again
+  const void* first = cpu::packed_weight(wt, DType::f32).raw();
+  const std::uint64_t version = cpu::packed_weight(wt, DType::f32).version();
+  EXPECT_EQ(cpu::packed_weight(wt, DType::f32).raw(), first);
+  EXPECT_EQ(cpu::packed_weight(wt, DType::f32).version(), version);  // not packed again
 
   const std::vector<float> before = ops::linear(x, w).to_vector<float>();
   for (std::int64_t i = 0; i < w.elements(); ++i) w.mutable_data<float>()[i] *= 2;
   const std::vector<float> after = ops::linear(x, w).to_vector<float>();
   for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], 2 * before[i]);
-  EXPECT_EQ(ops::packed_weight(wt, DType::f32).raw(), first);  // into the same memory
+  EXPECT_EQ(cpu::packed_weight(wt, DType::f32).raw(), first);  // into the same memory
 }
 
 TEST(PackedWeight, ManyAreRefreshedAtOnce) {
@@ -53,7 +55,7 @@ TEST(PackedWeight, ManyAreRefreshedAtOnce) {
   std::vector<Tensor> packed;
   for (const Tensor& w : weights)
     for (const Tensor& view : {views::transpose(w, 0, 1), views::slice(w, 0, 2, w.size(0))})
-      packed.push_back(ops::packed_weight(view, DType::f32));
+      packed.push_back(cpu::packed_weight(view, DType::f32));
   const auto change = [&] {
     for (Tensor& w : weights)
       for (std::int64_t i = 0; i < w.elements(); ++i) w.mutable_data<float>()[i] += 1;
@@ -64,9 +66,9 @@ TEST(PackedWeight, ManyAreRefreshedAtOnce) {
     return v;
   };
   const auto change_and_pack = [&] {
-    ops::PackedRefresh refresh(weights);
+    cpu::PackedRefresh refresh(weights);
     change();
-    refresh.pack_all();
+    for (std::size_t i = 0; i < weights.size(); ++i) refresh.pack(i);
   };
   const auto stale = versions();
   change_and_pack();
@@ -87,12 +89,12 @@ TEST(PackedWeight, ViewsAndTypesHaveTheirOwn) {
   const Tensor w = ramp({6, 8});
   const Tensor top = views::slice(w, 0, 0, 3);
   const Tensor bottom = views::slice(w, 0, 3, 6);
-  const void* all[] = {ops::packed_weight(top, DType::f32).raw(),
-                       ops::packed_weight(bottom, DType::f32).raw(),
-                       ops::packed_weight(top, DType::bf16).raw(),
-                       ops::packed_weight(views::transpose(top, 0, 1), DType::f32).raw()};
+  const void* all[] = {cpu::packed_weight(top, DType::f32).raw(),
+                       cpu::packed_weight(bottom, DType::f32).raw(),
+                       cpu::packed_weight(top, DType::bf16).raw(),
+                       cpu::packed_weight(views::transpose(top, 0, 1), DType::f32).raw()};
   for (const void* a : all) EXPECT_EQ(std::count(std::begin(all), std::end(all), a), 1);
-  EXPECT_EQ(ops::packed_weight(top, DType::f32).raw(), all[0]);
+  EXPECT_EQ(cpu::packed_weight(top, DType::f32).raw(), all[0]);
 }
 
 TEST(PackedWeight, IsBookedAsWorkspaceAndGoesWithTheWeight) {
@@ -100,7 +102,7 @@ TEST(PackedWeight, IsBookedAsWorkspaceAndGoesWithTheWeight) {
     const std::int64_t before = workspace(device);
     {
       const Tensor w = Tensor::zeros({40, 30}, DType::f32, device);
-      const Tensor packed = ops::packed_weight(w, DType::bf16);
+      const Tensor packed = cpu::packed_weight(w, DType::bf16);
       EXPECT_EQ(workspace(device) - before, static_cast<std::int64_t>(packed.bytes()));
     }
     EXPECT_EQ(workspace(device), before);
@@ -142,12 +144,41 @@ TEST(Linear, GradientOfABf16WeightIsBf16) {
   EXPECT_EQ(w.grad().dtype(), DType::bf16);
 }
 
+// x and W once, y once: 4 · (6 + 12 + 8) bytes; what is packed may have more.
+TEST(Linear, BytesAreThoseOfAllOperands) {
+  const Tensor x = ramp({2, 3}), w = ramp({4, 3}), y = ramp({2, 4});
+  const auto bytes = [&](const ops::LinearOptions& options) {
+    const CostMeter meter;
+    ops::linear(x, w, {}, options);
+    return meter.cost().bytes;
+  };
+  ops::linear(x, w);  // packed once
+  const double plain = bytes({}), added = bytes({.residual = y});
+  EXPECT_GE(plain, 4 * (6 + 12 + 8));
+  EXPECT_EQ(added - plain, 4 * 8) << "the residual is read";
+}
+
+// y = W2 relu(W1 x + b1): db1 = W2ᵀ dy where the sum is positive, whoever else wants a gradient.
+TEST(LinearPair, TheFirstBiasAloneHasItsGradient) {
+  const Tensor x = Tensor::from<float>({1, 2}, {1.0f, 2.0f});
+  const Tensor w1 = Tensor::from<float>({2, 2}, {1.0f, 1.0f, -1.0f, -1.0f});
+  const Tensor w2 = Tensor::from<float>({1, 2}, {3.0f, 5.0f});
+  Tensor bias = Tensor::from<float>({2}, {0.5f, 0.25f});
+  bias.set_requires_grad(true);
+  Tape tape;
+  const Tensor y = ops::linear_pair(x, {w1, bias}, ops::Activation::relu, {w2, {}});
+  const Tensor dy = Tensor::from<float>({1, 1}, {2.0f});
+  tape.backward(std::span(&y, 1), std::span(&dy, 1));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{10.5f}));
+  EXPECT_EQ(bias.grad().to_vector<float>(), (std::vector<float>{6, 0}));
+}
+
 TEST(Linear, NothingIsSavedWithoutATape) {
   const Tensor x = ramp({64, 8});
   const Tensor w = ramp({64, 8});
   ops::LinearOptions options;
   options.activation = ops::Activation::gelu;
-  (void)ops::packed_weight(views::transpose(w, 0, 1), DType::f32);
+  (void)cpu::packed_weight(views::transpose(w, 0, 1), DType::f32);
   const std::int64_t before = memory_use(Device::cpu).live;
   reset_peak_memory(Device::cpu);
   const Tensor y = ops::linear(x, w, {}, options);

@@ -1,5 +1,6 @@
 // Losses of given logits and of given log-probabilities.
 #include "ops/copy/copy.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.call.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/linear_cross_entropy/loss_rows.h"
 #include "ops/support/op.h"
@@ -8,8 +9,6 @@ namespace heddle::ops {
 
 namespace {
 
-using RowKernels = cpu::LinearCrossEntropyKernels;
-
 // What a row is given as.
 struct GivenRows {
   const char* op;
@@ -17,48 +16,28 @@ struct GivenRows {
   bool log_probs;
 };
 
-// With the losses' own gradient: one number, or one for each row.
-Tensor gradient_of_rows(const GivenRows& given, const Tensor& z, const LossRows& rows,
-                        const Tensor& cotangent) {
-  Tensor dz = empty_like(z);
-  const Tensor own = dense(cotangent);
-  if (!launch(dz, {6 * count_of(dz), 2 * bytes_of(dz)})) return dz;
-  cpu::CrossEntropyArgs args = row_args(rows, z, 0, rows.targets.elements());
-  args.log_probs = given.log_probs;
-  if (rows.options.reduction == Reduction::none)
-    args.row_scales = own.raw();
-  else
-    args.scale = rows.scale * own.item();
-  args.gradient = dz.mutable_raw();
-  kernels<RowKernels>().rows(args);
-  return dz;
-}
-
 Tensor loss_of_rows(const GivenRows& given, const Tensor& x, const Tensor& targets,
                     const CrossEntropyOptions& options) {
   if (is_half(x)) return loss_of_rows(given, wide(x), targets, options);
   check_compute({given.op, given.argument, x});
   check_rank_at_least({given.op, given.argument, x}, 1);
+  const LossRows rows = checked_loss(given.op, x, x.size(-1), targets, options);
+  if (!has_routine<CrossEntropyCall>(x))
+    return given.log_probs ? reference::nll_loss(x, targets, options)
+                           : reference::cross_entropy(x, targets, options);
   const Tensor z = dense(x);
-  const LossRows rows = checked_loss(given.op, z, z.size(-1), targets, options);
-  const bool each = options.reduction == Reduction::none;
-  Tensor loss = Tensor::empty(each ? targets.shape() : Shape{}, parameter_dtype(z), z.device());
-  Tensor losses = loss;
-  if (!each) {
-    const PurposeScope scope(Purpose::workspace);
-    losses = Tensor::empty({targets.elements()}, loss.dtype(), z.device());
-  }
-  if (launch(loss, {4 * count_of(z), bytes_of(z)})) {
-    cpu::CrossEntropyArgs args = row_args(rows, z, 0, targets.elements());
-    args.log_probs = given.log_probs;
-    args.losses = losses.mutable_raw();
-    kernels<RowKernels>().rows(args);
-    if (!each) write_loss(loss, losses, rows.scale);
-  }
+  Tensor loss =
+      Tensor::empty(rows.each() ? targets.shape() : Shape{}, parameter_dtype(z), z.device());
+  launch(CrossEntropyCall{rows, given.log_probs, z, loss});
   if (tracked({&x}))
-    record(given.op, {&x}, {&loss}, [given, z = Saved(z), saved = SavedRows(rows)](VjpContext& c) {
-      c.add(0, gradient_of_rows(given, z.get(), saved.get(), c.cotangent()));
-    });
+    record(given.op, {&x}, {&loss},
+           [log_probs = given.log_probs, z = Saved(z), saved = SavedRows(rows)](VjpContext& c) {
+             const LossRows kept = saved.get();
+             const Tensor dloss = dense(c.cotangent());
+             Tensor dz = empty_like(z.get());
+             launch(CrossEntropyBackwardCall{kept, log_probs, z.get(), dloss, dz});
+             c.add(0, dz);
+           });
   return loss;
 }
 

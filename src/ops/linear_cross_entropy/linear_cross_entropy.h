@@ -30,7 +30,7 @@ struct CrossEntropyOptions {
 // for f64): one number, or with Reduction::none [...], whose gradient may be any vector. Where
 // nothing counts (every row is ignored, or every target's weight is 0) the mean is 0, and so are
 // the gradients (PyTorch gives NaN). A target outside of [0, V) that is not ignore_index throws
-// Error.
+// Error. Targets are on the logits' device, or on the CPU: then they are checked and go there.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options = {});
 

@@ -1,25 +1,24 @@
-// Class numbers as they come from outside.
+// Class numbers and weights as they come from outside, where the host can look at them.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "heddle/tensor.h"
+#include "ops/linear_cross_entropy/loss_rows.h"
 
 namespace heddle::ops {
 
-// Targets in row-major order. CPU only.
-std::vector<std::int64_t> target_values(const Tensor& targets);
-
-struct Classes {
-  std::int64_t count = 0;
-  std::int64_t ignore = -100;
-  const double* weights = nullptr;  // [count]; null: all 1
+// What the rows are weighed with.
+struct LossTerms {
+  double class_weight_sum = 0;  // of the class weights, where there are any
+  double scale = 1;  // what the sum of the rows' losses is multiplied with; 0 where none counts
 };
 
-// The weights of the targets that are not ignored, added up in order: without weights, their
-// number. All of them count on the meta device, where there are no values. Throws Error naming
-// position and value of the first one outside of [0, count).
-double counted_weight(const char* op, const Tensor& targets, const Classes& classes);
+// Targets that lie on the CPU: throws Error naming position and value of the first one outside of
+// [0, classes) that is not ignored.
+void check_target_values(const LossRows& rows, std::int64_t classes);
+
+// Of rows on the CPU. The weights of the targets that are not ignored are added up in order. Throws
+// Error as check_target_values() does, or for a class weight that is negative or not finite.
+LossTerms checked_terms(const LossRows& rows, std::int64_t classes);
 
 }  // namespace heddle::ops

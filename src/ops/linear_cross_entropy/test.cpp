@@ -1,7 +1,6 @@
 #include "harness/harness.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.kernels.h"
-#include "ops/support/product.h"
 
 namespace heddle::harness::linear_cross_entropy_cases {
 namespace {

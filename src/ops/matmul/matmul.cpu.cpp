@@ -2,17 +2,16 @@
 // time.
 #include <algorithm>
 
+#include "backend/cpu/gemm/product_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/threads.h"
 #include "ops/matmul/matmul.call.h"
 #include "ops/support/cpu.h"
-#include "ops/support/product.h"
+#include "ops/support/cpu/matrix.h"
 
 namespace heddle::cpu {
 
 namespace {
-
-using ops::matrix_of;
 
 // Packed matrices made at a time: they stay in the cache until they are used.
 constexpr std::int64_t kPackedBytes = std::int64_t{2} << 20;
@@ -144,8 +143,7 @@ BatchedProduct layout_of(const ops::MatmulCall& c) {
 }
 
 void plan_matmul(ops::MatmulCall& c) {
-  c.packed =
-      ops::packed_workspace(c.a.dtype(), c.a.size(-1), c.b.size(-1), c.y, layout_of(c).group);
+  c.packed = packed_workspace(c.a.dtype(), c.a.size(-1), c.b.size(-1), c.y, layout_of(c).group);
 }
 
 void run_matmul(ops::MatmulCall& c) {

@@ -1,7 +1,7 @@
+#include "backend/cpu/gemm/product_kernels.h"
 #include "harness/harness.h"
 #include "harness/values.h"
 #include "ops/matmul/matmul.h"
-#include "ops/support/product.h"
 #include "ops/view/view.h"
 
 namespace heddle::harness::matmul_cases {

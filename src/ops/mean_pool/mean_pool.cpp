@@ -33,7 +33,9 @@ Tensor mean_pool(const Tensor& input, const Tensor& mask_given) {
   check_compute({"mean_pool", "x", input});
   check_rank({"mean_pool", "x", input}, 3);
   if (mask_given.defined()) check_mask(mask_given, input);
-  if (!has_routine<MeanPoolCall>(input)) return reference::mean_pool(input, mask_given);
+  if (!has_routine<MeanPoolCall>(input))
+    return cast(reference::mean_pool(cast(input, parameter_dtype(input)), mask_given),
+                input.dtype());
   const Tensor x = dense(input);  // [B, T, C]
   const Tensor mask = mask_given.defined() ? dense(mask_given) : mask_given;
   Tensor y = Tensor::empty({x.size(0), x.size(2)}, x.dtype(), x.device());

@@ -1,7 +1,7 @@
+#include "backend/cpu/gemm/product_kernels.h"
 #include "harness/harness.h"
 #include "harness/values.h"
 #include "ops/patch_embed/patch_embed.h"
-#include "ops/support/product.h"
 
 namespace heddle::harness::patch_embed_cases {
 namespace {

@@ -24,7 +24,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   const Tensor none;
   const NormInputs in{x, none, gain, none, eps};
   check_norm("rms_norm", in, false);
-  if (!has_routine<RmsNormCall>(x)) return reference::rms_norm(x, gain, eps);
+  if (!has_routine<RmsNormCall>(x))
+    return cast(reference::rms_norm(cast(x, parameter_dtype(x)), gain, eps), x.dtype());
   return apply_norm(rms_norm_named("rms_norm"), in, false).y;
 }
 
@@ -37,7 +38,10 @@ NormResidual add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor&
   const Tensor none;
   const NormInputs in{x, residual, gain, none, eps};
   check_norm("add_rms_norm", in, true);
-  if (!has_routine<RmsNormCall>(x)) return reference::add_rms_norm(x, residual, gain, eps);
+  if (!has_routine<RmsNormCall>(x)) {
+    const Tensor sum = add(x, residual);
+    return {sum, rms_norm(sum, gain, eps)};
+  }
   const NormOutputs out = apply_norm(rms_norm_named("add_rms_norm"), in, true);
   return {out.sum, out.y};
 }

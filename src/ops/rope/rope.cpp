@@ -26,13 +26,10 @@ Tensor checked_positions(const Tensor& x, std::int64_t rows, const RopeOptions& 
   const Arg given{"rope", "positions", options.positions};
   check_condition(options.first_position == 0, "rope", "first_position", "0 beside positions",
                   std::to_string(options.first_position));
-  check_index(given);
-  check_same_device(given, x);
+  check_defined(given);
   const Shape wanted = options.positions.rank() == 1 ? Shape{tokens} : Shape{batch, tokens};
   check_shape(given, wanted);
-  Tensor positions = dense(options.positions);
-  check_indices({"rope", "positions", positions}, rows);
-  return positions;
+  return entered(given, rows, x);
 }
 
 void check_tables(const Tensor& x, const Tensor& cos, const Tensor& sin) {
@@ -75,6 +72,8 @@ Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const RopeOpt
   if (tracked({&cos, &sin}))
     fail(ErrorCode::autograd, "rope", "arguments cos and sin have no gradient",
          "tables that do not require one, or detach()", cos.describe());
+  if (!has_routine<RopeCall>(x))
+    return cast(reference::rope(cast(x, parameter_dtype(x)), cos, sin, options), x.dtype());
   Tensor y = rotated(x, r, 1);
   if (tracked({&x}))
     record("rope", {&x}, {&y},
@@ -98,6 +97,10 @@ RopeTables rope_tables(std::int64_t positions, std::int64_t rotated, double base
     fail(ErrorCode::dtype_mismatch, "rope_tables", "argument dtype", "f32 or f64",
          to_string(dtype));
   const Shape shape{positions, rotated / 2};
+  if (!backend::has_routine<RopeTablesCall>(device)) {
+    const RopeTables host = rope_tables(positions, rotated, base, dtype, Device::cpu);
+    return {host.cos.to(device), host.sin.to(device)};
+  }
   RopeTables tables{Tensor::empty(shape, dtype, device), Tensor::empty(shape, dtype, device)};
   launch(RopeTablesCall{base, tables.cos, tables.sin});
   return tables;

@@ -14,7 +14,7 @@ Tensor softmax(const Tensor& x);
 // gradients.
 Tensor log_softmax(const Tensor& x);
 
-// Both in plain ops; not for rows of nothing but -inf.
+// Both in plain ops; log_softmax not for gradients of rows of nothing but -inf.
 namespace reference {
 Tensor softmax(const Tensor& x);
 Tensor log_softmax(const Tensor& x);

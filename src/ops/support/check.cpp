@@ -18,7 +18,8 @@ std::string argument(const Arg& a) { return std::string("argument ") + a.name; }
 }  // namespace
 
 void check_defined(const Arg& a) {
-  if (!a.tensor.defined()) refuse(ErrorCode::invalid_argument, a, "a tensor");
+  if (!a.tensor.defined()) [[unlikely]]
+    refuse(ErrorCode::invalid_argument, a, "a tensor");
 }
 
 void check_compute(const Arg& a) {
@@ -63,7 +64,7 @@ void check_rank_at_least(const Arg& a, int wanted) {
 void check_same_device(const Arg& a, const Tensor& other) {
   check_defined(a);
   if (a.tensor.device() != other.device())
-    refuse(ErrorCode::device_mismatch, a, "a tensor on " + std::string(to_string(other.device())));
+    refuse(ErrorCode::device_mismatch, a, "a tensor on " + to_string(other.device()));
 }
 
 void check_condition(bool ok, const char* op, const char* name, std::string_view expected,

@@ -11,7 +11,7 @@ using ops::rows_of;
 
 template <class Call>
 void add(const backend::Routine<Call>& routine) {
-  backend::add_routine<Call>(Device::cpu, routine);
+  backend::add_routine<Call>(DeviceKind::cpu, routine);
 }
 
 // An output of this size will have left the caches before anyone reads it: writing it past them

@@ -39,6 +39,15 @@ void check_in_place(const Arg& a) {
   check_not_recorded(a);
 }
 
+void check_grad_scale(const Arg& a, const Tensor& weight) {
+  if (!a.tensor.defined()) return;
+  if (a.tensor.dtype() != DType::f32 && a.tensor.dtype() != DType::f64)
+    fail(ErrorCode::dtype_mismatch, a.op, std::string("argument ") + a.name, "f32 or f64",
+         a.tensor.describe());
+  check_shape(a, {});
+  check_same_device(a, weight);
+}
+
 void check_own_places(const Arg& a) {
   const Strides& strides = a.tensor.strides();
   for (int i = 0; i < strides.rank(); ++i)

@@ -11,6 +11,10 @@ void check_in_place(const Arg& a);
 // Not part of what a tape is recording.
 void check_not_recorded(const Arg& a);
 
+// What multiplies a weight's gradient in an update: one number, f32 or f64, beside the weight; or
+// undefined.
+void check_grad_scale(const Arg& a, const Tensor& weight);
+
 // No two elements in one place, as in a broadcast view: each is written by itself.
 void check_own_places(const Arg& a);
 

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <string>
 
-#include "backend/cpu/threads.h"
+#include "autograd/accumulate.h"
+#include "base/parallel.h"
 
 namespace heddle::ops {
 
@@ -15,7 +16,7 @@ namespace {
 template <class I>
 std::int64_t first_outside(const I* ids, std::int64_t count, std::int64_t bound) {
   std::atomic<std::int64_t> found{count};
-  cpu::parallel_ranges(count, 65536, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(count, 65536, [&](std::int64_t begin, std::int64_t end) {
     bool inside = true;
     for (std::int64_t i = begin; i < end; ++i) inside &= ids[i] >= 0 && ids[i] < bound;
     if (inside) return;
@@ -41,7 +42,7 @@ std::string coordinates(std::int64_t at, const Shape& shape) {
 
 void check_indices(const Arg& a, std::int64_t bound) {
   const Tensor& ids = a.tensor;
-  if (ids.device() == Device::meta || ids.elements() == 0) return;
+  if (ids.device() != Device::cpu || ids.elements() == 0) return;
   const bool wide = ids.dtype() == DType::i64;
   const std::int64_t at = wide ? first_outside(ids.data<std::int64_t>(), ids.elements(), bound)
                                : first_outside(ids.data<std::int32_t>(), ids.elements(), bound);
@@ -51,6 +52,15 @@ void check_indices(const Arg& a, std::int64_t bound) {
        std::string("argument ") + a.name + " at position " + coordinates(at, ids.shape()),
        bound > 0 ? "0 to " + std::to_string(bound - 1) : "nothing, there are no rows",
        std::to_string(value));
+}
+
+Tensor entered(const Arg& index, std::int64_t bound, const Tensor& x) {
+  check_index(index);
+  const bool travels = index.tensor.device().is_cpu() && !x.device().is_meta();
+  if (!travels) check_same_device(index, x);
+  const Tensor ids = autograd::dense(index.tensor);
+  check_indices({index.op, index.name, ids}, bound);
+  return ids.to(x.device());
 }
 
 }  // namespace heddle::ops

@@ -6,7 +6,14 @@
 namespace heddle::ops {
 
 // Every value of the contiguous i32 or i64 tensor must be in [0, bound). Otherwise an Error names
-// the first offender, its position and its value. Reads nothing on the meta device.
+// the first offender, its position and its value. Indices on other devices are not read: waiting
+// for them would cost more than the op, so what enters the program is checked before it goes there,
+// and that device's routines read nothing outside whatever the values are.
 void check_indices(const Arg& a, std::int64_t bound);
+
+// An i32 or i64 index beside x, in row-major order. One that lies on the CPU is checked and then
+// taken to x's device: batches and prompts stay with the host that made them until an op needs
+// them, and nothing has to be read back to know that they are right.
+Tensor entered(const Arg& index, std::int64_t bound, const Tensor& x);
 
 }  // namespace heddle::ops

@@ -43,7 +43,10 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) {
   }
   check_compute({"swiglu", "gate", gate});
   check_like({"swiglu", "up", up}, gate);
-  if (!has_routine<SwigluCall>(gate)) return reference::swiglu(gate, up);
+  if (!has_routine<SwigluCall>(gate)) {
+    const DType exact = parameter_dtype(gate);
+    return cast(reference::swiglu(cast(gate, exact), cast(up, exact)), gate.dtype());
+  }
   const Pair in{dense(gate), dense(up)};
   Tensor y = empty_like(in.gate);
   launch(SwigluCall{apart(y), in.gate, in.up, y});
@@ -64,7 +67,8 @@ Tensor swiglu(const Tensor& both) {
   check_rank_at_least({"swiglu", "both", both}, 1);
   check_condition(both.shape().back() % 2 == 0, "swiglu", "both", "an even last dimension",
                   both.describe());
-  if (!has_routine<SwigluCall>(both)) return reference::swiglu(both);
+  if (!has_routine<SwigluCall>(both))
+    return cast(reference::swiglu(cast(both, parameter_dtype(both))), both.dtype());
   const Tensor x = dense(both);
   Shape shape = x.shape();
   shape[shape.rank() - 1] /= 2;

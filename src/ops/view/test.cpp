@@ -2,6 +2,7 @@
 
 #include "harness/harness.h"
 #include "harness/values.h"
+#include "ops/copy/copy.kernels.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
@@ -58,6 +59,14 @@ const bool registered = [] {
   add(
       "broadcast", {3, 1}, [](const Tensor& x) { return ops::broadcast_to(x, {2, 3, 9}); },
       [](const Tensor& x) { return views::broadcast(x, {2, 3, 9}); }, 18);
+  using K = cpu::CopyKernels;
+  add_kernel_mutant<K>("view", "what is copied ignores its strides", [](K& k) {
+    k.copy = [](const cpu::CopyArgs& a) noexcept {
+      cpu::CopyArgs b = a;
+      b.src_strides = contiguous_strides(b.shape);
+      sound<K>().copy(b);
+    };
+  });
   return true;
 }();
 

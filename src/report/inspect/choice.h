@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/attention_maps.h"
+#include "model/maps/attention_maps.h"
 
 namespace heddle::report {
 

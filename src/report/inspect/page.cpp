@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "heddle/error.h"
-#include "io/image.h"
+#include "io/images/image.h"
 #include "language/language.h"
-#include "report/html.h"
 #include "report/inspect/base64.h"
 #include "report/inspect/page_files.h"
 #include "report/inspect/words.h"
+#include "report/page/html.h"
 
 namespace heddle::report {
 

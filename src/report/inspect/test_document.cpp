@@ -50,6 +50,16 @@ TEST(Base64, ALastGroupMayBeShortBehindOthers) {
   EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
 }
 
+// Up to 48 heads have maps of up to 128 cells, more of them of 64.
+TEST(InspectDocument, MapsOfFewHeadsAreFiner) {
+  const auto cells = [](std::size_t layers) {
+    const HeadTable heads = summarise_heads(seen(100, std::vector<std::int64_t>(layers, 0)));
+    return heads.back().back().pooled.rows;
+  };
+  EXPECT_EQ(cells(24), 100);
+  EXPECT_EQ(cells(25), 64);
+}
+
 TEST(InspectDocument, EveryMaskIsWrittenOnce) {
   const json d = document_of(seen(4, {0, 1, 0}));
   ASSERT_EQ(d["masks"].size(), 2u);

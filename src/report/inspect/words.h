@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "report/html.h"
+#include "report/page/html.h"
 
 namespace heddle::report {
 

@@ -53,7 +53,8 @@ void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* 
 
 // Calls run_group(jobs, beside) for one run after the other; what is beside goes with the last.
 template <class RunGroup>
-void run_in_groups(std::span<const GemmJob> jobs, const Beside* beside, RunGroup run_group) {
+[[gnu::always_inline]] inline void run_in_groups(std::span<const GemmJob> jobs,
+                                                 const Beside* beside, RunGroup run_group) {
   std::size_t count = run_of(jobs);
   for (; count < jobs.size(); jobs = jobs.subspan(count), count = run_of(jobs))
     run_group(jobs.first(count), nullptr);

@@ -1,0 +1,215 @@
+// heddle compare: variants of a recipe, trained in turns, and what differs.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "compare/comparison.h"
+#include "compare/results.h"
+#include "find_recipe.h"
+#include "help.h"
+#include "language/language.h"
+#include "language/layout.h"
+#include "print_json.h"
+#include "progress.h"
+#include "report/compare/compare.h"
+#include "report/page/numbers.h"
+#include "signals.h"
+#include "tell.h"
+
+namespace heddle::cli::compare_command {
+
+namespace {
+
+using compare::Comparison;
+using compare::ComparisonResults;
+
+struct Arguments {
+  RecipeArguments recipe;
+  compare::ComparisonSpec spec;  // without the recipe and what is set in it
+  std::int64_t seeds = 0;
+  bool as_json = false;
+};
+
+using Row = std::vector<std::string>;
+
+// A column of steps only where it tells something: under --budget steps they are all the same.
+std::vector<Row> table_of(const ComparisonResults& r) {
+  const bool with_steps = r.unequal_steps();
+  std::vector<Row> rows = {
+      {tr("variant"), r.validation ? tr("validation loss") : tr("training loss")}};
+  if (with_steps) rows[0].push_back(tr("steps"));
+  const std::string rate = r.unit_of(r.variants[0]).rate_title();
+  rows[0].insert(rows[0].end(), {tr("time/step"), rate, tr("memory"), tr("cache per token")});
+  for (std::size_t i = 0; i < r.variants.size(); ++i) {
+    const compare::VariantResult& v = r.variants[i];
+    Row row = {v.name + (r.best == i ? " *" : ""), report::loss_text(v, r)};
+    if (with_steps) row.push_back(fmt::format("{}", v.steps));
+    const bool timed = v.step_seconds > 0;
+    row.push_back(timed ? report::time_text(v) : "-");
+    row.push_back(timed ? count(r.unit_of(v).count(v.tokens_per_s)) : "-");
+    row.push_back(v.peak_bytes > 0 ? report::bytes_text(static_cast<double>(v.peak_bytes)) : "-");
+    row.push_back(v.kv_bytes_per_token > 0 ? fmt::format("{} B", v.kv_bytes_per_token) : "-");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// Where a terminal is too narrow for all columns, the rest follows below, with the first `names`
+// columns, which say what a row is about, once more.
+void print(const std::vector<Row>& rows, std::size_t names) {
+  const std::size_t columns = rows[0].size();
+  std::vector<std::size_t> widths(columns);
+  for (std::size_t c = 0; c < columns; ++c)
+    for (const Row& row : rows) widths[c] = std::max(widths[c], columns_of(row[c]));
+  const auto append = [&](Row& lines, std::size_t c) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      lines[i] += c < names ? (c == 0 ? "" : "  ") + padded(rows[i][c], widths[c])
+                            : "  " + padded_left(rows[i][c], widths[c]);
+  };
+  for (std::size_t next = names; next < columns;) {
+    if (next > names) fmt::print("\n");
+    Row lines(rows.size());
+    for (std::size_t c = 0; c < names; ++c) append(lines, c);
+    const auto fits = [&] {
+      return next < columns && columns_of(lines[0]) + 2 + widths[next] <= terminal_columns();
+    };
+    do {
+      append(lines, next);
+      ++next;
+    } while (fits());
+    for (const std::string& line : lines) fmt::print("{}\n", line);
+  }
+}
+
+void print_wrapped(const std::string& text) {
+  fmt::print("{}\n", wrapped(text, help_columns(), 2));
+}
+
+void print(const ComparisonResults& r) {
+  print(table_of(r), 1);
+  fmt::print("\n");
+  for (const compare::VariantResult& v : r.variants)
+    if (!v.diverged.empty()) print_wrapped(report::divergence_in_words(v, r.seeds));
+  bool suggests = false;
+  for (const compare::PairResult& p : r.pairs) {
+    if (p.a != r.base()) continue;
+    const std::string seeds = report::seeds_in_words(p, r);
+    print_wrapped(sentences(report::in_words(p, r), seeds));
+    suggests = suggests || !seeds.empty();
+  }
+  if (!r.effects.empty()) {
+    fmt::print("\n");
+    print_wrapped(report::effects_note(r));
+    print(report::effects_table(r), 2);
+  }
+  if (r.pairs.empty()) return;
+  fmt::print("\n");
+  print_wrapped(report::noise_note(r));
+  if (suggests) print_wrapped(report::seeds_formula());
+}
+
+void show(ProgressLine& line, const compare::TurnReport& t) {
+  std::string text =
+      tr("{:3.0f}%  round {}/{}  {}", 100 * t.share_done, t.round, t.rounds, t.variant->name);
+  if (t.seeds > 1) text += "  " + tr("seed {}", t.seed);
+  text += "  " + tr("step {}/{}  loss {:.4f}  {:.3g} ms", t.step.step, t.steps, t.step.loss,
+                    1e3 * t.step.seconds);
+  if (t.seconds_left > 0) text += "  " + tr("{} left", report::duration_text(t.seconds_left));
+  line.show(text);
+}
+
+bool run_turns(Comparison& comparison, ProgressLine& line) {
+  compare::ComparisonHooks hooks;
+  hooks.on_step = [&line](const compare::TurnReport& t) { show(line, t); };
+  hooks.machine = plan::measure_machine;
+  hooks.on_note = [&line](const std::string& sentence) { line.say(sentence); };
+  hooks.should_stop = [] { return caught_signal() != 0; };
+  try {
+    return comparison.run(hooks);
+  } catch (const Error& e) {
+    line.finish();
+    tell("heddle: {}\n{}\n", e.what(),
+         tr("what was saved is whole; the same command again goes on"));
+    throw ExitStatus{1};
+  }
+}
+
+void run(const Arguments& a) {
+  compare::ComparisonSpec spec = a.spec;
+  spec.recipe = recipe_file(a.recipe);
+  spec.set = a.recipe.set;
+  for (std::string& other : spec.also) other = recipe_file(other);
+  if (spec.out.empty()) spec.out = "runs/compare-" + recipe_name(a.recipe);
+  if (a.seeds > 0) spec.seeds = a.seeds;
+  end_on_signals(tr("heddle: interrupted before the first step; the same command again begins") +
+                 "\n");
+  Comparison comparison(std::move(spec));
+  catch_signals();
+  ProgressLine line;
+  const std::string& out = comparison.spec().out;
+  const std::size_t variants = comparison.variants().size();
+  const std::string& budget = comparison.budget().text;
+  line.say(comparison.seeds() == 1
+               ? tr("{} variants x 1 seed, {} each; writing to {}", variants, budget, out)
+               : tr("{} variants x {} seeds, {} each; writing to {}", variants, comparison.seeds(),
+                    budget, out));
+  const bool finished = run_turns(comparison, line);
+  line.finish();
+  if (!finished) {
+    tell("{}\n", tr("stopped; the same command again goes on"));
+    throw ExitStatus{128 + caught_signal()};
+  }
+  const ComparisonResults results = compare::collect(comparison);
+  compare::write_results(out, results);
+  const std::string page = report::write_comparison_report(out, results);
+  if (a.as_json)
+    cli::print_json(compare::to_json(results));
+  else {
+    print(results);
+    fmt::print("{}\n", page);
+  }
+  if (!results.best) throw ExitStatus{1};  // all diverged
+}
+
+}  // namespace
+
+void add(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("compare", "train variants of a recipe in turns and say what differs");
+  command->footer(
+      "All combinations of --vary are trained with the same data order, seeds and budget. The "
+      "same\n"
+      "command again goes on where it was stopped or killed. With [compare] in the recipe, --vary\n"
+      "may be left out.\n"
+      "Examples:\n"
+      "  heddle compare rope-gqa\n"
+      "  heddle compare char-gpt --vary model.attention.kv_heads=1,2,4 --seeds 3\n"
+      "      --budget steps=200 --out runs/kv-heads");
+  auto a = std::make_shared<Arguments>();
+  declare_recipe(*command, a->recipe);
+  declare_device(*command, a->recipe);
+  command->add_option("--vary", a->spec.vary, "values to compare: model.attention.kv_heads=1,2,6")
+      ->type_name("KEY=A,B,C")
+      ->allow_extra_args(false);
+  command->add_option("--also", a->spec.also, "another recipe on the same data as a variant")
+      ->type_name("RECIPE")
+      ->allow_extra_args(false);
+  command->add_option("--seeds", a->seeds, "seeds of each variant, from train.seed on (default: 1)")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--budget", a->spec.budget,
+                      "of each variant: steps=200, tokens=1M, time=60s or flops=1e12 (default: the "
+                      "recipe's train.steps)");
+  command
+      ->add_option("--out", a->spec.out,
+                   "directory for runs, results.json and index.html (default: runs/compare- and "
+                   "the recipe's name)")
+      ->type_name("DIR");
+  command->add_flag("--json", a->as_json, "one JSON document on standard output at the end");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli::compare_command

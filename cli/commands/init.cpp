@@ -1,0 +1,109 @@
+// heddle init: a first recipe for one's own data.
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "heddle/error.h"
+#include "io/files/file.h"
+#include "io/shell_word.h"
+#include "language/language.h"
+#include "recipe/inherit.h"
+#include "recipe/starter.h"
+
+namespace heddle::cli::init_command {
+
+namespace {
+
+using recipe::StarterData;
+using recipe::StarterSize;
+
+struct Arguments {
+  std::string file = "recipe.toml", data, path, size, base;
+  bool force = false;
+};
+
+std::string answer(const std::string& question, const std::string& fallback) {
+  std::cerr << question << " [" << fallback << "]: " << std::flush;
+  std::string line;
+  if (!std::getline(std::cin, line))
+    fail(ErrorCode::invalid_argument, "init", "the questions were not answered",
+         "answers, or --data, --path and --size");
+  return line.empty() ? fallback : line;
+}
+
+template <class Value>
+void explain(std::initializer_list<Value> all) {
+  for (const Value value : all)
+    std::cerr << "  " << recipe::to_string(value) << ": " << tr(recipe::explain(value)) << "\n";
+}
+
+// What the options leave open is asked for, where somebody is there to answer.
+recipe::Starter starter(const Arguments& a) {
+  const bool ask =
+      isatty(STDIN_FILENO) != 0 && (a.data.empty() || a.path.empty() || a.size.empty());
+  recipe::Starter s;
+  std::string data = a.data, path = a.path, size = a.size;
+  if (ask && data.empty()) {
+    std::cerr << tr("What is there to learn from?") << "\n";
+    explain({StarterData::text, StarterData::pairs, StarterData::tags, StarterData::labelled,
+             StarterData::images});
+    data = answer(tr("data"), "text");
+  }
+  if (!data.empty()) s.data = recipe::starter_data(data);
+  if (ask && path.empty())
+    path = answer(s.data == StarterData::images ? tr("folder") : tr("file"), s.path);
+  if (!path.empty()) s.path = path;
+  if (ask && size.empty()) {
+    std::cerr << tr("How large?") << "\n";
+    explain({StarterSize::tiny, StarterSize::small, StarterSize::medium});
+    size = answer(tr("size"), "small");
+  }
+  if (!size.empty()) s.size = recipe::starter_size(size);
+  return s;
+}
+
+std::string text_of(const Arguments& a) {
+  const std::string file = io::shell_word(a.file);
+  if (a.base.empty()) return recipe::starter_recipe(starter(a), file);
+  const auto base = recipe::read_with_bases(recipe::find_base(a.file, a.base, "--base"));
+  return recipe::derived_recipe(a.base, base.text(), file);
+}
+
+void run(const Arguments& a) {
+  if (!a.force && std::filesystem::exists(a.file))
+    fail(ErrorCode::invalid_argument, a.file, "is there already",
+         "another name, or --force to write over it");
+  io::write_file_atomic(a.file, text_of(a));
+  std::cout << a.file << "\n";
+  std::cerr << tr("next: heddle data {0}, then heddle train {0}", io::shell_word(a.file)) << "\n";
+}
+
+}  // namespace
+
+void add(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("init", "writes a commented recipe for your data: three questions");
+  command->footer(
+      "Examples: heddle init\n"
+      "          heddle init my.toml --data text --path input.txt --size tiny\n"
+      "          heddle init my.toml --base char-gpt");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("FILE", a->file, "the recipe to write")->capture_default_str();
+  command->add_option("--data", a->data, "what there is to learn from; absent: asked, or text")
+      ->check(CLI::IsMember({"text", "pairs", "tags", "labelled", "images"}));
+  command->add_option("--path", a->path, "where it is; absent: asked, or input.txt");
+  command->add_option("--size", a->size, "of the model; absent: asked, or small")
+      ->check(CLI::IsMember({"tiny", "small", "medium"}));
+  CLI::Option* base = command->add_option(
+      "--base", a->base,
+      "a recipe that differs from this one: a name (char-gpt), or a path from FILE's folder");
+  for (const char* name : {"--data", "--path", "--size"}) base->excludes(command->get_option(name));
+  command->add_flag("--force", a->force, "write over a file that is there");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace heddle::cli::init_command

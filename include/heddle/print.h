@@ -1,0 +1,28 @@
+// Tensors as text, for people.
+//
+//   std::cout << x << "\n";
+//   [[ 1.0000,  0.5000],
+//    [-2.0000,  3.2500]]  f32 [2, 2] on cpu
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+struct PrintOptions {
+  int digits = 4;           // behind the point
+  std::int64_t edge = 3;    // of a dimension that is cut, so many at each end are shown
+  std::int64_t most = 200;  // elements that are shown in full
+};
+
+// Of a tensor on another device the values are brought here, which waits for it. The meta device
+// has none to show.
+std::string to_text(const Tensor& x, const PrintOptions& options = {});
+
+std::ostream& operator<<(std::ostream& out, const Tensor& x);
+
+}  // namespace heddle

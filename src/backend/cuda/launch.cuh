@@ -1,0 +1,35 @@
+// Starting a kernel.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "backend/cuda/error.h"
+
+namespace heddle::cuda {
+
+// Without being told, a kernel gets 48 KiB of shared memory, what it declares itself included. No
+// kernel declares more than 32.
+inline constexpr int kUsualSharedMemory = 16 * 1024;
+
+struct Launch {
+  std::int64_t blocks = 1;
+  int threads = 256;
+  int shared_bytes = 0;  // beside what the kernel declares
+  cudaStream_t stream = nullptr;
+};
+
+// Nothing happens without blocks.
+template <class... Args>
+void start(const char* name, void (*kernel)(Args...), const Launch& how,
+           const std::type_identity_t<Args>&... args) {
+  if (how.blocks == 0) return;
+  if (how.shared_bytes > kUsualSharedMemory)
+    HEDDLE_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           how.shared_bytes));
+  kernel<<<static_cast<unsigned>(how.blocks), static_cast<unsigned>(how.threads),
+           static_cast<std::size_t>(how.shared_bytes), how.stream>>>(args...);
+  check_launch(name);
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,37 @@
+// Products with what linear layers do to their sums on the way to memory.
+#pragma once
+
+#include "backend/cuda/lt.h"
+#include "backend/cuda/product.h"
+#include "heddle/activation.h"
+
+namespace heddle::cuda {
+
+//   sum -> + bias[n] -> activation -> · factor -> + residual
+// bias and residual stand in the product. What is null is left out; all lie as y does.
+struct Finish {
+  Activation activation = Activation::none;
+  void* derivative = nullptr;  // written, activation'(sum + bias)
+  const void* factor = nullptr;
+
+  bool nothing() const { return activation == Activation::none && factor == nullptr; }
+};
+
+// What the room for such a product follows from: its plan has shapes and no addresses.
+struct LayerShape {
+  DType operand = DType::f32, result = DType::f32;
+  std::int64_t m = 0, n = 0;
+  bool finishes_residual = false;  // there is a residual, and an activation or a factor before it
+};
+
+// Bytes of room for it: what the library may use, and y once more for a residual that is y itself
+// and must not be overwritten before the end.
+std::size_t layer_room(const LayerShape& shape);
+
+// Of bf16 operands by cuBLASLt where it is there, else by Heddle's own product. What the product
+// itself cannot do is a pass over y of its own, at the speed of memory: cuBLASLt's epilogues with
+// activations are slower than that.
+void multiply_layer(const Product& p, const Finish& f, const Room& room, int device,
+                    cudaStream_t stream);
+
+}  // namespace heddle::cuda

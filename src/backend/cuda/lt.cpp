@@ -1,0 +1,204 @@
+#include "backend/cuda/lt.h"
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <map>
+#include <mutex>
+
+#include "backend/cuda/lt_library.h"
+#include "heddle/device.h"
+
+namespace heddle::cuda {
+
+namespace {
+
+using lt::Library;
+
+// A matrix as the library sees it: column by column. Row by row is that of the transposed one.
+struct Stored {
+  bool taken = false;       // its rows or columns are dense and begin at multiples of 16 bytes
+  bool by_columns = false;  // instead of by rows
+  std::int64_t stride = 0;  // between them
+
+  auto operator<=>(const Stored&) const = default;
+};
+
+constexpr std::int64_t kEight = 8;  // elements of bf16 in 16 bytes
+
+bool on_sixteen(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
+
+// Where there is only one row (or column), it may be as far from the next as we like.
+std::int64_t stride_of(std::int64_t count, std::int64_t stride, std::int64_t length) {
+  return count == 1 ? (length + kEight - 1) / kEight * kEight : stride;
+}
+
+Stored stored(const ProductOperand& x, std::int64_t rows, std::int64_t columns) {
+  Stored s;
+  if (!on_sixteen(x.data)) return s;
+  const std::int64_t by_rows = stride_of(rows, x.row_stride, columns);
+  const std::int64_t by_columns = stride_of(columns, x.col_stride, rows);
+  const auto fits = [](std::int64_t stride, std::int64_t length) {
+    return stride >= length && stride % kEight == 0;
+  };
+  if ((columns == 1 || x.col_stride == 1) && fits(by_rows, columns))
+    s = {true, false, by_rows};
+  else if ((rows == 1 || x.row_stride == 1) && fits(by_columns, rows))
+    s = {true, true, by_columns};
+  return s;
+}
+
+// All that a product is prepared from.
+struct LtKey {
+  int device = 0;
+  std::int64_t m = 0, n = 0, k = 0;
+  Stored a, b;
+  std::int64_t y_stride = 0;
+  bool y_f32 = false, adds = false, bias = false;
+  std::uint32_t alignment = 16;
+  std::size_t room = 0;
+
+  auto operator<=>(const LtKey&) const = default;
+};
+
+struct LtPlan {
+  lt::Operation operation = nullptr;
+  lt::Layout a = nullptr, b = nullptr, y = nullptr;
+  lt::Algorithm algorithm{};
+  bool usable = false;
+};
+
+struct LtState {
+  std::mutex mutex;
+  std::array<lt::Handle, kDevicesOfAKind> handles{};
+  std::map<LtKey, LtPlan> plans;
+};
+
+LtState& state() {
+  static LtState& one = *new LtState;  // outlives static tensors
+  return one;
+}
+
+template <class T>
+bool set(lt::Status (*setter)(void*, int, const void*, std::size_t), void* what, int attribute,
+         const T& value) {
+  // A value may be a pointer itself: the library reads the bytes of either.
+  return setter(what, attribute, static_cast<const void*>(&value), sizeof value) == 0;
+}
+
+// The library computes yᵀ = bᵀ·aᵀ, column by column: its first operand is b.
+bool describe(const Library& l, const LtKey& key, LtPlan& plan) {
+  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  const auto layout = [&](lt::Layout& to, const Stored& s, std::int64_t rows,
+                          std::int64_t columns) {
+    const std::int64_t length = s.by_columns ? rows : columns,
+                       count = s.by_columns ? columns : rows;
+    return l.layout_create(&to, CUDA_R_16BF, u(length), u(count), s.stride) == 0;
+  };
+  if (l.operation_create(&plan.operation, lt::kComputeF32, CUDA_R_32F) != 0) return false;
+  if (!layout(plan.b, key.b, key.k, key.n) || !layout(plan.a, key.a, key.m, key.k)) return false;
+  if (l.layout_create(&plan.y, key.y_f32 ? CUDA_R_32F : CUDA_R_16BF, u(key.n), u(key.m),
+                      key.y_stride) != 0)
+    return false;
+  if (key.b.by_columns && !set(l.operation_set, plan.operation, lt::kTransposeA, lt::kTransposed))
+    return false;
+  if (key.a.by_columns && !set(l.operation_set, plan.operation, lt::kTransposeB, lt::kTransposed))
+    return false;
+  const std::int32_t bias_type = CUDA_R_32F;
+  return !key.bias || (set(l.operation_set, plan.operation, lt::kEpilogue, lt::kEpilogueBias) &&
+                       set(l.operation_set, plan.operation, lt::kBiasType, bias_type));
+}
+
+bool choose(const Library& l, lt::Handle handle, const LtKey& key, LtPlan& plan) {
+  lt::Preference preference = nullptr;
+  if (l.preference_create(&preference) != 0) return false;
+  bool right = set(l.preference_set, preference, lt::kRoomBytes, key.room) &&
+               set(l.preference_set, preference, lt::kReductionMask, lt::kReduceInComputeType);
+  for (int i = lt::kAlignmentA; i <= lt::kAlignmentD; ++i)
+    right = right && set(l.preference_set, preference, i, key.alignment);
+  lt::Heuristic result{};
+  int found = 0;
+  right = right && l.heuristic(handle, plan.operation, plan.b, plan.a, plan.y, plan.y, preference,
+                               1, &result, &found) == 0;
+  l.preference_destroy(preference);
+  plan.algorithm = result.algorithm;
+  return right && found > 0 && result.status == 0 && result.room_bytes <= key.room;
+}
+
+// Of the mutex's owner. Descriptions of products that the library refuses stay too: they are few.
+const LtPlan& plan_for(const Library& l, LtState& s, const LtKey& key) {
+  const auto [place, fresh] = s.plans.try_emplace(key);
+  LtPlan& plan = place->second;
+  if (!fresh) return plan;
+  lt::Handle& handle = s.handles[static_cast<std::size_t>(key.device)];
+  if (handle == nullptr && l.create(&handle) != 0) handle = nullptr;
+  plan.usable = handle != nullptr && describe(l, key, plan) && choose(l, handle, key, plan);
+  return plan;
+}
+
+// What all addresses are multiples of, up to 256. Blocks of the GPU's memory begin there, so it
+// follows from the shapes of tensors and views, and the library's choice with it.
+std::uint32_t alignment_of(const Product& p) {
+  std::uintptr_t all = 256;
+  for (const void* address : {p.a.data, p.b.data, static_cast<const void*>(p.y), p.residual})
+    all |= reinterpret_cast<std::uintptr_t>(address);
+  return static_cast<std::uint32_t>(all & (~all + 1));
+}
+
+}  // namespace
+
+std::size_t lt_room(std::int64_t m, std::int64_t n) {
+  constexpr std::size_t kMost = std::size_t{32} << 20, kParts = 8;  // of sums, in f32
+  const auto count = static_cast<std::size_t>(m) * static_cast<std::size_t>(n);
+  return std::min(kMost, kParts * sizeof(float) * count);
+}
+
+LtResult lt_multiply(const Product& p, const Room& room, int device, cudaStream_t stream) {
+  if (p.dtype != DType::bf16 || p.batches != 1 || p.m * p.n * p.k == 0) return LtResult::not_taken;
+  const Library* const l = lt::library();
+  if (l == nullptr) return LtResult::not_taken;
+  LtKey key;
+  key.device = device;
+  key.m = p.m;
+  key.n = p.n;
+  key.k = p.k;
+  key.a = stored(p.a, p.m, p.k);
+  key.b = stored(p.b, p.k, p.n);
+  key.y_f32 = p.y_dtype == DType::f32;
+  key.y_stride = stride_of(p.m, p.row_stride(), p.n);
+  const std::int64_t whole = key.y_f32 ? kEight / 2 : kEight;
+  if (!key.a.taken || !key.b.taken || key.y_stride % whole != 0 || !on_sixteen(p.y) ||
+      !on_sixteen(p.residual))
+    return LtResult::not_taken;
+  key.adds = p.residual != nullptr;
+  key.bias = p.bias != nullptr;
+  key.alignment = alignment_of(p);
+  key.room = room.bytes;
+  LtState& s = state();
+  const std::lock_guard lock(s.mutex);
+  const LtPlan* plan = &plan_for(*l, s, key);
+  if (!plan->usable && key.bias) {
+    key.bias = false;
+    plan = &plan_for(*l, s, key);
+  }
+  if (!plan->usable) return LtResult::not_taken;
+  if (key.bias && !set(l->operation_set, plan->operation, lt::kBiasPointer, p.bias))
+    return LtResult::not_taken;
+  const float one = 1, beta = key.adds ? 1.0F : 0.0F;
+  const void* const before = key.adds ? p.residual : p.y;
+  if (l->multiply(s.handles[static_cast<std::size_t>(device)], plan->operation, &one, p.b.data,
+                  plan->b, p.a.data, plan->a, &beta, before, plan->y, p.y, plan->y,
+                  &plan->algorithm, room.data, room.bytes, stream) != 0)
+    return LtResult::not_taken;
+  return p.bias != nullptr && !key.bias ? LtResult::without_bias : LtResult::done;
+}
+
+std::string lt_version() {
+  const Library* const l = lt::library();
+  if (l == nullptr) return {};
+  const std::size_t v = l->version();
+  return std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." +
+         std::to_string(v % 100);
+}
+
+}  // namespace heddle::cuda

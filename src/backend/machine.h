@@ -1,0 +1,26 @@
+// What this machine can do and what it needs, for plans: asked of the backend, not of a processor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "heddle/dtype.h"
+
+namespace heddle::backend {
+
+struct MeasuredSpeed {
+  double product_flops = 0;  // of matrix products with operands of the type that was asked for
+  double vector_flops = 0;   // of f32 between registers
+  double bytes_per_s = 0;    // 4 arrays read and 3 written, as AdamW does; 0 where memory is short
+};
+
+// The best of some probes that lie apart, since what disturbs one only ever slows it down; a third
+// of a second. The arrays take `bytes`, within 8 and 512 MiB. Nothing on an instruction set that
+// has no probe.
+std::optional<MeasuredSpeed> measure_speed(DType precision, std::int64_t bytes);
+
+// Memory of each thread's own, besides tensors.
+std::size_t thread_scratch_bytes();
+
+}  // namespace heddle::backend

@@ -1,0 +1,72 @@
+#include "compare/run_end.h"
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "heddle/error.h"
+#include "io/errors.h"
+#include "io/files/file.h"
+#include "io/files/seal.h"
+#include "run/run_directory.h"
+
+namespace heddle::compare {
+
+namespace {
+
+std::string final_path(const std::string& run) { return run + "/final.json"; }
+// The curves of a report are made of the log, which has no checksum of its own as it grows.
+std::string log_sum(const std::string& run) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+  return io::crc32_of(io::read_file(run::RunPaths{run}.log(), kMostBytes));
+}
+std::string divergence_path(const std::string& run) { return run + "/diverged.json"; }
+
+}  // namespace
+
+double FinalEvaluation::mean() const {
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  return std::inner_product(losses.begin(), losses.end(), weights.begin(), 0.0) / all;
+}
+
+bool has_final(const std::string& run_directory) {
+  return io::file_exists(final_path(run_directory));
+}
+
+void write_final(const std::string& run_directory, const FinalEvaluation& evaluation) {
+  io::write_sealed_json(final_path(run_directory), {{"losses", evaluation.losses},
+                                                    {"targets", evaluation.weights},
+                                                    {"log_crc32", log_sum(run_directory)}});
+}
+
+FinalEvaluation read_final(const std::string& run_directory) {
+  try {
+    const io::Json j =
+        io::read_sealed_json(final_path(run_directory), {"losses", "targets", "log_crc32"});
+    if (j.has("log_crc32") && j.at("log_crc32").string() != log_sum(run_directory))
+      io::fail_io(run::RunPaths{run_directory}.log(),
+                  "was edited or damaged after the run was done",
+                  "the lines it was evaluated with");
+    FinalEvaluation f{j.at("losses").numbers(), j.at("targets").numbers()};
+    if (f.losses.size() != f.weights.size() || f.losses.empty())
+      j.refuse("as many losses as targets");
+    return f;
+  } catch (const Error& e) {
+    fail(e.code(), e.where(), e.problem(),
+         e.expected() + "; without the file, the same heddle compare again evaluates anew",
+         e.got());
+  }
+}
+
+void write_divergence(const std::string& run_directory, const Divergence& divergence) {
+  io::write_sealed_json(divergence_path(run_directory),
+                        {{"step", divergence.step}, {"reason", divergence.reason}});
+}
+
+std::optional<Divergence> read_divergence(const std::string& run_directory) {
+  const std::string path = divergence_path(run_directory);
+  if (!io::file_exists(path)) return std::nullopt;
+  const io::Json j = io::read_sealed_json(path, {"step", "reason"});
+  return Divergence{j.at("step").integer(1), j.at("reason").string()};
+}
+
+}  // namespace heddle::compare

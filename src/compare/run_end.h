@@ -1,0 +1,31 @@
+// What a run of a comparison leaves besides the files of any run, once it has come to its end: the
+// losses of its last evaluation (final.json), or that it diverged (diverged.json).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heddle::compare {
+
+struct FinalEvaluation {
+  std::vector<double> losses;   // means of batches
+  std::vector<double> weights;  // targets that counted
+  double mean() const;
+};
+
+bool has_final(const std::string& run_directory);
+void write_final(const std::string& run_directory, const FinalEvaluation& evaluation);
+FinalEvaluation read_final(const std::string& run_directory);
+
+// The step that was not finite, which would come again: such a run is over.
+struct Divergence {
+  std::int64_t step = 0;
+  std::string reason;  // "loss nan: output 0 of op linear ... is inf at [0, 1]"
+};
+
+void write_divergence(const std::string& run_directory, const Divergence& divergence);
+std::optional<Divergence> read_divergence(const std::string& run_directory);
+
+}  // namespace heddle::compare

@@ -1,0 +1,50 @@
+// A long text to tokens, on all threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/codec/codec.h"
+#include "data/config.h"
+#include "data/order/tokens.h"
+
+namespace heddle::data {
+
+// Files one behind the other.
+struct JoinedText {
+  struct Part {
+    std::size_t begin = 0;
+    std::string path = {};
+  };
+  std::string text = {};
+  std::vector<Part> parts = {};
+
+  std::string where(std::size_t offset) const;  // "file.txt:12"
+};
+
+// Where a text of `size` bytes is cut so that the pieces, encoded one by one, give the tokens of
+// the whole; empty pieces never. A tokenizer that came from a file may look at any distance, so its
+// text is one piece.
+std::vector<std::string_view> cut_for(const Codec& codec, std::string_view text,
+                                      std::size_t piece_bytes);
+
+// The documents of a part of a text, all of its bytes: each ends with the end of a line or file.
+std::vector<std::string_view> documents_of(const JoinedText& whole, std::string_view part,
+                                           Documents border);
+
+struct EncodedText {
+  TokenStore tokens;
+  std::vector<std::int64_t> documents = {};  // the token each begins with; empty: all are one
+  std::int64_t unknown = 0;                  // tokens of words that the tokenizer does not have
+
+  std::int64_t size() const { return tokens.size(); }
+};
+
+// `part` lies inside of `whole`, which errors name.
+EncodedText encode_text(const Codec& codec, const JoinedText& whole, std::string_view part,
+                        Documents border = Documents::none);
+
+}  // namespace heddle::data

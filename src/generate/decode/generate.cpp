@@ -1,0 +1,248 @@
+#include "generate/decode/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <memory>
+
+#include "generate/decode/context.h"
+#include "generate/decode/text_stream.h"
+#include "heddle/error.h"
+#include "heddle/tape.h"
+#include "model/prompt.h"
+#include "ops/copy/copy.h"
+
+namespace heddle::generate {
+
+namespace {
+
+constexpr std::string_view kGenerate = "generate";
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void check_range(std::string_view option, std::int64_t value, std::int64_t most) {
+  if (value < 1 || value > most)
+    fail(ErrorCode::invalid_argument, kGenerate, "option " + std::string(option),
+         "1 to " + std::to_string(most), std::to_string(value));
+}
+
+// A sequence that is still being written.
+struct Writer {
+  std::int64_t sample = 0;
+  std::vector<std::int32_t> sequence;  // the prompt and what was written
+  std::optional<TextStream> stream;
+};
+
+// The model at the end of a batch of sequences of the same length.
+class Reader {
+ public:
+  Reader(const model::Model& model, const GenerateOptions& options, const Window& window,
+         std::int64_t positions)
+      : model_(&model), cached_(options.cache), window_(window), positions_(positions) {
+    pass_.precision = options.precision;
+    if (window_.size) positions_ = std::min(positions_, *window_.size);
+  }
+
+  // Scores behind the sequences, [B, V] f32. All but their last token were read before, unless this
+  // is the first call.
+  Tensor next(std::span<const Writer> writers) {
+    const Tensor scores = cached_ ? with_cache(writers) : without_cache(writers);
+    return ops::contiguous(ops::cast(scores, DType::f32));
+  }
+
+  // Sequence i goes on as the former sequence rows[i].
+  void reorder(std::span<const std::int64_t> rows) {
+    if (state_) state_->reorder(rows);
+  }
+
+ private:
+  // The last tokens of each, [B, count].
+  static Tensor last(std::span<const Writer> writers, std::int64_t count) {
+    std::vector<std::int32_t> ids;
+    ids.reserve(writers.size() * static_cast<std::size_t>(count));
+    for (const Writer& w : writers)
+      ids.insert(ids.end(), w.sequence.end() - count, w.sequence.end());
+    return Tensor::from<std::int32_t>({static_cast<std::int64_t>(writers.size()), count}, ids);
+  }
+
+  Tensor with_cache(std::span<const Writer> writers) {
+    const auto length = static_cast<std::int64_t>(writers[0].sequence.size());
+    if (!state_) return restart(writers, length);
+    if (window_.size && state_->position() == *window_.size)
+      return restart(writers, window_.kept());
+    return model_->next(*state_, last(writers, 1), pass_);
+  }
+
+  Tensor restart(std::span<const Writer> writers, std::int64_t count) {
+    if (window_.size && count > *window_.size) count = window_.kept();
+    state_.reset();  // before the new one: both need not fit
+    state_ = model_->begin({}, static_cast<std::int64_t>(writers.size()), positions_, pass_);
+    return model_->next(*state_, last(writers, count), pass_);
+  }
+
+  // The same windows as with a cache: where it would have been full, they begin anew.
+  Tensor without_cache(std::span<const Writer> writers) {
+    const auto length = static_cast<std::int64_t>(writers[0].sequence.size());
+    const bool first = read_ == 0;
+    read_ = first ? length : read_ + 1;
+    const bool full = window_.size && read_ > *window_.size;
+    if (full) read_ = window_.kept();
+    if (first || full) prompt_ = read_;
+    const model::Batch batch = model::prompted(model_->config(), last(writers, read_), prompt_);
+    const Tensor all = model_->logits(batch, pass_);  // [B, T, V]
+    const Tensor behind = ops::contiguous(views::slice(all, 1, read_ - 1, read_));
+    return views::reshape(behind, {all.size(0), all.size(2)});
+  }
+
+  const model::Model* model_;
+  bool cached_;
+  Window window_;
+  std::int64_t positions_;
+  nn::Pass pass_;
+  std::unique_ptr<model::DecodeState> state_;
+  std::int64_t read_ = 0;    // without a cache: tokens of the last call, ...
+  std::int64_t prompt_ = 0;  // ... and how many of them the window began with
+};
+
+class Loop {
+ public:
+  Loop(const GenerateOptions& options, std::int64_t tokens, const TextSink& sink)
+      : options_(options), tokens_(tokens), sink_(sink), sampler_(options.sampler) {
+    result_.samples.resize(static_cast<std::size_t>(options.samples));
+  }
+
+  void start(std::span<const std::int32_t> prompt, const text::Tokenizer* tokenizer) {
+    result_.prompt_tokens = static_cast<std::int64_t>(prompt.size());
+    for (std::int64_t i = 0; i < options_.samples; ++i) {
+      Writer writer;
+      writer.sample = i;
+      writer.sequence.assign(prompt.begin(), prompt.end());
+      if (tokenizer != nullptr) writer.stream.emplace(*tokenizer, options_.stop, prompt);
+      writers_.push_back(std::move(writer));
+    }
+  }
+
+  Generation run(Reader& reader) {
+    const auto begin = Clock::now();
+    Tensor logits = reader.next({writers_.data(), 1});  // the prompt is the same for all
+    result_.prompt_seconds = seconds_since(begin);
+    const auto decode = Clock::now();
+    while (true) {
+      const std::vector<std::int64_t> rows = write(logits);
+      if (writers_.empty()) break;
+      // Rows keep their order, so as many as before are the same as before.
+      if (std::ssize(rows) != logits.size(0)) reader.reorder(rows);
+      logits = reader.next(writers_);
+    }
+    result_.decode_seconds = seconds_since(decode);
+    return std::move(result_);
+  }
+
+ private:
+  // Draws a token for each; the rows of those that go on. One row of scores is everyone's.
+  std::vector<std::int64_t> write(const Tensor& logits) {
+    const bool shared = logits.size(0) == 1;
+    const auto vocabulary = static_cast<std::size_t>(logits.size(1));
+    const Tensor here = logits.to(Device::cpu);
+    const float* scores = here.data<float>();
+    std::vector<std::int64_t> rows;
+    std::vector<Writer> going;
+    for (std::size_t i = 0; i < writers_.size(); ++i) {
+      const std::size_t row = shared ? 0 : i;
+      if (!write_one(writers_[i], {scores + row * vocabulary, vocabulary})) continue;
+      rows.push_back(static_cast<std::int64_t>(row));
+      going.push_back(std::move(writers_[i]));
+    }
+    writers_ = std::move(going);
+    return rows;
+  }
+
+  // False when the text is complete.
+  bool write_one(Writer& writer, std::span<const float> scores) {
+    Sample& sample = result_.samples[static_cast<std::size_t>(writer.sample)];
+    const DrawPlace place{static_cast<std::int64_t>(writer.sequence.size()),
+                          static_cast<std::uint32_t>(writer.sample)};
+    const std::int32_t token = sampler_.draw(scores, writer.sequence, place);
+    if (options_.end && token == *options_.end) return finish(writer, Finish::end);
+    writer.sequence.push_back(token);
+    sample.tokens.push_back(token);
+    if (writer.stream) {
+      show(writer.sample, writer.stream->add(token));
+      if (writer.stream->stopped()) return finish(writer, Finish::stop);
+    }
+    const bool all = static_cast<std::int64_t>(sample.tokens.size()) == tokens_;
+    return all ? finish(writer, Finish::length) : true;
+  }
+
+  bool finish(Writer& writer, Finish how) {
+    Sample& sample = result_.samples[static_cast<std::size_t>(writer.sample)];
+    sample.finish = how;
+    if (writer.stream) {
+      show(writer.sample, writer.stream->finish());
+      // What was held back may hold a stop string that only the end of the bytes made certain.
+      if (writer.stream->stopped()) sample.finish = Finish::stop;
+      sample.text = writer.stream->text();
+    }
+    return false;
+  }
+
+  void show(std::int64_t sample, const std::string& piece) const {
+    if (sink_ && !piece.empty()) sink_(sample, piece);
+  }
+
+  const GenerateOptions& options_;
+  std::int64_t tokens_;
+  const TextSink& sink_;
+  Sampler sampler_;
+  std::vector<Writer> writers_;
+  Generation result_;
+};
+
+}  // namespace
+
+std::string_view to_string(Finish finish) {
+  switch (finish) {
+    case Finish::length: return "length";
+    case Finish::end: return "end";
+    case Finish::stop: return "stop";
+  }
+  return "unknown";
+}
+
+void check_prompt(const model::Model& model, std::span<const std::int32_t> prompt) {
+  const model::ModelConfig& config = model.config();
+  if (config.task != model::Task::language)
+    fail(ErrorCode::invalid_argument, kGenerate, "model",
+         "one that writes language (task language)", model::to_string(config.task));
+  if (prompt.empty())
+    fail(ErrorCode::invalid_argument, kGenerate, "prompt", "one token or more", "none");
+  for (const std::int32_t token : prompt)
+    if (token < 0 || token >= config.sizes.vocabulary)
+      fail(ErrorCode::out_of_range, kGenerate, "token of the prompt",
+           "0 to " + std::to_string(config.sizes.vocabulary - 1), std::to_string(token));
+}
+
+Generation generate(const model::Model& model, std::span<const std::int32_t> prompt,
+                    const GenerateOptions& options, const text::Tokenizer* tokenizer,
+                    const TextSink& sink) {
+  check_prompt(model, prompt);
+  const auto length = static_cast<std::int64_t>(prompt.size());
+  if (options.tokens) check_range("tokens", *options.tokens, kMostTokens);
+  check_range("samples", options.samples, kMostSamples);
+  if (tokenizer == nullptr && !options.stop.empty())
+    fail(ErrorCode::invalid_argument, kGenerate, "option stop", "a tokenizer", "none");
+  const std::int64_t tokens = options.tokens.value_or(
+      options.slide ? kDefaultTokens : tokens_that_fit(model.config(), length, kDefaultTokens));
+  const Window window = plan_window(model.config(), length, tokens, options.slide);
+  const NoGrad no_grad;
+  Loop loop(options, tokens, sink);
+  loop.start(prompt, tokenizer);
+  Reader reader(model, options, window, length + tokens);
+  return loop.run(reader);
+}
+
+}  // namespace heddle::generate

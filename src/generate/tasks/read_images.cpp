@@ -1,0 +1,58 @@
+#include "generate/tasks/read_images.h"
+
+#include "heddle/error.h"
+#include "io/errors.h"
+#include "io/files/file.h"
+#include "io/files/gzip.h"
+#include "io/images/idx.h"
+#include "io/images/image.h"
+
+namespace heddle::generate {
+
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
+
+bool is_picture(std::string_view bytes) {
+  return bytes.starts_with("\x89PNG") || bytes.starts_with("\xFF\xD8\xFF");
+}
+
+std::string size_text(std::int64_t width, std::int64_t height, std::int64_t channels) {
+  return std::to_string(width) + " × " + std::to_string(height) + " pixels with " +
+         std::to_string(channels) + (channels == 1 ? " channel" : " channels");
+}
+
+}  // namespace
+
+std::vector<NamedImage> read_images(const std::string& path) {
+  constexpr const char* kImages = "an image (PNG or JPEG) or a file of images (IDX)";
+  if (!io::file_exists(path)) fail(ErrorCode::io, path, "there is no such file", kImages);
+  {
+    const std::string bytes = io::read_file(path, kMaxBytes);
+    if (is_picture(bytes)) return {{path, io::decode_image(bytes, path)}};
+    const bool packed = io::is_gzip(bytes);
+    if (!packed && !bytes.starts_with(std::string_view("\0\0", 2)))
+      fail(ErrorCode::io, path, "is no image that Heddle reads", kImages,
+           io::shown(std::string_view(bytes).substr(0, 4)));
+  }
+  const Tensor all = io::read_idx(path, kMaxBytes);
+  if (all.rank() != 3)
+    fail(ErrorCode::io, path, "sizes of the IDX file", "images, height, width", all.describe());
+  std::vector<NamedImage> images;
+  images.reserve(static_cast<std::size_t>(all.size(0)));
+  for (std::int64_t i = 0; i < all.size(0); ++i)
+    images.push_back({path + "[" + std::to_string(i) + "]", views::slice(all, 0, i, i + 1)});
+  return images;
+}
+
+void check_size(const NamedImage& image, const data::ImageFacts& learned) {
+  const Tensor& p = image.pixels;
+  if (p.size(1) == learned.height && p.size(2) == learned.width &&
+      (p.size(0) == learned.channels || p.size(0) == 1))
+    return;
+  fail(ErrorCode::shape_mismatch, image.name, "size of the image",
+       size_text(learned.width, learned.height, learned.channels) + ", as the model has learned",
+       size_text(p.size(2), p.size(1), p.size(0)));
+}
+
+}  // namespace heddle::generate

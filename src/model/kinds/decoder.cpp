@@ -1,0 +1,120 @@
+// The decoder: a causal Transformer that predicts the next token (GPT, Llama).
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "heddle/tape.h"
+#include "model/decoding.h"
+#include "model/kinds/headed.h"
+#include "model/kinds/kinds.h"
+#include "model/parts/tokens.h"
+#include "model/prompt.h"
+#include "nn/select_rows.h"
+#include "nn/transformer/stack.h"
+#include "ops/view/view.h"
+
+namespace heddle::model {
+
+namespace {
+
+struct DecoderState final : DecodeState {
+  nn::StackCache cache;
+  std::int64_t sequences = 0;
+  // With attention.prefix: of the prompts, [B]. Undefined before the first tokens, unless begin()
+  // was told.
+  Tensor prefix_lengths = {};
+  bool told = false;
+
+  void reorder(std::span<const std::int64_t> rows) override {
+    cache.reorder(rows);
+    sequences = static_cast<std::int64_t>(rows.size());
+    if (prefix_lengths.defined()) prefix_lengths = nn::select_rows(prefix_lengths, rows);
+  }
+  std::int64_t position() const override { return cache.position(); }
+  std::int64_t bytes() const override { return cache.bytes(); }
+  std::int64_t most_bytes() const override { return cache.most_bytes(); }
+};
+
+class Decoder final : public HeadedModel {
+ public:
+  Decoder(const ModelConfig& config, OwnedParameters parameters)
+      : HeadedModel(config, std::move(parameters)),
+        input_(config, config.sizes.vocabulary, this->parameters().root()),
+        stack_(stack_config(config, true), this->parameters().root()),
+        head_(token_head(config, config.sizes.vocabulary, input_.table(),
+                         this->parameters().root())) {}
+
+  std::unique_ptr<DecodeState> begin(const Batch& source, std::int64_t sequences,
+                                     std::int64_t positions, const nn::Pass& pass) const override {
+    auto state = std::make_unique<DecoderState>();
+    state->sequences = sequences;
+    state->prefix_lengths = source.prefix_lengths;
+    state->told = source.prefix_lengths.defined();
+    const nn::CacheSize size{sequences, positions, std::min(positions, prompt_block())};
+    state->cache = stack_.make_cache(size, pass.precision, parameters().options().device);
+    return state;
+  }
+
+  Tensor next(DecodeState& state, const Tensor& tokens, const nn::Pass& pass) const override {
+    const NoGrad no_grad;
+    auto& own = own_state<DecoderState>(config(), state);
+    check_next_tokens(config(), tokens, own.sequences);
+    nn::StackCache& cache = own.cache;
+    nn::StackCall call;
+    call.prefix_lengths = prompts_of(own, tokens);
+    Tensor x;
+    for (std::int64_t done = 0; done < tokens.size(1);) {
+      const std::int64_t end = std::min(done + prompt_block(), tokens.size(1));
+      const Tensor block = ops::slice(tokens, 1, done, end);
+      x = input_.forward(block, cache.position(), pass);
+      x = stack_.forward_cached(x, call, pass, cache);
+      done = end;
+    }
+    return head_.logits(last_token(x));
+  }
+
+ private:
+  // The first tokens are the prompt, unless begin() was told how long it is. More than one token at
+  // a time behind them could be the rest of a prompt that was cut into pieces: its first piece
+  // would have been read without it, so that is refused instead of giving other scores.
+  Tensor prompts_of(DecoderState& state, const Tensor& tokens) const {
+    if (!config().attention.prefix || state.told) return state.prefix_lengths;
+    if (state.position() > 0 && tokens.size(1) > 1)
+      fail(ErrorCode::invalid_argument, to_string(config().kind), "argument tokens",
+           "one token at a time behind the prompt: with attention.prefix all of it is seen both "
+           "ways, so it must come at once, or begin() must be told prefix_lengths",
+           tokens.describe());
+    if (state.position() == 0)
+      state.prefix_lengths =
+          prompt_lengths(config(), state.sequences, tokens.size(1), tokens.device());
+    return state.prefix_lengths;
+  }
+
+  // A prompt whose tokens see each other must come as one block.
+  std::int64_t prompt_block() const {
+    return config().attention.prefix ? std::numeric_limits<std::int64_t>::max() / 2 : kPromptBlock;
+  }
+
+  const Head& head() const override { return head_; }
+
+  Tensor hidden(const Batch& batch, const nn::Pass& pass,
+                std::vector<Tensor>& balance) const override {
+    nn::StackCall call;
+    call.lengths = batch.lengths;
+    call.documents = batch.documents;
+    call.prefix_lengths = batch.prefix_lengths;  // refused where missing, and where of no use
+    return stack_.forward(input_.forward(batch.tokens, 0, pass), call, pass, balance);
+  }
+
+  TokenInput input_;
+  nn::Stack stack_;
+  Head head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_decoder(const ModelConfig& config, OwnedParameters parameters) {
+  return std::make_unique<Decoder>(config, std::move(parameters));
+}
+
+}  // namespace heddle::model

@@ -1,0 +1,128 @@
+#include "model/parse/parse.h"
+
+#include <string>
+#include <vector>
+
+#include "io/toml/toml.h"
+#include "model/parse/parse_attention.h"
+#include "model/parse/parse_choice.h"
+
+namespace heddle::model {
+
+namespace {
+
+using io::TomlTable;
+
+Task task_of(const TomlTable& t, Kind kind) {
+  switch (kind) {
+    case Kind::decoder:
+    case Kind::rnn: return Task::language;
+    case Kind::encoder_decoder:
+    case Kind::rnn_seq2seq: return Task::translate;
+    case Kind::vit: return Task::classify;
+    case Kind::encoder: return choice(t, "task", {Task::tag, Task::classify, Task::masked});
+    case Kind::birnn: return choice(t, "task", {Task::tag, Task::language});
+  }
+  return Task::language;
+}
+
+nn::MoeOptions parse_moe(const TomlTable& t) {
+  nn::MoeOptions moe;
+  moe.experts = t.integer_or("experts", moe.experts, {1, 65536});
+  moe.active = t.integer_or("active", moe.active, {1, 65536});
+  if (t.has("capacity")) moe.capacity = t.number("capacity", {0, 1e6});
+  moe.shared = t.integer_or("shared", moe.shared, {0, 1024});
+  moe.balance = t.number_or("balance", moe.balance, {0, 1e3});
+  return moe;
+}
+
+constexpr std::initializer_list<nn::FfnKind> kFfnKinds = {
+    nn::FfnKind::relu, nn::FfnKind::gelu, nn::FfnKind::gelu_tanh, nn::FfnKind::swiglu};
+
+void parse_ffn(const TomlTable& t, ModelConfig& c) {
+  std::vector<std::string> names = {"moe"};
+  for (const nn::FfnKind kind : kFfnKinds) names.emplace_back(to_string(kind));
+  const TomlTable moe = t.table("moe");
+  if (t.choice_or("ffn", to_string(c.ffn), names) == "moe") {
+    c.moe = parse_moe(moe);
+    c.ffn = choice_or(moe, "expert", c.ffn, kFfnKinds);
+  } else {
+    c.ffn = choice_or(t, "ffn", c.ffn, kFfnKinds);
+    if (moe.exists()) t.refuse("moe", "no such table without ffn = \"moe\"");
+  }
+  c.ffn_width = t.integer_or("ffn_width", 0, {1, 1 << 24});
+}
+
+void parse_norm(const TomlTable& t, ModelConfig& c) {
+  c.norm = choice_or(t, "norm", c.norm, {nn::NormKind::layer, nn::NormKind::rms});
+  c.norm_place =
+      choice_or(t, "norm_place", c.norm_place, {nn::NormPlace::pre, nn::NormPlace::post});
+  c.norm_epsilon = t.number_or("norm_epsilon", c.norm_epsilon, {1e-12, 1});
+}
+
+void parse_init(const TomlTable& t, ModelConfig& c) {
+  const std::string rule = t.choice_or("init", "fan-in", {"fan-in", "normal", "xavier"});
+  if (rule == "normal") c.init = nn::InitRule::normal;
+  if (rule == "xavier") c.init = nn::InitRule::xavier;
+  only(t, "init_deviation", rule == "normal", "init = \"normal\": the other rules have their own");
+  c.init_deviation = t.number_or("init_deviation", c.init_deviation, {1e-9, 10});
+  only(t, "init_branches", !c.recurrent(), "a Transformer: recurrent layers end with tanh");
+  c.init_branches = t.boolean_or("init_branches", c.init_branches);
+}
+
+void parse_transformer(const TomlTable& t, ModelConfig& c) {
+  only(t, "residual", false, "a recurrent kind: Transformers always have residuals");
+  parse_norm(t, c);
+  parse_ffn(t, c);
+  parse_attention(t.table("attention"), c);
+  only(t, "pooling", c.task == Task::classify, "a task that classifies the whole");
+  c.pooling = choice_or(t, "pooling", c.pooling, {Pooling::class_token, Pooling::mean});
+  only(t, "patch", c.kind == Kind::vit, "kind = \"vit\": only images are cut into patches");
+  if (c.kind == Kind::vit) c.patch = t.integer("patch", {1, 4096});
+}
+
+void parse_recurrent(const TomlTable& t, ModelConfig& c) {
+  const char* const transformers = "a Transformer";
+  for (const char* key : {"ffn", "ffn_width", "pooling", "patch"})
+    only(t, key, false, transformers);
+  if (t.table("moe").exists()) t.refuse("moe", transformers);
+  c.residual = t.boolean_or("residual", c.residual);
+  for (const char* key : {"norm", "norm_place", "norm_epsilon"})
+    only(t, key, c.residual, "residual = true: plain stacked layers have no norm");
+  if (c.residual) parse_norm(t, c);
+  const TomlTable attention = t.table("attention");
+  if (c.kind == Kind::rnn_seq2seq)
+    parse_cross_attention(attention, c);
+  else if (attention.exists())
+    t.refuse("attention", "no such table: of the recurrent kinds only rnn-seq2seq has attention");
+}
+
+}  // namespace
+
+ModelConfig parse_model(const TomlTable& t) {
+  ModelConfig c;
+  c.kind = choice(t, "kind",
+                  {Kind::decoder, Kind::encoder, Kind::encoder_decoder, Kind::vit, Kind::rnn,
+                   Kind::birnn, Kind::rnn_seq2seq});
+  only(t, "task", c.kind == Kind::encoder || c.kind == Kind::birnn,
+       "kind = \"encoder\" or \"birnn\": the others have one task");
+  c.task = task_of(t, c.kind);
+  c.layers = t.integer("layers", {1, 2046});
+  only(t, "decoder_layers", c.two_stacks(), "encoder-decoder or rnn-seq2seq");
+  c.decoder_layers = t.integer_or("decoder_layers", 0, {1, 2046});
+  c.width = t.integer("width", {1, 1 << 20});
+  c.bias = t.boolean_or("bias", c.bias);
+  c.tied = t.boolean_or("tied", c.tied);
+  c.dropout = t.number_or("dropout", 0, {0, 0.999});
+  c.embedding_dropout = t.number_or("embedding_dropout", 0, {0, 0.999});
+  only(t, "scale_embedding", c.kind != Kind::vit, "a model that reads tokens");
+  if (t.has("scale_embedding")) c.scale_embedding = t.boolean("scale_embedding");
+  parse_init(t, c);
+  if (c.recurrent())
+    parse_recurrent(t, c);
+  else
+    parse_transformer(t, c);
+  return c;
+}
+
+}  // namespace heddle::model

@@ -1,0 +1,50 @@
+#include "model/parts/tokens.h"
+
+#include <cmath>
+
+#include "nn/position/learned.h"
+#include "nn/position/sinusoidal.h"
+#include "ops/binary/binary.h"
+#include "ops/dropout/dropout.h"
+#include "ops/unary/unary.h"
+
+namespace heddle::model {
+
+namespace {
+
+// Site of dropout (nn::Pass::site); layers have their own sixteen.
+constexpr std::uint32_t kTokenDropout = 0;
+
+}  // namespace
+
+Positions::Positions(const ModelConfig& config, std::int64_t count, const nn::Scope& scope)
+    : sinusoidal_(std::holds_alternative<nn::SinusoidalPosition>(config.attention.position)) {
+  if (std::holds_alternative<nn::LearnedPosition>(config.attention.position))
+    table_ = scope.table("position.weight", {count, config.width});
+}
+
+Tensor Positions::add(const Tensor& x, std::int64_t first) const {
+  const std::int64_t count = x.size(1), width = x.size(2);
+  if (sinusoidal_) return ops::add(x, nn::sinusoidal(first, count, width, x.dtype(), x.device()));
+  if (table_.defined()) return ops::add(x, nn::learned(table_, first, count, x.dtype()));
+  return x;
+}
+
+TokenInput::TokenInput(const ModelConfig& config, std::int64_t vocabulary, const nn::Scope& scope,
+                       const Tensor& shared_table)
+    : embedding_(shared_table.defined()
+                     ? nn::Embedding(shared_table)
+                     : nn::Embedding({vocabulary, config.width}, scope / "embed")),
+      positions_(config, positions_of(config), scope),
+      scale_(config.scales_embedding() ? std::sqrt(static_cast<double>(config.width)) : 1),
+      dropout_(config.embedding_dropout) {}
+
+Tensor TokenInput::forward(const Tensor& ids, std::int64_t first, const nn::Pass& pass) const {
+  Tensor x = embedding_.forward(ids, pass.precision);  // [B, T, C]
+  if (scale_ != 1) x = ops::scale(x, scale_);
+  x = positions_.add(x, first);
+  const auto key = pass.site(kTokenDropout);
+  return key && dropout_ > 0 ? ops::dropout(x, dropout_, *key) : x;
+}
+
+}  // namespace heddle::model

@@ -1,0 +1,45 @@
+// The way into a Transformer: tokens or patches become vectors with positions.
+#pragma once
+
+#include <string_view>
+
+#include "heddle/tensor.h"
+#include "model/config.h"
+#include "nn/linear/embedding.h"
+#include "nn/pass.h"
+
+namespace heddle::model {
+
+// Positions that are added to the vectors, once: sinusoidal and learned. The others are the
+// attention layers' business, and this does nothing.
+class Positions {
+ public:
+  Positions(const ModelConfig& config, std::int64_t count, const nn::Scope& scope);
+
+  Tensor add(const Tensor& x, std::int64_t first) const;  // x: [B, T, C], from position `first`
+
+ private:
+  bool sinusoidal_ = false;
+  Tensor table_;  // [positions, C], learned
+};
+
+class TokenInput {
+ public:
+  // "embed.weight" [V, C], unless a table is given to share, and "position.weight" for learned
+  // positions.
+  TokenInput(const ModelConfig& config, std::int64_t vocabulary, const nn::Scope& scope,
+             const Tensor& shared_table = {});
+
+  // ids: [B, T] -> [B, T, C], the first at position `first`.
+  Tensor forward(const Tensor& ids, std::int64_t first, const nn::Pass& pass) const;
+
+  const Tensor& table() const { return embedding_.table(); }
+
+ private:
+  nn::Embedding embedding_;
+  Positions positions_;
+  double scale_ = 1;
+  double dropout_ = 0;
+};
+
+}  // namespace heddle::model

@@ -1,0 +1,51 @@
+// A stack of Transformer layers with the norm behind it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nn/transformer/block.h"
+
+namespace heddle::nn {
+
+// For generation: the caches of all layers.
+struct StackCache {
+  std::vector<LayerCache> layers;
+
+  std::int64_t position() const { return layers.front().self.next_position(); }
+  std::int64_t bytes() const;
+  std::int64_t most_bytes() const;  // with as many positions as it was made for
+  void reorder(std::span<const std::int64_t> rows);
+};
+
+class Stack {
+ public:
+  // "layers.<i>.…" and, with pre-norm, "norm.…"
+  Stack(const StackConfig& config, const Scope& scope);
+
+  // x: [B, T, C] -> [B, T, C], where all tokens of x count and nothing but x is looked at. Error
+  // for experts with a load-balancing loss, which would be lost: the other form has a place for it.
+  Tensor forward(const Tensor& x, const Pass& pass = {}) const;
+
+  // x: [B, T, C] -> [B, T, C], normalised. The pass decides whether layers are recomputed.
+  Tensor forward(const Tensor& x, const StackCall& call, const Pass& pass,
+                 std::vector<Tensor>& balance) const;
+  Tensor forward_cached(const Tensor& x, const StackCall& call, const Pass& pass,
+                        StackCache& cache) const;
+  StackCache make_cache(const CacheSize& size, DType dtype, Device device) const;
+
+  const std::vector<Block>& blocks() const { return blocks_; }
+
+ private:
+  Stream layer(std::size_t i, const Stream& stream, const StackCall& call, const Pass& pass,
+               std::vector<Tensor>& balance) const;
+  Tensor finish(const Stream& stream) const;
+
+  std::int64_t first_layer_;
+  bool balanced_;  // layers have a load-balancing loss
+  std::vector<Block> blocks_;
+  std::optional<Norm> norm_;  // with pre-norm: nothing has normalised the stream yet
+};
+
+}  // namespace heddle::nn

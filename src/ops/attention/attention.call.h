@@ -1,0 +1,71 @@
+// What attention asks of a device.
+#pragma once
+
+#include <array>
+
+#include "backend/routine.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/mask.h"
+
+namespace heddle::ops {
+
+// What both directions read, checked. Of q, k, v and the masks of pairs the elements of a row lie
+// side by side, whatever the other strides are; the rest is contiguous. Undefined: not there.
+struct AttentionInputs {
+  bool additive = false;          // the score is w · tanh(q + k)
+  AttentionOptions options;       // with its default scale filled in; tensors are those below
+  Tensor q, k, v;                 // [B, Tq, H, D], [B, Tk, G, D], [B, Tk, G, E]
+  Tensor w;                       // [H, D], of the additive score
+  Tensor bias, sinks;             // [H, Tq + Tk - 1], [H]
+  Tensor additive_mask, allowed;  // [B or 1, H or 1, Tq, Tk]
+  VisibleKeys keys;
+
+  double visible_pairs() const { return keys.pairs * static_cast<double>(q.size(2)); }  // by head
+  // Operations of one pair's score. A tanh counts as about twenty.
+  double score_cost() const { return (additive ? 20 : 2) * static_cast<double>(q.size(3)); }
+  double value_width() const { return static_cast<double>(v.size(3)); }
+  double bytes() const {
+    return backend::bytes_of(q) + backend::bytes_of(k) + backend::bytes_of(v);
+  }
+};
+
+struct AttentionCall {
+  static constexpr const char* kName = "attention";
+  const AttentionInputs& in;
+  Tensor& y;          // [B, Tq, H, E]
+  Tensor& row_sums;   // [B, H, Tq]: log2 Σ exp(s), or Σ max(s, 0); 0 where a row sees no key
+  Tensor& row_parts;  // [2, B, H, Tq]: log2 Σ exp(s) as m and Σ exp(s) / 2^m; may be undefined
+  std::array<Tensor, 4> workspace = {};  // what is in it only the device's plan knows
+
+  const Tensor& output() const { return y; }
+  // Two products, and about ten operations of the softmax.
+  Cost cost() const {
+    return {in.visible_pairs() * (in.score_cost() + 2 * in.value_width() + 10), 2 * in.bytes()};
+  }
+};
+
+// Gradients that nobody wants are undefined.
+struct AttentionBackwardCall {
+  static constexpr const char* kName = "attention, backward";
+  const AttentionInputs& in;
+  const Tensor& y;
+  const Tensor& row_sums;
+  const Tensor& row_parts;
+  const Tensor& dy;  // contiguous
+  Tensor& dq;        // all contiguous
+  Tensor& dk;
+  Tensor& dv;
+  Tensor& dw;
+  Tensor& d_bias;
+  Tensor& d_sinks;
+  Tensor& d_additive_mask;  // zeros before
+  std::array<Tensor, 16> workspace = {};
+
+  const Tensor& output() const { return dq; }
+  // Five products.
+  Cost cost() const {
+    return {in.visible_pairs() * (3 * in.score_cost() + 4 * in.value_width() + 20), 3 * in.bytes()};
+  }
+};
+
+}  // namespace heddle::ops

@@ -1,0 +1,252 @@
+// Attention on CUDA: which kernels a call takes, what workspace they want, and from tensors to what
+// the kernels know (cuda/problem.h). O(N) memory, the same bits on every run.
+#include "backend/cuda/kernel.cuh"
+#include "ops/attention/attention.call.h"
+#include "ops/attention/cuda/layouts.h"
+#include "ops/attention/cuda/paths.h"
+
+namespace heddle::cuda {
+
+namespace {
+
+using attention::BackwardProblem;
+using attention::BackwardTiles;
+using attention::PlainType;
+using attention::Problem;
+using attention::Sizes;
+using attention::tiles_of;
+using ops::AttentionBackwardCall;
+using ops::AttentionCall;
+using ops::AttentionInputs;
+
+// ---- which kernels
+
+enum class Path : std::uint8_t {
+  mma,    // bf16 on tensor cores: dot products, widths that are multiples of 16 up to 256
+  plain,  // multiply-adds: everything else
+};
+
+bool fits_mma(std::int64_t width) { return width > 0 && width <= 256 && width % 16 == 0; }
+
+// By types and shapes alone, so that a plan without values or addresses takes the same way.
+Path path_of(const AttentionInputs& in) {
+  if (in.q.dtype() == DType::bf16 && !in.additive && fits_mma(in.q.size(3)) &&
+      fits_mma(in.v.size(3)))
+    return Path::mma;
+  return Path::plain;
+}
+
+PlainType plain_type(const AttentionInputs& in) {
+  return in.q.dtype() == DType::f64 ? PlainType::f64 : PlainType::f32;
+}
+
+BackwardTiles backward_tiles(const AttentionInputs& in, const Sizes& size) {
+  return path_of(in) == Path::mma ? attention::mma_tiles(size)
+                                  : attention::plain_tiles(plain_type(in));
+}
+
+// ---- from tensors to a problem
+
+Sizes sizes_of(const AttentionInputs& in) {
+  const auto number = [](std::int64_t n) { return static_cast<int>(n); };
+  return {number(in.q.size(0)), number(in.q.size(1)), number(in.k.size(1)), number(in.q.size(2)),
+          number(in.k.size(2)), number(in.q.size(3)), number(in.v.size(3))};
+}
+
+// A few queries: pieces of keys, whose sums are joined at the end.
+int pieces_of(const Sizes& s) {
+  if (s.queries > attention::kFewQueries) return 1;
+  return static_cast<int>(std::max<std::int64_t>(tiles_of(s.keys, attention::kPieceKeys), 1));
+}
+
+attention::RowStrides strides_of(const Tensor& x) {
+  return {x.strides()[0], x.strides()[1], x.strides()[2]};
+}
+
+// Of a mask of pairs: sequences or heads that share it do not move on.
+attention::RowStrides pair_strides(const Tensor& mask) {  // [B or 1, H or 1, Tq, Tk]
+  return {mask.size(0) == 1 ? 0 : mask.strides()[0], mask.strides()[2],
+          mask.size(1) == 1 ? 0 : mask.strides()[1]};
+}
+
+bool rows_are_aligned(const Tensor& x) {
+  bool aligned = reinterpret_cast<std::uintptr_t>(in<void>(x)) % 16 == 0;
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype()));
+  for (int i = 0; i < 3; ++i)
+    aligned = aligned && (x.size(i) == 1 || x.strides()[i] * bytes % 16 == 0);
+  return aligned;
+}
+
+void set_options(const AttentionInputs& in, Problem& p) {
+  const ops::AttentionOptions& o = in.options;
+  p.relu = o.normaliser == ops::Normaliser::relu;
+  p.scale = o.scale;
+  p.softcap = o.softcap;
+  p.plain = !p.relu && o.softcap == 0 && !in.bias.defined() && !in.additive_mask.defined() &&
+            !in.allowed.defined();
+  p.drops = o.dropout > 0;
+  p.threshold = static_cast<std::uint32_t>(o.dropout * 4294967296.0);
+  p.kept_times = 1 / (1 - o.dropout);
+  p.key = o.key;
+  p.first_row = o.first_row;
+}
+
+void set_inputs(const AttentionInputs& in, Problem& p) {
+  p.size = sizes_of(in);
+  p.group = p.size.group();
+  p.narrow = in.q.dtype() == DType::bf16;
+  p.aligned = rows_are_aligned(in.q) && rows_are_aligned(in.k) && rows_are_aligned(in.v);
+  set_options(in, p);
+  p.q = cuda::in<void>(in.q);
+  p.k = cuda::in<void>(in.k);
+  p.v = cuda::in<void>(in.v);
+  p.q_strides = strides_of(in.q);
+  p.k_strides = strides_of(in.k);
+  p.v_strides = strides_of(in.v);
+  p.score_weight = cuda::in<void>(in.w);
+  p.relative_bias = cuda::in<void>(in.bias);
+  p.sinks = cuda::in<void>(in.sinks);
+  p.additive_mask = cuda::in<void>(in.additive_mask);
+  if (in.additive_mask.defined()) p.additive_strides = pair_strides(in.additive_mask);
+  p.allowed = cuda::in<std::uint8_t>(in.allowed);
+  if (in.allowed.defined()) p.allowed_strides = pair_strides(in.allowed);
+  p.first_key = cuda::in<std::int32_t>(in.keys.intervals);
+  p.last_key = p.first_key + in.q.size(0) * in.q.size(1);
+  p.end_key = cuda::in<std::int32_t>(in.keys.ends);
+}
+
+// ---- forward
+
+enum ForwardPlace : std::uint8_t { kPartial };
+
+DType type_of_sums(const AttentionInputs& in) {
+  return in.q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+}
+
+void plan_attention(AttentionCall& c) {
+  const Sizes s = sizes_of(c.in);
+  const int pieces = pieces_of(s);
+  if (pieces > 1)
+    c.workspace[kPartial] = workspace({pieces, s.batch, s.heads, s.queries, s.value_width + 2},
+                                      type_of_sums(c.in), c.in.q);
+}
+
+void run_attention(AttentionCall& c) {
+  Problem p;
+  set_inputs(c.in, p);
+  p.together = p.size.queries <= attention::kFewQueries;
+  p.pieces = pieces_of(p.size);
+  p.partial = out<void>(c.workspace[kPartial]);
+  p.y = out<void>(c.y);
+  p.row_sum = out<void>(c.row_sums);
+  p.row_parts = out<void>(c.row_parts);
+  if (p.all_rows() == 0) return;
+  cudaStream_t const stream = stream_of(c.y.device());
+  switch (path_of(c.in)) {
+    case Path::mma: attention::mma_forward(p, stream); break;
+    case Path::plain: attention::plain_forward(plain_type(c.in), c.in.additive, p, stream); break;
+  }
+  if (p.pieces > 1) attention::join_pieces(plain_type(c.in), p, stream);
+}
+
+// ---- backward
+
+enum BackwardPlace : std::uint8_t { kDelta, kSeen, kSeenBy, kWeightSums, kDiagonalSums };
+
+void plan_attention_backward(AttentionBackwardCall& c) {
+  const Sizes s = sizes_of(c.in);
+  const BackwardTiles tiles = backward_tiles(c.in, s);
+  const std::int64_t query_tiles = tiles_of(s.queries, tiles.step_queries);
+  const std::int64_t key_tiles = tiles_of(s.keys, tiles.own_keys);
+  const DType sums = type_of_sums(c.in);
+  auto& w = c.workspace;
+  w[kDelta] = workspace({s.batch, s.heads, s.queries}, sums, c.in.q);
+  w[kSeen] = workspace({s.batch, query_tiles, 2}, DType::i32, c.in.q);
+  w[kSeenBy] = workspace({s.batch, key_tiles, 2}, DType::i32, c.in.q);
+  if (c.dw.defined())
+    w[kWeightSums] =
+        workspace({s.batch, s.heads, tiles_of(s.queries, tiles.rows), s.width}, sums, c.in.q);
+  if (c.d_bias.defined() && s.queries > 0 && s.keys > 0) {
+    const auto row_tiles = static_cast<int>(tiles_of(s.queries, tiles.rows));
+    const auto tiles_of_keys = static_cast<int>(tiles_of(s.keys, tiles.keys));
+    w[kDiagonalSums] =
+        workspace({s.batch, s.heads,
+                   attention::count_of_steps(row_tiles, tiles_of_keys, tiles.rows, tiles.keys),
+                   attention::diagonals_of_tile(tiles.rows, tiles.keys)},
+                  sums, c.in.q);
+  }
+}
+
+BackwardProblem backward_problem(AttentionBackwardCall& c) {
+  BackwardProblem p;
+  set_inputs(c.in, p);
+  p.aligned = p.aligned && rows_are_aligned(c.dy);
+  // Read only in this direction; the struct serves both.
+  p.y = const_cast<void*>(in<void>(c.y));
+  p.row_sum = const_cast<void*>(in<void>(c.row_sums));
+  p.row_parts = const_cast<void*>(in<void>(c.row_parts));
+  p.dy = in<void>(c.dy);
+  p.dq = out<void>(c.dq);
+  p.dk = out<void>(c.dk);
+  p.dv = out<void>(c.dv);
+  auto& w = c.workspace;
+  p.delta = out<void>(w[kDelta]);
+  p.seen = out<std::int32_t>(w[kSeen]);
+  p.seen_by = out<std::int32_t>(w[kSeenBy]);
+  p.weight_sums = out<void>(w[kWeightSums]);
+  p.diagonal_sums = out<void>(w[kDiagonalSums]);
+  p.d_additive = out<void>(c.d_additive_mask);
+  if (c.d_additive_mask.defined()) {
+    p.d_additive_strides = pair_strides(c.d_additive_mask);
+    p.one_mask_batch = c.d_additive_mask.size(0) == 1;
+    p.one_mask_head = c.d_additive_mask.size(1) == 1;
+  }
+  return p;
+}
+
+// Gradients of queries, keys and values, and sums of dS for what is added to scores.
+void run_tiles_backward(const AttentionBackwardCall& c, const BackwardProblem& p,
+                        cudaStream_t stream) {
+  const bool pairs = p.d_additive != nullptr, diagonals = p.diagonal_sums != nullptr;
+  switch (path_of(c.in)) {
+    case Path::mma:
+      attention::mma_query_gradients(p, stream);
+      attention::mma_key_gradients(p, stream);
+      if (diagonals) attention::mma_pair_gradients(true, p, stream);
+      if (pairs) attention::mma_pair_gradients(false, p, stream);
+      return;
+    case Path::plain: {
+      const PlainType type = plain_type(c.in);
+      attention::plain_query_gradients(type, c.in.additive, p, stream);
+      attention::plain_key_gradients(type, c.in.additive, p, stream);
+      if (diagonals) attention::plain_pair_gradients(type, c.in.additive, true, p, stream);
+      if (pairs) attention::plain_pair_gradients(type, c.in.additive, false, p, stream);
+      return;
+    }
+  }
+}
+
+void run_attention_backward(AttentionBackwardCall& c) {
+  const BackwardProblem p = backward_problem(c);
+  const PlainType type = plain_type(c.in);
+  const BackwardTiles tiles = backward_tiles(c.in, p.size);
+  cudaStream_t const stream = stream_of(c.dq.device());
+  attention::row_deltas(type, p, stream);
+  attention::note_seen_tiles(p, tiles, stream);
+  run_tiles_backward(c, p, stream);
+  if (c.dw.defined())
+    attention::add_parts(type, p.weight_sums, p.size.batch, p.size.heads,
+                         static_cast<int>(tiles_of(p.size.queries, tiles.rows)), p.size.width,
+                         out<void>(c.dw), stream);
+  if (c.d_bias.defined()) attention::add_diagonals(type, p, tiles, out<void>(c.d_bias), stream);
+  if (c.d_sinks.defined()) attention::sink_gradients(type, p, out<void>(c.d_sinks), stream);
+}
+
+}  // namespace
+
+void add_attention_routines() {
+  add<AttentionCall>({run_attention, plan_attention});
+  add<AttentionBackwardCall>({run_attention_backward, plan_attention_backward});
+}
+
+}  // namespace heddle::cuda

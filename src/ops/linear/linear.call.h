@@ -1,0 +1,47 @@
+// What linear, linear_many and linear_pair ask of a device.
+#pragma once
+
+#include <span>
+
+#include "backend/meta/cost.h"
+#include "ops/support/product.h"
+
+namespace heddle::ops {
+
+// What a layer's gradient does before its products, in one pass over dy:
+//   dsum = dy · slope, dbias[n] = Σ_rows dsum
+// Without a slope dsum is dy itself. The output of a relu says as much as its slope, which is 1
+// where that is positive and else 0.
+struct RowSums {
+  Tensor dy;             // [rows, N], contiguous
+  Tensor slope;          // as dy, or undefined
+  bool of_relu = false;  // slope is the output of a relu
+  Tensor dsum;           // as dy; written where there is a slope
+  Tensor dbias;          // [N] in the parameters' type; undefined: not wanted
+  Tensor partial;        // workspace
+
+  Cost cost() const {
+    const bool active = slope.defined();
+    return {(active ? 2 : 1) * backend::count_of(dy), (active ? 3 : 1) * backend::bytes_of(dy)};
+  }
+};
+
+// Products whose left sides have one type, and sums that none of them reads, as one piece of work.
+// A product may add to the c of an earlier one. Either may be missing, not both.
+struct ProductsCall {
+  static constexpr const char* kName = "linear";
+  std::span<Product> products;
+  std::span<RowSums> sums;
+  Tensor room = {};  // workspace of the products, one after the other
+
+  const Tensor& output() const { return products.empty() ? sums[0].dy : products[0].c; }
+  // Each of them on its own: the time of a plan is that of its pieces.
+  bool charge(Device device) const noexcept {
+    bool runs = false;
+    for (const RowSums& s : sums) runs = meta::charge(device, s.cost());
+    for (const Product& p : products) runs = meta::charge(device, p.cost());
+    return runs;
+  }
+};
+
+}  // namespace heddle::ops

@@ -1,0 +1,174 @@
+// linear, linear_many and linear_pair on the CPU: products that run together, and the sums of their
+// gradients beside them.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "backend/cpu/gemm/product_kernels.h"
+#include "backend/cpu/gemm/turns.h"
+#include "backend/cpu/threads.h"
+#include "ops/linear/linear.call.h"
+#include "ops/linear/linear.kernels.h"
+#include "ops/support/cpu.h"
+#include "ops/support/cpu/matrix.h"
+#include "ops/support/cpu/packed_weight.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+using ops::Product;
+using ops::RowSums;
+
+// Rows of x packed at a time for the weight's gradient. Longer ones are added up in the product, so
+// that the packed copy of x stays small; the weight's gradient goes through memory once for each.
+constexpr std::int64_t kGradientRows = 4096;
+
+// How many rows of b are packed at a time.
+std::int64_t rows_at_a_time(const Product& p) {
+  const bool plain = !p.bias.defined() && !p.derivative.defined() && !p.factor.defined() &&
+                     !p.residual.defined() && p.activation == heddle::Activation::none;
+  const bool can_add = plain && p.c.dtype() != DType::bf16;
+  return can_add ? std::min(p.inner(), kGradientRows) : p.inner();
+}
+
+bool in_pieces(const Product& p) { return !p.of_weight && rows_at_a_time(p) < p.inner(); }
+
+void run_in_pieces(const Product& whole) {
+  const std::int64_t step = rows_at_a_time(whole);
+  for (std::int64_t begin = 0; begin < whole.inner(); begin += step) {
+    const std::int64_t end = std::min(begin + step, whole.inner());
+    Product piece = whole;
+    piece.a = views::slice(whole.a, 1, begin, end);
+    piece.b = views::slice(whole.b, 0, begin, end);
+    GemmJob job = job_of(piece);
+    job.epilogue.accumulate = begin > 0;
+    kernels<ProductKernels>().run(piece.a.dtype(), job);
+  }
+}
+
+// Elementwise gradients that do not depend on each other: all blocks, on any thread, then finish().
+class SumBlocks {
+ public:
+  explicit SumBlocks(std::span<RowSums> sums) {
+    all_.reserve(sums.size());
+    for (RowSums& s : sums) {
+      LinearGradientArgs args;
+      args.dtype = s.dy.dtype();
+      args.relu = s.of_relu;
+      args.rows = s.dy.size(0);
+      args.columns = s.dy.size(1);
+      args.dy = s.dy.raw();
+      args.slope = s.slope.defined() ? s.slope.raw() : nullptr;
+      if (s.slope.defined()) args.dsum = s.dsum.mutable_raw();
+      args.partial = raw_or_null(s.partial);
+      args.dbias = raw_or_null(s.dbias);
+      all_.push_back(args);
+    }
+  }
+
+  std::int64_t count() const {
+    std::int64_t all = 0;
+    for (const LinearGradientArgs& a : all_) all += linear_blocks(a.rows, a.columns);
+    return all;
+  }
+  void run(std::int64_t block) const noexcept {
+    for (const LinearGradientArgs& a : all_) {
+      const std::int64_t own = linear_blocks(a.rows, a.columns);
+      if (block < own) return kernels<LinearKernels>().block(a, block);
+      block -= own;
+    }
+  }
+  void finish() const noexcept {
+    for (const LinearGradientArgs& a : all_) kernels<LinearKernels>().finish(a);
+  }
+
+ private:
+  std::vector<LinearGradientArgs> all_;
+};
+
+// Products that GemmPath::run_all() can run together.
+class Together {
+ public:
+  explicit Together(DType operand) : operand_(operand) {}
+  void add(const GemmJob& job) {
+    if (count_ == jobs_.size()) run();
+    jobs_[count_++] = job;
+  }
+  void run() {
+    if (count_ == 1) kernels<ProductKernels>().run(operand_, jobs_[0]);
+    if (count_ > 1) run_beside(nullptr);
+    count_ = 0;
+  }
+  // And sums that they do not read beside them.
+  void run(const SumBlocks& sums) {
+    const auto block = [&](std::int64_t i) { sums.run(i); };
+    const Beside beside{sums.count(), block};
+    if (beside.chunks > 0)
+      run_beside(&beside);
+    else
+      run();
+    sums.finish();
+  }
+
+ private:
+  void run_beside(const Beside* beside) {
+    kernels<ProductKernels>().run_all(operand_, std::span(jobs_).first(count_), beside);
+  }
+
+  DType operand_;
+  std::array<GemmJob, kTogether> jobs_;
+  std::size_t count_ = 0;
+};
+
+void run_sums(std::span<RowSums> all) {
+  const SumBlocks sums(all);
+  parallel_chunks(sums.count(), [&](std::int64_t block) { sums.run(block); });
+  sums.finish();
+}
+
+// Several gradients of weights may have the same right side: room for it is made once.
+void plan_products(ops::ProductsCall& c) {
+  for (RowSums& s : c.sums)
+    if (s.dbias.defined())
+      s.partial = workspace({linear_blocks(s.dy.size(0), s.dy.size(1)), s.dy.size(1)},
+                            s.dbias.dtype(), s.dy);
+  const Product* before = nullptr;
+  for (Product& p : c.products) {
+    if (p.of_weight) {
+      p.prepared = packed_weight(p.b, p.a.dtype());
+      continue;
+    }
+    const bool shared = before != nullptr && before->b.impl() == p.b.impl() &&
+                        before->c.dtype() == p.c.dtype() &&
+                        rows_at_a_time(*before) == rows_at_a_time(p);
+    p.prepared = shared ? before->prepared
+                        : packed_workspace(p.a.dtype(), rows_at_a_time(p), p.columns(), p.a);
+    before = &p;
+  }
+}
+
+void run_products(ops::ProductsCall& c) {
+  if (c.products.empty()) return run_sums(c.sums);
+  const DType operand = c.products[0].a.dtype();
+  if (c.products.size() == 1 && c.sums.empty() && !in_pieces(c.products[0]))
+    return kernels<ProductKernels>().run(operand, job_of(c.products[0]));
+  Together together(operand);
+  for (Product& p : c.products)
+    if (in_pieces(p))
+      run_in_pieces(p);
+    else
+      together.add(job_of(p));
+  if (c.sums.empty())
+    together.run();
+  else
+    together.run(SumBlocks(c.sums));
+}
+
+}  // namespace
+
+void add_linear_routines() { add<ops::ProductsCall>({run_products, plan_products}); }
+
+}  // namespace heddle::cpu

@@ -1,0 +1,59 @@
+#include "ops/support/cpu/matrix.h"
+
+#include <utility>
+
+#include "backend/cpu/gemm/product_kernels.h"
+#include "ops/support/cpu.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+Activation kernel_activation(heddle::Activation a) {
+  switch (a) {
+    case heddle::Activation::none: return Activation::none;
+    case heddle::Activation::relu: return Activation::relu;
+    case heddle::Activation::gelu: return Activation::gelu;
+    case heddle::Activation::gelu_tanh: return Activation::gelu_tanh;
+    case heddle::Activation::silu: return Activation::silu;
+  }
+  return Activation::none;
+}
+
+}  // namespace
+
+MatrixRef matrix_of(const Tensor& x) {
+  return {x.raw(), x.dtype(), x.strides()[x.rank() - 2], x.strides()[x.rank() - 1]};
+}
+
+Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,
+                        std::int64_t count) {
+  const std::size_t bytes = kernels<ProductKernels>().packed_bytes(operand, k, n);
+  return workspace({count, static_cast<std::int64_t>(bytes)}, DType::u8, like);
+}
+
+GemmJob job_of(ops::Product& p) {
+  GemmJob job;
+  job.m = p.rows();
+  job.n = p.columns();
+  job.k = p.inner();
+  job.a = matrix_of(p.a);
+  if (p.of_weight) {
+    job.packed_b = p.prepared.raw();
+  } else {
+    job.b = matrix_of(p.b);
+    job.room_for_b = p.prepared.mutable_raw();
+  }
+  job.c = p.c.mutable_raw();
+  job.c_dtype = p.c.dtype();
+  job.c_row_stride = job.n;
+  job.epilogue.bias = raw_or_null(std::as_const(p.bias));
+  job.epilogue.activation = kernel_activation(p.activation);
+  job.epilogue.derivative = raw_or_null(p.derivative);
+  job.epilogue.factor = raw_or_null(std::as_const(p.factor));
+  job.epilogue.residual = raw_or_null(std::as_const(p.residual));
+  job.epilogue.residual_stride = job.n;
+  return job;
+}
+
+}  // namespace heddle::cpu

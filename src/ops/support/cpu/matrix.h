@@ -1,0 +1,23 @@
+// Tensors and products of tensors as the CPU's matrix kernels take them.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/gemm/gemm.h"
+#include "heddle/tensor.h"
+#include "ops/support/product.h"
+
+namespace heddle::cpu {
+
+// The last two dimensions of x, as they lie in memory.
+MatrixRef matrix_of(const Tensor& x);
+
+// Room for `count` packed [k, n] matrices, booked as workspace.
+Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,
+                        std::int64_t count = 1);
+
+// What computes the product, which must live until it has run. `prepared` is b packed where that is
+// a weight (packed_weight()), and else room for that (packed_workspace()).
+GemmJob job_of(ops::Product& product);
+
+}  // namespace heddle::cpu

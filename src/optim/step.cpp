@@ -1,0 +1,48 @@
+#include "optim/step.h"
+
+#include <span>
+
+#include "heddle/tape.h"
+#include "optim/split.h"
+
+namespace heddle::optim {
+
+nn::Pass training_pass(const recipe::TrainConfig& config, std::int64_t step, std::size_t part) {
+  nn::Pass pass;
+  pass.precision = config.precision;
+  pass.recompute = config.recompute;
+  pass.random = RandomKey{config.seed, static_cast<std::uint32_t>(step),
+                          static_cast<std::uint32_t>(part) * nn::kPartStreams};
+  return pass;
+}
+
+double StepSums::loss(std::span<const Tensor> here) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) sum += shares[i] * here[i].item();
+  return sum;
+}
+
+double StepSums::loss() const { return loss(read(losses)); }
+
+StepSums add_gradients(const model::Model& model, const model::Batch& batch,
+                       const recipe::TrainConfig& config, std::int64_t step) {
+  StepSums sums;
+  sums.counted = batch.counted;
+  const std::vector<model::Batch> parts = split(batch, config.accumulate);
+  sums.losses.reserve(parts.size());
+  sums.shares.reserve(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Tape tape;
+    const model::Loss loss =
+        model.loss(parts[i], training_pass(config, step, i), config.label_smoothing);
+    const double share = static_cast<double>(parts[i].counted) / static_cast<double>(batch.counted);
+    const Tensor& total = loss.total;
+    const Tensor cotangent = Tensor::full(total.shape(), share, total.dtype(), total.device());
+    tape.backward(std::span(&total, 1), std::span(&cotangent, 1));
+    sums.losses.push_back(loss.task.detach());
+    sums.shares.push_back(share);
+  }
+  return sums;
+}
+
+}  // namespace heddle::optim

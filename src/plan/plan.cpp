@@ -1,0 +1,141 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "heddle/cost.h"
+#include "model/model.h"
+#include "nn/attention/cache.h"
+#include "optim/optimizer.h"
+#include "optim/step.h"
+
+namespace heddle::plan {
+
+namespace {
+
+// What an op costs besides its work: dispatch, tape, threads that wake up. Microseconds, seen with
+// bench_dispatch and on small models.
+constexpr double kOpSeconds = 6e-6;
+
+// With no more than one operation for so many bytes an op is bound by the memory: copies, sums and
+// masks of f32, the gradient of a table.
+constexpr double kBytesOfAnOperation = 8;
+
+constexpr std::int64_t kMostBatch = 1 << 20;
+
+bool keeps_keys(const model::ModelConfig& c) {
+  return c.kind == model::Kind::decoder || c.kind == model::Kind::encoder_decoder;
+}
+
+// Keys and values of the decoder's layers as their caches hold them. A prompt comes in one block.
+std::int64_t kv_bytes(const model::ModelConfig& c, DType precision, std::int64_t positions) {
+  const nn::AttentionConfig a = model::self_attention(c, true);
+  const nn::KvCache cache(a, {1, positions, positions}, precision, Device::meta);
+  return c.layers_of_decoder() * cache.most_bytes();
+}
+
+}  // namespace
+
+model::Batch meta_batch(const model::ModelConfig& c, const BatchShape& shape, Device meta) {
+  const std::int64_t n = shape.sequences;
+  const auto tensor = [meta](const Shape& s, DType type) { return Tensor::empty(s, type, meta); };
+  model::Batch b;
+  if (c.kind == model::Kind::vit)
+    b.images = tensor({n, c.sizes.channels, c.sizes.height, c.sizes.width}, DType::f32);
+  else
+    b.tokens = tensor({n, shape.tokens}, DType::i32);
+  if (c.task == model::Task::translate) {
+    b.lengths = tensor({n}, DType::i64);
+    b.target_lengths = tensor({n}, DType::i64);
+    b.target_tokens = tensor({n, shape.target_tokens}, DType::i32);
+    b.targets = tensor({n, shape.target_tokens}, DType::i32);
+  } else if (c.task == model::Task::classify) {
+    if (c.kind != model::Kind::vit) b.lengths = tensor({n}, DType::i64);
+    b.targets = tensor({n}, DType::i32);
+  } else {
+    if (c.task == model::Task::tag) b.lengths = tensor({n}, DType::i64);
+    b.targets = tensor({n, shape.tokens}, DType::i32);
+  }
+  if (c.attention.prefix) b.prefix_lengths = tensor({n}, DType::i64);
+  if (shape.documents) b.documents = tensor({n, shape.tokens}, DType::i64);
+  b.counted = b.targets.elements();
+  return b;
+}
+
+Plan plan_training(const model::ModelConfig& config, const recipe::TrainConfig& train,
+                   const BatchShape& shape, const MachineSpeed& machine) {
+  Plan plan;
+  const Device meta = Device::meta_like(train.device);
+  const MemoryUse before = memory_use(meta);
+  const std::unique_ptr<model::Model> model =
+      model::build_model(config, {.seed = train.seed, .device = meta});
+  optim::Optimizer optimizer(train, model->parameters());
+  const model::Batch batch = meta_batch(config, shape, meta);
+  // What the first step leaves behind, packed weights above all, is there during all others.
+  optim::add_gradients(*model, batch, train, 1);
+  optimizer.step(1, train.learning_rate, optimizer.gradient_norm());
+  reset_peak_memory(meta);
+  double bytes_per_s = machine.bytes_per_s;
+  if (machine.vector_bytes_per_s > 0)
+    bytes_per_s = std::min(bytes_per_s, machine.vector_bytes_per_s);
+  // An op takes as long as its arithmetic or its traffic, whichever is longer.
+  CostMeter meter([&plan, &machine, &bytes_per_s](const Cost& cost) {
+    ++plan.ops;
+    if (machine.flops_per_s <= 0 || machine.bytes_per_s <= 0) return;
+    const bool by_memory = cost.flops * kBytesOfAnOperation <= cost.bytes;
+    const double rate = by_memory ? machine.bytes_per_s : bytes_per_s;
+    plan.step_seconds += kOpSeconds + std::max(cost.flops / machine.flops_per_s, cost.bytes / rate);
+  });
+  {
+    const optim::StepSums sums = optim::add_gradients(*model, batch, train, 2);
+    bytes_per_s = machine.bytes_per_s;  // the optimiser's kernels do run at the memory's rate
+    optimizer.step(2, train.learning_rate, optimizer.gradient_norm(), sums.losses);
+  }
+  plan.flops_per_step = meter.cost().flops;
+  plan.parameters = model->parameters().count();
+  plan.memory = memory_use(meta);
+  // What others hold on the meta device is not ours.
+  plan.memory.live -= before.live;
+  plan.memory.peak -= before.live;
+  for (std::size_t i = 0; i < plan.memory.at_peak.size(); ++i) {
+    plan.memory.at_peak[i] -= before.live_by_purpose[i];
+    plan.memory.peak_by_purpose[i] -= before.live_by_purpose[i];
+  }
+  if (keeps_keys(config)) plan.kv_bytes_per_token = kv_bytes(config, train.precision, 1);
+  return plan;
+}
+
+std::int64_t cache_bytes(const model::ModelConfig& config, DType precision, std::int64_t tokens) {
+  if (!keeps_keys(config)) return 0;
+  if (config.kind == model::Kind::encoder_decoder) return kv_bytes(config, precision, tokens);
+  // The decoder itself knows in which blocks it reads, which are behind a window's ring.
+  const auto model = model::build_model(config, {.device = Device::meta});
+  nn::Pass pass;
+  pass.precision = precision;
+  return model->begin({}, 1, tokens, pass)->most_bytes();
+}
+
+std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,
+                                          const recipe::TrainConfig& config, BatchShape shape,
+                                          std::int64_t bytes) {
+  const auto fits = [&](std::int64_t batch) {
+    shape.sequences = batch;
+    recipe::TrainConfig own = config;
+    own.batch = batch;
+    own.accumulate = std::min(own.accumulate, batch);
+    return plan_training(model, own, shape).memory.peak <= bytes;
+  };
+  if (!fits(1)) return std::nullopt;
+  std::int64_t low = 1, high = 2;  // low fits
+  while (high <= kMostBatch && fits(high)) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace heddle::plan

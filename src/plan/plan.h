@@ -1,0 +1,59 @@
+// What training will need, before it begins: one step on the meta device, which runs the same code
+// on shapes only. So memory and arithmetic are exact; only the time is an estimate.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "data/dataset.h"
+#include "heddle/memory.h"
+#include "model/batch.h"
+#include "model/config.h"
+#include "recipe/train_config.h"
+
+namespace heddle::plan {
+
+// The machine, as far as a plan needs it: measured, or assumed.
+struct MachineSpeed {
+  double flops_per_s = 0;  // of matrix products in the run's precision
+  double bytes_per_s = 0;  // to and from memory
+  // What ops other than products get through, which are bound by their arithmetic more often than
+  // by memory. 0: not known, then as fast as memory.
+  double vector_bytes_per_s = 0;
+};
+
+// Share of the peak that the matrix products of training reach, all shapes together.
+inline constexpr double kProductShare = 0.75;
+
+struct Plan {
+  std::int64_t parameters = 0;
+  double flops_per_step = 0;
+  MemoryUse memory = {};    // of a step, by purpose
+  double step_seconds = 0;  // 0 without a machine
+  std::int64_t ops = 0;     // launched in a step
+  // What generation keeps for each token of each sequence; 0 for models that keep none.
+  std::int64_t kv_bytes_per_token = 0;
+};
+
+using data::BatchShape;
+
+// A batch of the shape on a meta device, with all targets counted.
+model::Batch meta_batch(const model::ModelConfig& config, const BatchShape& shape,
+                        Device meta = Device::meta);
+
+// Throws Error where the model or the configuration is refused. `model.sizes` must be known. The
+// memory is that of config.device, which need not be there.
+Plan plan_training(const model::ModelConfig& model, const recipe::TrainConfig& config,
+                   const BatchShape& shape, const MachineSpeed& machine = {});
+
+// What generation holds for one sequence of so many tokens, without a translation's source; 0 for
+// models that keep nothing. Less than tokens · kv_bytes_per_token where a window lets go of what is
+// behind it.
+std::int64_t cache_bytes(const model::ModelConfig& model, DType precision, std::int64_t tokens);
+
+// The largest batch whose step stays within `bytes`, or nothing when a batch of one does not.
+std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,
+                                          const recipe::TrainConfig& config, BatchShape shape,
+                                          std::int64_t bytes);
+
+}  // namespace heddle::plan

@@ -1,0 +1,117 @@
+#include "recipe/inherit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "data/keys.h"
+#include "heddle/error.h"
+#include "io/errors.h"
+#include "recipe/shipped.h"
+
+namespace heddle::recipe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBases = 8;
+
+std::string canonical(const std::string& path) {
+  std::error_code error;
+  const fs::path found = fs::weakly_canonical(path, error);
+  return error ? path : found.string();
+}
+
+void check_chain(const std::vector<std::string>& chain, const std::string& file,
+                 const std::string& where) {
+  if (std::ranges::find(chain, canonical(file)) != chain.end()) {
+    std::string round;
+    for (const std::string& link : chain) round += fs::path(link).filename().string() + " -> ";
+    fail(ErrorCode::invalid_argument, where, "key base comes back to a recipe that is based on it",
+         "bases that end with a recipe without one", round + fs::path(file).filename().string());
+  }
+  if (chain.size() > kMostBases)
+    fail(ErrorCode::invalid_argument, where, "key base: too many recipes are based on each other",
+         "at most " + std::to_string(kMostBases) + " bases behind a recipe",
+         std::to_string(chain.size()));
+}
+
+// Paths of a base are looked for beside the base, whoever is based on it. What is not there stays
+// as it is, to be looked for where paths of any recipe are.
+void keep_paths(io::TomlDocument& base, const fs::path& folder) {
+  const auto beside_base = [&folder](const std::string& path) {
+    std::error_code error;
+    const fs::path beside = folder / path;
+    const bool elsewhere = path.empty() || fs::exists(path, error) || !fs::exists(beside, error);
+    return elsewhere ? path : beside.string();
+  };
+  const auto tokenizer = [&](const std::string& name) {
+    return name.ends_with(".json") ? beside_base(name) : name;
+  };
+  for (const data::Split split :
+       {data::Split::training, data::Split::validation, data::Split::test}) {
+    base.map_strings("data." + data::key_name(split, "text"), beside_base);
+    for (const data::FileKey& key : data::kFileKeys)
+      base.map_strings("data." + data::key_name(split, key.name), beside_base);
+  }
+  base.map_strings("data.tokenizer", tokenizer);
+  base.map_strings("data.target_tokenizer", tokenizer);
+  base.map_strings("train.from", beside_base);
+}
+
+void leave_out(const io::TomlTable& root, io::TomlDocument& base, const std::string& file) {
+  if (!root.has("without")) return;
+  for (const std::string& key : root.strings("without"))
+    if (!base.remove(key))
+      root.refuse("without",
+                  fmt::format("keys or tables that the base {} has; it has no {}", file, key));
+}
+
+io::TomlDocument read_chain(const std::string& path, const KeptText& kept,
+                            std::vector<std::string>& chain) {
+  io::TomlDocument document = read_unedited(path, kept);
+  const io::TomlTable root = document.root();
+  if (!root.has("base")) {
+    if (root.has("without"))
+      root.refuse("without", "a recipe with a base, whose keys it leaves out");
+    return document;
+  }
+  const std::string where = root.where("base");
+  const std::string file = find_base(path, root.string("base"), where);
+  chain.push_back(canonical(path));
+  check_chain(chain, file, where);
+  io::TomlDocument base = read_chain(file, kept, chain);
+  keep_paths(base, fs::path(file).parent_path());
+  leave_out(root, base, file);
+  document.remove("base");
+  document.remove("without");
+  document.inherit(base);
+  return document;
+}
+
+}  // namespace
+
+std::string find_base(const std::string& path, const std::string& name, const std::string& where) {
+  std::error_code error;
+  const fs::path beside = fs::path(path).parent_path() / name;
+  const fs::path of_run = beside / "recipe.toml";  // where `beside` is the directory of a run
+  if (!name.empty() && fs::is_regular_file(of_run, error)) return of_run.string();
+  if (!name.empty() && fs::is_regular_file(beside, error)) return beside.string();
+  if (const auto shipped = find_shipped(name)) return *shipped;
+  const std::string near = nearest_shipped(name), all = list_of_shipped();
+  fail(ErrorCode::invalid_argument, where,
+       "key base: there is no such recipe" + (near.empty() ? "" : "; did you mean " + near + "?"),
+       "a path from the folder of this recipe" +
+           (all.empty() ? "" : ", or a recipe that ships: " + all),
+       io::shown(name));
+}
+
+io::TomlDocument read_with_bases(const std::string& path, const KeptText& kept) {
+  std::vector<std::string> chain;
+  return read_chain(path, kept, chain);
+}
+
+}  // namespace heddle::recipe

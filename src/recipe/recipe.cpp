@@ -1,0 +1,230 @@
+#include "recipe/recipe.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "data/library/library.h"
+#include "heddle/error.h"
+#include "io/errors.h"
+#include "io/toml/toml.h"
+#include "io/utf8.h"
+#include "model/parse/parse.h"
+#include "recipe/inherit.h"
+#include "recipe/synonyms.h"
+
+namespace heddle::recipe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+std::vector<std::string> paths_of(const data::DataConfig& config) {
+  std::vector<std::string> paths;
+  for (const data::Files* files : {&config.training, &config.validation, &config.test}) {
+    paths.insert(paths.end(), files->text.begin(), files->text.end());
+    for (const std::string* path :
+         {&files->source, &files->target, &files->pairs, &files->tags, &files->labelled,
+          &files->images, &files->labels, &files->image_folder})
+      paths.push_back(*path);
+  }
+  for (const std::string* tokenizer : {&config.tokenizer, &config.target_tokenizer})
+    if (tokenizer->ends_with(".json")) paths.push_back(*tokenizer);
+  return paths;
+}
+
+// As data::resolve_path(), but what is not there stays as it is: a model is used in places where
+// its training data is not.
+std::string absolute(const std::string& path, const std::string& directory) {
+  const auto found = data::find_path(directory, path);
+  if (!found) return path;
+  std::error_code error;
+  std::string whole = fs::absolute(*found, error).lexically_normal().string();
+  if (io::first_invalid_utf8(whole) != std::string::npos)
+    fail(ErrorCode::invalid_argument, "recipe", "path of a file",
+         "UTF-8: the run keeps its recipe with whole paths, and TOML is UTF-8", io::shown(whole));
+  return whole;
+}
+
+// A recipe says the same wherever it is read from.
+void make_paths_absolute(io::TomlDocument& document, const Recipe& recipe) {
+  const std::vector<std::string> paths = paths_of(recipe.data);
+  const std::string& directory = recipe.data.directory;
+  for (const auto& [key, value] : keys_of(recipe)) {
+    if (!key.starts_with("data.")) continue;
+    // Values are as keys_of() shows them: one string, or an array of them.
+    const auto parsed = nlohmann::json::parse(value, nullptr, false);
+    const auto is_path = [&](const nlohmann::json& j) {
+      return j.is_string() && std::ranges::find(paths, j.get<std::string>()) != paths.end();
+    };
+    if (is_path(parsed)) document.set(key, quoted(absolute(parsed.get<std::string>(), directory)));
+    if (!parsed.is_array() || parsed.empty() || !std::ranges::all_of(parsed, is_path)) continue;
+    nlohmann::json all = nlohmann::json::array();
+    for (const auto& path : parsed) all.push_back(absolute(path.get<std::string>(), directory));
+    document.set(key, all.dump());
+  }
+}
+
+ComparisonKeys parse_compare(const io::TomlTable& table) {
+  constexpr std::int64_t kMostSeeds = 1000;
+  ComparisonKeys keys;
+  if (table.has("vary")) keys.vary = table.strings("vary");
+  if (table.has("seeds")) keys.seeds = table.integer("seeds", {1, kMostSeeds});
+  keys.budget = table.string_or("budget", "");
+  return keys;
+}
+
+// A base is chosen where the recipe is written: what an option or a run's own recipe says comes
+// after it was read.
+void refuse_base(const io::TomlTable& root) {
+  for (const char* key : {"base", "without"})
+    if (root.has(key))
+      root.refuse(key, "it in the recipe's file, above the first table, and nowhere else");
+}
+
+void parse_tables(const io::TomlDocument& document, const std::string& directory, Recipe& recipe) {
+  const io::TomlTable root = document.root();
+  refuse_base(root);
+  recipe.model = model::parse_model(root.table("model"));
+  recipe.data = data::parse_data(root.table("data"), directory.empty() ? "." : directory);
+  recipe.train = parse_train(root.table("train"));
+  recipe.compare = parse_compare(root.table("compare"));
+  document.finish();
+  recipe.data.prompts = recipe.model.attention.prefix;
+  data::validate(recipe.data, recipe.model.kind, recipe.model.task);
+  // Before any data is read. The rest is known when its sizes are.
+  model::ModelConfig model = recipe.model;
+  model.sizes.context = recipe.data.context;
+  model::validate_choices(model);
+}
+
+Recipe parse_document(io::TomlDocument& document, const std::string& directory) {
+  Recipe recipe;
+  io::KeyHabits habits = key_habits();
+  for (const char* key : {"base", "without"})
+    habits[key] = {key, "it stands above the first [table], at the top of the file"};
+  document.expect_habits(habits);
+  recipe.places = document.places();
+  with_places(recipe, [&] { parse_tables(document, directory, recipe); });
+
+  if (!recipe.train.from.empty()) recipe.train.from = absolute(recipe.train.from, directory);
+  for (const auto& [key, value] : toml_keys(recipe.train)) document.set("train." + key, value);
+  recipe.toml = document.text();
+  make_paths_absolute(document, recipe);
+  recipe.toml = document.text();
+  return recipe;
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
+                   const std::vector<std::string>& varied, const KeptText& kept) {
+  io::TomlDocument document = read_with_bases(path, kept);
+  for (const std::string& assignment : overrides) document.apply(assignment);
+  for (const std::string& assignment : varied) document.apply(assignment, "--vary");
+  return parse_document(document, fs::path(path).parent_path().string());
+}
+
+Recipe recipe_of_text(const std::string& toml, const std::string& where) {
+  io::TomlDocument document = io::TomlDocument::parse(toml, where);
+  return parse_document(document, "");
+}
+
+std::unique_ptr<data::Dataset> open_data(const Recipe& recipe, const data::OpenOptions& options) {
+  return with_places(recipe, [&] {
+    return data::open_dataset(recipe.data, recipe.model.kind, recipe.model.task, options);
+  });
+}
+
+void take_sizes(Recipe& recipe, const data::Dataset& data) {
+  recipe.model.sizes = data.codec().sizes();
+  with_places(recipe, [&] { model::validate(recipe.model); });
+}
+
+// The text has one line for each key, in tables.
+std::map<std::string, std::string> keys_of(const std::string& toml) {
+  std::map<std::string, std::string> keys;
+  std::istringstream lines(toml);
+  std::string table;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find(" = ");
+    if (line.starts_with("["))
+      table = line.substr(1, line.size() - 2) + ".";
+    else if (equals != std::string::npos)
+      keys[table + line.substr(0, equals)] = line.substr(equals + 3);
+  }
+  return keys;
+}
+
+std::map<std::string, std::string> keys_of(const Recipe& recipe) { return keys_of(recipe.toml); }
+
+std::vector<Difference> differences(const std::string& before, const std::string& now) {
+  const auto old_keys = keys_of(before), new_keys = keys_of(now);
+  std::vector<Difference> all;
+  for (const auto& [key, value] : old_keys) {
+    const auto found = new_keys.find(key);
+    if (found == new_keys.end())
+      all.push_back({key, value, std::nullopt});
+    else if (found->second != value)
+      all.push_back({key, value, found->second});
+  }
+  for (const auto& [key, value] : new_keys)
+    if (!old_keys.contains(key)) all.push_back({key, std::nullopt, value});
+  return all;
+}
+
+std::vector<Difference> differences(const Recipe& before, const Recipe& now) {
+  return differences(before.toml, now.toml);
+}
+
+namespace {
+
+// The absolute paths that a value is: one string or an array of them; none where it is else.
+std::vector<std::string> paths_in(const std::string& value) {
+  const auto parsed = nlohmann::json::parse(value, nullptr, false);
+  const auto is_path = [](const nlohmann::json& j) {
+    return j.is_string() && j.get_ref<const std::string&>().starts_with("/");
+  };
+  if (is_path(parsed)) return {parsed.get<std::string>()};
+  if (!parsed.is_array() || !std::ranges::all_of(parsed, is_path)) return {};
+  return parsed.get<std::vector<std::string>>();
+}
+
+// Files that are not where they were, and are at the new place.
+bool has_moved(const Difference& d) {
+  if (!d.key.starts_with("data.") || !d.before || !d.now) return false;
+  const auto before = paths_in(*d.before), now = paths_in(*d.now);
+  std::error_code error;
+  const auto there = [&error](const std::string& path) { return fs::exists(path, error); };
+  return !before.empty() && before.size() == now.size() && std::ranges::none_of(before, there) &&
+         std::ranges::all_of(now, there);
+}
+
+}  // namespace
+
+void check_resumable(const Recipe& before, const Recipe& now) {
+  for (const Difference& d : differences(before, now)) {
+    if (d.key.starts_with("compare.")) continue;  // not about this run
+    // A run may go on on another device: what it has learned is the same, its last digits are not.
+    if (d.key == "train.save_every" || d.key == "train.keep" || d.key == "train.log" ||
+        d.key == "train.device" || has_moved(d))
+      continue;
+    std::string expected = "the run's " + d.before.value_or("(absent)");
+    if (d.key == "train.steps") {
+      const bool by_length =
+          now.train.schedule == ScheduleKind::cosine || now.train.schedule == ScheduleKind::linear;
+      if (!by_length && now.train.steps > before.train.steps) continue;
+      expected += by_length ? " (the schedule goes by the number of steps)" : " or more";
+    }
+    fail(ErrorCode::invalid_argument, now.places.has(d.key) ? now.places.of(d.key) : "resume",
+         "key " + d.key + " is not that of the run to go on with",
+         expected +
+             "; what it has learned goes on with another recipe by train.from and another --out",
+         d.now.value_or("(absent)"));
+  }
+}
+
+}  // namespace heddle::recipe

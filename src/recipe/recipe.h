@@ -1,0 +1,92 @@
+// A recipe: what a model is, what it learns from, and how. One TOML file with the tables [model],
+// [data] and [train] (and [compare], where variants are worth comparing); strict: an unknown key, a
+// value out of range or a combination that makes no sense is an Error that names it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/config.h"
+#include "data/dataset.h"
+#include "io/toml/key_places.h"
+#include "model/config.h"
+#include "recipe/train_config.h"
+#include "recipe/unedited.h"
+
+namespace heddle::recipe {
+
+// The table [compare]: what `heddle compare` varies unless it is told otherwise. It says nothing
+// about the model, and training has no use for it.
+struct ComparisonKeys {
+  std::vector<std::string> vary = {};      // "model.norm=layer,rms", as after --vary
+  std::optional<std::int64_t> seeds = {};  // of each variant
+  std::string budget = {};                 // "steps=200", as after --budget; empty: train.steps
+
+  bool empty() const { return vary.empty() && !seeds && budget.empty(); }
+};
+
+struct Recipe {
+  // Without what the data decides: model.sizes is known when the data or the codec is.
+  model::ModelConfig model;
+  data::DataConfig data;
+  TrainConfig train;
+  ComparisonKeys compare;
+
+  // Where its keys stand.
+  io::KeyPlaces places;
+
+  // The whole as TOML: overrides included, the keys of [train] complete, paths of files that exist
+  // made absolute. load_recipe() of it gives the same text again.
+  std::string toml;
+};
+
+// `overrides` are "key=value" as of --set: "train.steps=500", "model.norm=rms". Values are TOML;
+// what is not (a bare word) is taken as a string. `varied` come on top of them and are named --vary
+// in errors. A recipe that a run wrote has a seal (io/files/seal.h): one that was edited since is
+// refused, with the key where `kept` tells what it was. run/recipe_file.h has a load_recipe() that
+// asks the run's checkpoints; it is the one for files that people name.
+Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {},
+                   const std::vector<std::string>& varied = {}, const KeptText& kept = {});
+
+// Of a text that load_recipe() gave as Recipe::toml. `where` is what errors name.
+Recipe recipe_of_text(const std::string& toml, const std::string& where);
+
+// Runs what may refuse keys of the recipe, and lets its errors name file and line of them.
+template <class Body>
+auto with_places(const Recipe& recipe, const Body& body) {
+  try {
+    return body();
+  } catch (const KeyError& e) {
+    throw recipe.places.placed(e);
+  }
+}
+
+// data::open_dataset() of the recipe, with places.
+std::unique_ptr<data::Dataset> open_data(const Recipe& recipe,
+                                         const data::OpenOptions& options = {});
+// Gives the model the sizes that the data decides, and validates the whole.
+void take_sizes(Recipe& recipe, const data::Dataset& data);
+
+// The keys of a recipe: "train.steps" -> "500".
+std::map<std::string, std::string> keys_of(const Recipe& recipe);
+std::map<std::string, std::string> keys_of(const std::string& toml);
+
+struct Difference {
+  std::string key;
+  std::optional<std::string> before, now;
+};
+std::vector<Difference> differences(const Recipe& before, const Recipe& now);
+std::vector<Difference> differences(const std::string& before_toml, const std::string& now_toml);
+
+// Whether a run that began with `before` may go on with `now` and be what it would have been from
+// the start. Throws Error naming the first key that may not change. What may:
+// train.save_every, train.keep and train.log; train.steps may grow where the schedule does not
+// depend on it (constant, inverse-sqrt); and files of data that are not where they were may be
+// elsewhere (what is in them is compared later).
+void check_resumable(const Recipe& before, const Recipe& now);
+
+}  // namespace heddle::recipe

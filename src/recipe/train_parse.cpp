@@ -1,0 +1,174 @@
+// The table [train] of a recipe, read and written.
+#include <array>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "heddle/error.h"
+#include "io/toml/toml.h"
+#include "recipe/train_config.h"
+
+namespace heddle::recipe {
+
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 31;
+constexpr double kLargest = std::numeric_limits<double>::max();
+
+void refuse_keys(const io::TomlTable& table, std::initializer_list<const char*> keys,
+                 const std::string& reason) {
+  for (const char* key : keys)
+    if (table.has(key)) table.refuse(key, reason);
+}
+
+std::optional<std::int64_t> optional_integer(const io::TomlTable& table, const char* key,
+                                             std::int64_t low) {
+  if (!table.has(key)) return std::nullopt;
+  return table.integer(key, {low, kMost});
+}
+
+void parse_optimizer(const io::TomlTable& t, TrainConfig& c) {
+  const bool adamw = t.choice_or("optimizer", "adamw", {"adamw", "sgd"}) == "adamw";
+  c.optimizer = adamw ? OptimizerKind::adamw : OptimizerKind::sgd;
+  c.learning_rate = t.number_or("learning_rate", adamw ? 1e-3 : 0.1, {0, 1e3});
+  c.weight_decay = t.number_or("weight_decay", adamw ? 0.1 : 0, {0, 1e3});
+  if (adamw) {
+    refuse_keys(t, {"momentum", "nesterov"}, "optimizer = \"sgd\" (adamw has beta1)");
+    c.beta1 = t.number_or("beta1", c.beta1, {0, 1});
+    c.beta2 = t.number_or("beta2", c.beta2, {0, 1});
+    c.epsilon = t.number_or("epsilon", c.epsilon, {0, 1});
+  } else {
+    refuse_keys(t, {"beta1", "beta2", "epsilon"}, "optimizer = \"adamw\" (sgd has momentum)");
+    c.momentum = t.number_or("momentum", c.momentum, {0, 1});
+    c.nesterov = t.boolean_or("nesterov", c.nesterov);
+  }
+  c.clip = t.number_or("clip", c.clip, {0, kLargest});
+  c.label_smoothing = t.number_or("label_smoothing", c.label_smoothing, {0, 1});
+}
+
+bool falls_to_a_share(ScheduleKind kind) {
+  return kind == ScheduleKind::cosine || kind == ScheduleKind::linear;
+}
+
+void parse_schedule(const io::TomlTable& t, TrainConfig& c) {
+  const std::array kinds = {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::inverse_sqrt,
+                            ScheduleKind::constant};
+  std::vector<std::string> names;
+  names.reserve(kinds.size());
+  for (const ScheduleKind kind : kinds) names.emplace_back(to_string(kind));
+  const std::string name = t.choice_or("schedule", "cosine", names);
+  for (const ScheduleKind kind : kinds)
+    if (name == to_string(kind)) c.schedule = kind;
+  c.warmup = t.integer_or("warmup", usual_warmup(c.steps), {0, kMost});
+  if (!falls_to_a_share(c.schedule))
+    refuse_keys(t, {"final_share"}, "schedule = \"cosine\" or \"linear\"");
+  c.final_share = t.number_or("final_share", c.final_share, {0, 1});
+}
+
+void parse_log(const io::TomlTable& t, TrainConfig& c) {
+  if (!t.has("log")) return;
+  c.log.clear();
+  for (const std::string& name : t.strings("log")) {
+    const std::size_t before = c.log.size();
+    for (const LogFormat format : {LogFormat::jsonl, LogFormat::csv, LogFormat::tensorboard})
+      if (name == to_string(format)) c.log.push_back(format);
+    if (c.log.size() == before) t.refuse("log", "a list of \"jsonl\", \"csv\" and \"tensorboard\"");
+  }
+}
+
+void parse_rhythm(const io::TomlTable& t, TrainConfig& c) {
+  c.eval_every = optional_integer(t, "eval_every", 0);
+  c.eval_batches = optional_integer(t, "eval_batches", 1);
+  c.patience = optional_integer(t, "patience", 1);
+  c.save_every = t.integer_or("save_every", c.save_every, {1, kMost});
+  c.keep = t.integer_or("keep", c.keep, {1, kMost});
+  c.log_every = t.integer_or("log_every", c.log_every, {1, kMost});
+  parse_log(t, c);
+}
+
+// The shortest text that gives the same number back, with what makes it a float in TOML.
+std::string toml(double value) {
+  std::array<char, 40> buffer{};
+  const auto result = std::to_chars(buffer.begin(), buffer.end(), value);
+  std::string text(buffer.data(), result.ptr);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+std::string toml(std::int64_t value) { return std::to_string(value); }
+std::string toml(bool value) { return value ? "true" : "false"; }
+std::string toml(std::string_view value) { return nlohmann::json(value).dump(); }
+std::string toml(const std::vector<LogFormat>& formats) {
+  std::string all;
+  for (const LogFormat format : formats) all += (all.empty() ? "" : ", ") + toml(to_string(format));
+  return "[" + all + "]";
+}
+
+Device device_of(const io::TomlTable& t) {
+  try {
+    return parse_device(t.string_or("device", "cpu"));
+  } catch (const Error& e) {
+    t.refuse("device", e.expected());
+  }
+}
+
+}  // namespace
+
+TrainConfig parse_train(const io::TomlTable& t) {
+  TrainConfig c;
+  c.steps = t.integer("steps", {1, kMost});
+  c.batch = t.integer("batch", {1, 1 << 20});
+  c.accumulate = t.integer_or("accumulate", 1, {1, 4096});
+  c.precision =
+      t.choice_or("precision", "fp32", {"bf16", "fp32"}) == "bf16" ? DType::bf16 : DType::f32;
+  c.device = device_of(t);
+  c.recompute = t.boolean_or("recompute", false);
+  parse_optimizer(t, c);
+  parse_schedule(t, c);
+  parse_rhythm(t, c);
+  c.seed = static_cast<std::uint64_t>(
+      t.integer_or("seed", 1, {0, std::numeric_limits<std::int64_t>::max()}));
+  c.from = t.string_or("from", "");
+  validate(c);
+  return c;
+}
+
+std::vector<std::pair<std::string, std::string>> toml_keys(const TrainConfig& c) {
+  std::vector<std::pair<std::string, std::string>> keys = {
+      {"steps", toml(c.steps)},
+      {"batch", toml(c.batch)},
+      {"accumulate", toml(c.accumulate)},
+      {"precision", toml(std::string_view(c.precision == DType::bf16 ? "bf16" : "fp32"))},
+      {"device", toml(to_string(c.device))},
+      {"recompute", toml(c.recompute)},
+      {"optimizer", toml(to_string(c.optimizer))},
+      {"learning_rate", toml(c.learning_rate)},
+      {"schedule", toml(to_string(c.schedule))},
+      {"warmup", toml(c.warmup)}};
+  const auto add = [&keys](const char* key, const auto& value) {
+    keys.emplace_back(key, toml(value));
+  };
+  if (falls_to_a_share(c.schedule)) add("final_share", c.final_share);
+  if (c.optimizer == OptimizerKind::adamw) {
+    add("beta1", c.beta1);
+    add("beta2", c.beta2);
+    add("epsilon", c.epsilon);
+  } else {
+    add("momentum", c.momentum);
+    add("nesterov", c.nesterov);
+  }
+  add("weight_decay", c.weight_decay);
+  add("clip", c.clip);
+  add("label_smoothing", c.label_smoothing);
+  if (c.eval_every) add("eval_every", *c.eval_every);
+  if (c.eval_batches) add("eval_batches", *c.eval_batches);
+  if (c.patience) add("patience", *c.patience);
+  add("save_every", c.save_every);
+  add("keep", c.keep);
+  add("log_every", c.log_every);
+  add("log", c.log);
+  add("seed", static_cast<std::int64_t>(c.seed));
+  if (!c.from.empty()) add("from", std::string_view(c.from));
+  return keys;
+}
+
+}  // namespace heddle::recipe

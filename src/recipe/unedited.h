@@ -1,0 +1,20 @@
+// Recipes as they were written: a run seals its recipe.toml (io/files/seal.h), and an edit by hand
+// is told from damage.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "io/toml/toml.h"
+
+namespace heddle::recipe {
+
+// What the run that wrote the recipe at `path` keeps of it elsewhere, as TOML; empty: nothing. By
+// it the key that was edited is known.
+using KeptText = std::function<std::string(const std::string& path)>;
+
+// Any recipe. Error for one that a run wrote and that is not as it was: it names the key, the run's
+// value and the line where `kept` tells them.
+io::TomlDocument read_unedited(const std::string& path, const KeptText& kept = {});
+
+}  // namespace heddle::recipe

@@ -1,0 +1,69 @@
+// Remembers the tokens of words: texts repeat their words, and following the merges costs more than
+// looking here. A fixed size, no allocation after the first: a word that falls on the place of
+// another takes it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "text/bpe/flat_map.h"
+
+namespace heddle::text {
+
+class WordCache {
+ public:
+  WordCache() : slots_(kSlots) {}
+
+  // Ids of the word; empty when they are not here.
+  std::span<const std::int32_t> find(std::string_view word) const noexcept {
+    if (word.size() > kMaxBytes) return {};
+    const Key key = make_key(word);
+    const Slot& slot = slots_[place(key)];
+    if (slot.key != key) return {};
+    return {slot.ids.data(), slot.count};
+  }
+
+  void add(std::string_view word, std::span<const std::int32_t> ids) noexcept {
+    if (word.size() > kMaxBytes || ids.size() > kMaxIds) return;
+    const Key key = make_key(word);
+    Slot& slot = slots_[place(key)];
+    slot.key = key;
+    slot.count = static_cast<std::uint32_t>(ids.size());
+    std::memcpy(slot.ids.data(), ids.data(), ids.size_bytes());
+  }
+
+ private:
+  static constexpr std::size_t kSlots = std::size_t{1} << 15;  // 2 MiB: the second-level cache
+  static constexpr std::size_t kMaxBytes = 23;
+  static constexpr std::size_t kMaxIds = 9;
+
+  // The word's bytes, then zeros, then its length: different words, different keys, and never all
+  // zeros.
+  using Key = std::array<std::uint64_t, 3>;
+  struct alignas(64) Slot {
+    Key key{};
+    std::uint32_t count = 0;
+    std::array<std::int32_t, kMaxIds> ids{};
+  };
+
+  static Key make_key(std::string_view word) noexcept {
+    Key key{};
+    std::memcpy(key.data(), word.data(), word.size());
+    key[2] |= std::uint64_t{word.size()} << 56;
+    return key;
+  }
+  static std::size_t place(const Key& key) noexcept {
+    const std::uint64_t hash =
+        mix(key[0] ^ kHashStart, kHashFactor) ^ mix(key[1] ^ key[2], kHashStart | 1);
+    return mix(hash, kHashFactor) % kSlots;
+  }
+
+  std::vector<Slot> slots_;
+};
+
+}  // namespace heddle::text

@@ -1,0 +1,204 @@
+// tokenizer.json: what was written comes back, what others wrote is read, what is broken is
+// refused.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "io/json/json.h"
+#include "text/test_support.h"
+#include "unit/source_tree.h"
+
+namespace heddle::text {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using Document = nlohmann::ordered_json;
+
+const SpecialTokens kAll = {.pad = true, .begin = true, .end = true, .unknown = true, .mask = true};
+
+TEST(tokenizer_json, comes_back_equal) {
+  for (const char* spec : {"char", "byte", "word:1", "bpe:290"}) {
+    for (const SpecialTokens& specials : {SpecialTokens{}, kAll}) {
+      const std::string text = "the \"best\" of\tall ünïcode, \\ the best\n";
+      const auto tokenizer = trained(spec, text, specials);
+      const std::string json = tokenizer->to_json();
+      const auto again = Tokenizer::from_json(json, "test");
+      EXPECT_EQ(again->to_json(), json);
+      EXPECT_EQ(again->kind(), tokenizer->kind());
+      EXPECT_EQ(again->vocabulary(), tokenizer->vocabulary());
+      EXPECT_EQ(again->pad(), tokenizer->pad());
+      EXPECT_EQ(again->begin(), tokenizer->begin());
+      EXPECT_EQ(again->end(), tokenizer->end());
+      EXPECT_EQ(again->unknown(), tokenizer->unknown());
+      EXPECT_EQ(again->mask(), tokenizer->mask());
+      EXPECT_EQ(again->encode(text), tokenizer->encode(text));
+    }
+  }
+}
+
+// Hugging Face's tokenizers trained this one and encoded the texts (tests/conformance).
+TEST(tokenizer_json, golden_ids_of_hugging_face) {
+  const std::string path = source_tree("tests/golden/tokenizer.json");
+  const io::Json golden = io::Json::read(path);
+  const auto tokenizer = Tokenizer::from_json(golden.at("tokenizer").raw().dump(), path);
+  const io::Json cases = golden.at("cases");
+  ASSERT_GT(cases.size(), 20U);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string text = cases.at(i).at("text").string();
+    Ids expected;
+    for (const std::int64_t id : cases.at(i).at("ids").integers())
+      expected.push_back(static_cast<std::int32_t>(id));
+    EXPECT_EQ(tokenizer->encode(text), expected) << text;
+    EXPECT_EQ(tokenizer->decode(expected), text);
+  }
+}
+
+Document sample(const char* spec) {
+  return Document::parse(trained(spec, "hello hello <there>", kAll)->to_json());
+}
+
+// A valid file with one value replaced must be refused with a message that names the parts.
+void expect_refused(Document document, const char* pointer, const Document& value,
+                    std::initializer_list<std::string_view> parts) {
+  document[Document::json_pointer(pointer)] = value;
+  expect_refusal([&] { Tokenizer::from_json(document.dump(), "file.json"); }, parts);
+}
+
+TEST(tokenizer_json, what_is_not_supported_is_refused_by_name) {
+  const Document bpe = sample("bpe:262");
+  const Document object = {{"type", "NFC"}};
+  expect_refused(bpe, "/version", "2.0", {"file.json", "version", "1.0"});
+  expect_refused(bpe, "/normalizer", object, {"normalizer"});
+  expect_refused(bpe, "/truncation", object, {"truncation"});
+  expect_refused(bpe, "/padding", object, {"padding"});
+  expect_refused(bpe, "/post_processor", object, {"post_processor", "NFC"});
+  expect_refused(bpe, "/decoder", nullptr, {"decoder", "ByteLevel", "null"});
+  expect_refused(bpe, "/pre_tokenizer", object, {"pre_tokenizer", "ByteLevel", "NFC"});
+  expect_refused(bpe, "/pre_tokenizer/use_regex", false, {"pre_tokenizer.use_regex"});
+  expect_refused(bpe, "/pre_tokenizer/other", 1, {"pre_tokenizer.other"});
+  expect_refused(bpe, "/model/type", "Unigram", {"model.type", "Unigram"});
+  expect_refused(bpe, "/model/dropout", 0.1, {"model.dropout"});
+  expect_refused(bpe, "/model/byte_fallback", true, {"model.byte_fallback"});
+  expect_refused(bpe, "/model/ignore_merges", true, {"model.ignore_merges"});
+  expect_refused(bpe, "/model/end_of_word_suffix", "</w>", {"model.end_of_word_suffix"});
+  expect_refused(bpe, "/model/continuing_subword_prefix", "##", {"continuing_subword_prefix"});
+  expect_refused(bpe, "/added_tokens/0/lstrip", true, {"added_tokens[0].lstrip"});
+  expect_refused(bpe, "/unheard_of", 1, {"unheard_of"});
+  const Document characters = sample("char");
+  expect_refused(characters, "/pre_tokenizer/pattern/Regex", "\\w", {"pattern.Regex"});
+  expect_refused(characters, "/pre_tokenizer/behavior", "Removed", {"pre_tokenizer.behavior"});
+  expect_refused(characters, "/pre_tokenizer/invert", true, {"pre_tokenizer.invert"});
+  expect_refused(characters, "/decoder", nullptr, {"pre_tokenizer and decoder", "Fuse"});
+}
+
+TEST(tokenizer_json, broken_vocabularies_are_refused_by_name) {
+  const Document bpe = sample("bpe:262");
+  expect_refused(bpe, "/model/vocab", Document::array(), {"model.vocab"});
+  expect_refused(bpe, "/model/vocab/a", 262, {"model.vocab.a", "0 to 261", "262"});
+  expect_refused(bpe, "/model/vocab/a", -1, {"model.vocab.a", "-1"});
+  expect_refused(bpe, "/model/vocab/a", 1.5, {"model.vocab.a", "1.5"});
+  expect_refused(bpe, "/model/vocab/a", "b", {"model.vocab.a", "\"b\""});
+  expect_refused(bpe, "/model/vocab/a", 1, {"model.vocab.", "no other token has"});
+  expect_refused(bpe, "/model/vocab/new", 300, {"model.vocab.new", "300"});  // a hole
+  expect_refused(bpe, "/model/vocab/中", 262, {"model.vocab", "中", "byte-level alphabet"});
+  expect_refused(bpe, "/model/vocab/", 262, {"empty name"});
+  expect_refused(bpe, "/model/unk_token", "nobody", {"model.unk_token", "nobody"});
+  expect_refused(bpe, "/model/merges/0", "h nobody", {"model.merges[0]", "nobody"});
+  expect_refused(bpe, "/model/merges/0", "h x", {"model.merges[0]", "hx"});
+  expect_refused(bpe, "/model/merges/0", "hx", {"model.merges[0]", "space"});
+  expect_refused(bpe, "/model/merges/0", "h e l", {"model.merges[0]", "space"});
+  expect_refused(bpe, "/model/merges/0", {"h", "e", "l"}, {"model.merges[0]", "two names"});
+  expect_refused(bpe, "/model/merges/0", 7, {"model.merges[0]", "7"});
+  expect_refused(bpe, "/model/merges", nullptr, {"model.merges"});
+  expect_refused(bpe, "/added_tokens/0/id", 3, {"added_tokens[0].id", "<pad>"});
+  expect_refused(bpe, "/added_tokens/0/content", "", {"added_tokens[0].content"});
+  expect_refused(bpe, "/added_tokens/0/content", "<s>", {"added_tokens[1].content"});
+  expect_refused(bpe, "/added_tokens", 1, {"added_tokens"});
+  expect_refused(sample("char"), "/model/vocab/ab", 14, {"model.vocab.ab", "one character"});
+  Document empty = sample("char");
+  empty["added_tokens"] = Document::array();
+  expect_refused(empty, "/model/vocab", Document::object(), {"model.vocab", "from 1 to"});
+}
+
+// Added tokens may begin with any byte, each of them wherever it stands in a text.
+TEST(tokenizer_json, added_tokens_are_found_by_their_first_bytes) {
+  Document document = sample("byte");
+  const std::size_t count = document["added_tokens"].size();
+  ASSERT_GE(count, 3U);
+  for (const auto& [number, content] : {std::pair{1, "[one]"}, {2, "|two|"}}) {
+    Document& token = document["added_tokens"][static_cast<std::size_t>(number)];
+    document["model"]["vocab"].erase(token["content"].get<std::string>());
+    token["content"] = content;
+  }
+  const auto tokenizer = Tokenizer::from_json(document.dump(), "test");
+  const auto id = [&](std::size_t i) {
+    return document["added_tokens"][i]["id"].get<std::int32_t>();
+  };
+  const std::string first = document["added_tokens"][0]["content"];
+  EXPECT_EQ(tokenizer->encode("[one]"), (Ids{id(1)}));
+  EXPECT_EQ(tokenizer->encode("|two|"), (Ids{id(2)}));
+  EXPECT_EQ(tokenizer->encode(first), (Ids{id(0)}));
+  EXPECT_EQ(tokenizer->encode("a|two|" + first + "[one]"), (Ids{'a', id(2), id(0), id(1)}));
+}
+
+// What Hugging Face's files may have and Heddle's do not.
+TEST(tokenizer_json, forms_of_others) {
+  Document bpe = sample("bpe:262");
+  const std::string text = "hello <s> there";
+  const Ids expected = Tokenizer::from_json(bpe.dump(), "test")->encode(text);
+  // Pairs as arrays, special tokens that are not in the model's vocabulary.
+  for (Document& merge : bpe["model"]["merges"]) {
+    const std::string both = merge;
+    const std::size_t space = both.find(' ');
+    merge = {both.substr(0, space), both.substr(space + 1)};
+  }
+  for (const char* name : {"<pad>", "<s>", "</s>", "<unk>", "<mask>"})
+    bpe["model"]["vocab"].erase(name);
+  bpe["post_processor"] = bpe["pre_tokenizer"];
+  const auto tokenizer = Tokenizer::from_json(bpe.dump(), "test");
+  EXPECT_EQ(tokenizer->encode(text), expected);
+
+  bpe["pre_tokenizer"]["add_prefix_space"] = true;
+  const auto prefixed = Tokenizer::from_json(bpe.dump(), "test");
+  EXPECT_EQ(prefixed->encode("a b"), tokenizer->encode(" a b"));
+  EXPECT_EQ(prefixed->encode(" a b"), tokenizer->encode(" a b"));
+  EXPECT_EQ(prefixed->encode("<s>a"), tokenizer->encode("<s> a"));
+  EXPECT_EQ(Tokenizer::from_json(prefixed->to_json(), "test")->encode("a"), prefixed->encode("a"));
+}
+
+TEST(tokenizer_json, bytes_that_are_missing) {
+  Document bpe = {
+      {"model",
+       {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {"?", 2}}}, {"merges", Document::array()}}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+      {"decoder", {{"type", "ByteLevel"}}}};
+  const auto strict = Tokenizer::from_json(bpe.dump(), "test");
+  EXPECT_EQ(strict->encode("ab"), (Ids{0, 1}));
+  expect_refusal([&] { strict->encode("abc"); }, {"byte 2", "got c"});
+  bpe["model"]["unk_token"] = "?";
+  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->encode("acdb"), (Ids{0, 2, 2, 1}));
+  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->unknown(), 2);
+  bpe["model"]["fuse_unk"] = true;
+  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->encode("acdb"), (Ids{0, 2, 1}));
+}
+
+TEST(tokenizer_json, mutations_are_read_or_refused) {
+  for (const char* spec : {"char", "word:1", "bpe:262"}) {
+    const std::string json = trained(spec, "hello hello <there>", kAll)->to_json();
+    int refused = io::survive_mutations(json, 400, [](const std::string& bytes) {
+      const auto tokenizer = Tokenizer::from_json(bytes, "file.json");
+      Tokenizer::from_json(tokenizer->to_json(), "again");
+      try {
+        tokenizer->decode(tokenizer->encode("hello <s>there\xFF"));
+      } catch (const Error& e) {  // a text it has no tokens for
+        EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+      }
+    });
+    EXPECT_GT(refused, 200) << spec;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::text

@@ -1,0 +1,104 @@
+"""Rows of options.py about recipes: train, data, plan, check, init, report, watch, compare."""
+
+import json
+import re
+
+import option_table
+from option_models import derived_recipe
+from option_pages import show_comparisons, show_pages_of_runs
+from option_table import WORK, ask, check, heddle, row, run
+
+
+@row("train --out", "train --set", "train --json", "train --resume")
+def train_options():
+    d = ask("train", "language.toml", "--set", "train.steps=3", "--set", "train.seed=5", "--out", "a/b")
+    check((WORK / "a/b/model.safetensors").exists(), "train --out makes the run")
+    log = [json.loads(line) for line in (WORK / "a/b/log.jsonl").read_text().splitlines()]
+    check([l["step"] for l in log if "loss" in l] == [1, 2, 3], "train --set train.steps", log)
+    check(d["step"] == 3 if "step" in d else "3" in json.dumps(d), "train --json", d)
+    check("seed = 5" in (WORK / "a/b/recipe.toml").read_text(), "train --set train.seed")
+    more = ("train", "language.toml", "--set", "train.seed=5", "--set", "train.schedule=constant",
+            "--set", "train.warmup=0", "--out", "longer")
+    heddle(*more, "--set", "train.steps=3")
+    done = run(*more, "--set", "train.steps=5")
+    check(done.returncode == 2 and b"--resume" in done.stderr, "without --resume", done.stderr)
+    heddle(*more, "--set", "train.steps=5", "--resume")
+    log = [json.loads(line) for line in (WORK / "longer/log.jsonl").read_text().splitlines()]
+    check([l["step"] for l in log if "loss" in l] == [1, 2, 3, 4, 5], "train --resume", log)
+
+
+@row("data --set", "data --examples", "plan --set", "plan --memory", "plan --vocabulary",
+     "plan --context", "check --set")
+def recipe_options():
+    check(ask("data", "language.toml", "--set", "data.context=7")["sizes"]["context"] == 7, "data --set")
+    for count in (1, 3):
+        d = ask("data", "language.toml", "--examples", count)
+        check(len(d["examples"]) == count, "data --examples", len(d["examples"]))
+    plan = ("plan", "language.toml")
+    small = ask(*plan, "--vocabulary", 50)
+    large = ask(*plan, "--vocabulary", 90)  # two tables of 16 numbers a token
+    check(large["parameters"] - small["parameters"] == 40 * 2 * 16, "plan --vocabulary", small, large)
+    deep = ask(*plan, "--vocabulary", 50, "--set", "model.layers=2")
+    # Two norms, four products and their biases, and a part with 64 in the middle.
+    layer = 2 * 32 + 4 * (16 * 16 + 16) + 2 * 16 * 64 + 64 + 16
+    check(deep["parameters"] - small["parameters"] == layer, "plan --set", small, deep)
+    cache = ask(*plan, "--vocabulary", 50, "--context", 1000)
+    check(cache["kv_bytes"] == 1000 * 2 * 16 * 4, "plan --context", cache["kv_bytes"])  # keys, values
+    for more in (1 << 20, 2 << 20):  # than the program itself takes
+        base = ask(*plan, "--vocabulary", 50)
+        besides = base["process_peak_bytes"]["total"] - base["peak_bytes"]["total"]
+        batch = ask(*plan, "--vocabulary", 50, "--memory", besides + more)["largest_batch"]
+        fits, too_much = (ask(*plan, "--vocabulary", 50, "--set", f"train.batch={b}")["peak_bytes"]["total"]
+                          for b in (batch, batch + 1))
+        # What the program takes besides is measured, and moves by some pages from run to run.
+        check(fits <= 1.5 * more and too_much > more / 2, "plan --memory", more, batch, fits, too_much)
+    d = ask("check", "language.toml", "--set", "model.attention.kv_heads=1")
+    check(d["pass"] and d["model"]["kv_heads"] == 1, "check --set", d["model"])
+
+
+@row("train --recipe", "data --recipe", "plan --recipe", "check --recipe")
+def shipped_recipes():
+    few = [f"--set={x}" for x in ("data.text=text.txt", "train.steps=2", "train.warmup=0",
+                                  "model.layers=1", "train.batch=2", "data.context=16")]
+    heddle("train", "--recipe", "char-gpt", *few)
+    check("tied = true" in (WORK / "runs/char-gpt/recipe.toml").read_text(), "train --recipe")
+    check(ask("data", "--recipe", "char-gpt", *few)["sizes"]["context"] == 16, "data --recipe")
+    named, given = (ask("plan", *which, "--vocabulary", 50) for which in (("--recipe", "char-gpt"), ("char-gpt",)))
+    check(named["parameters"] == given["parameters"] > 500_000, "plan --recipe", named)
+    named, given = (ask("check", *which) for which in (("--recipe", "rnn-lm"), ("rnn-lm",)))
+    check(named["model"] == given["model"] and named["model"]["kind"] == "rnn", "check --recipe", named["model"])
+    check(b"both" in run("plan", "char-gpt", "--recipe", "char-gpt").stderr, "a recipe twice")
+
+
+@row("data get --from", "data get --to", "data list --json")
+def data_sets():
+    (WORK / "copy").mkdir(exist_ok=True)
+    (WORK / "copy/input.txt").write_text("First Citizen: before we proceed")
+    done = run("data", "get", "tinyshakespeare", "--from", "copy", "--to", "kept")
+    check((WORK / "kept/tinyshakespeare.txt").exists(), "data get --from --to", done.stderr)
+    names = [d["name"] for d in ask("data", "list")["data"]]
+    check("kjv" in names and "multi30k" in names, "data list --json", names)
+
+
+@row("init --data", "init --path", "init --size", "init --force", "init --base", "version --json")
+def first_recipes():
+    heddle("init", "first.toml", "--data", "tags", "--path", "tags.tsv", "--size", "tiny")
+    for part in ('task = "tag"', '"tags.tsv"', "layers = 2"):
+        check(part in (WORK / "first.toml").read_text(), "init", part)
+    done = run("init", "first.toml")
+    check(done.returncode == 2 and b"--force" in done.stderr, "init over a file", done.stderr)
+    heddle("init", "first.toml", "--force")
+    check('kind = "decoder"' in (WORK / "first.toml").read_text(), "init --force")
+    derived_recipe(WORK, heddle, ask, check)
+    check(re.fullmatch(r"\d+\.\d+\.\d+", ask("version")["version"]), "version --json")
+
+
+@row("report --out", "watch --serve", "watch --bind")
+def pages_of_runs():
+    show_pages_of_runs(option_table)
+
+
+@row("compare --recipe", "compare --vary", "compare --also", "compare --set", "compare --seeds",
+     "compare --budget", "compare --out", "compare --json")
+def compare_options():
+    show_comparisons(option_table)
