@@ -26,6 +26,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(heddle_compile_options INTERFACE -Wno-restrict)
 endif()
 
+# Behind what targets say themselves, so it has the last word.
+if(NOT HEDDLE_OPTIMISE)
+  target_compile_options(heddle_compile_options INTERFACE -O0)
+endif()
+
 if(HEDDLE_SANITIZE)
   target_compile_options(heddle_compile_options INTERFACE
     -fsanitize=${HEDDLE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

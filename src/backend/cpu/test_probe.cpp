@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -24,17 +25,34 @@ TEST(Probe, RefusesNumbersOfArrays) {
 
 // Sanitizers have memory of their own, and take terabytes of addresses.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// How far the resident memory rose above what it was, and how much of it stayed.
+struct Rise {
+  std::int64_t peak;
+  std::int64_t kept;
+};
+
+Rise rise_of_a_probe(std::int64_t most) {
+  reset_resident_peak();
+  const std::int64_t before = resident_bytes();
+  const std::optional<double> rate = stream_bandwidth(4, 3, kSeconds, {most, 0});
+  EXPECT_TRUE(rate);
+  EXPECT_GT(rate.value_or(0), 1e8);
+  return {resident_peak() - before, resident_bytes() - before};
+}
+
+// A kernel that takes idle pages away (DAMON) gives back those of other tests at any time, and they
+// count as a rise: the smallest of three is the probe's own.
 TEST(Probe, TakesWhatItMayAndGivesItBack) {
   (void)stream_bandwidth(4, 3, kSeconds, {8 * kMega, 0});  // threads and code are there now
   for (const std::int64_t most : {16 * kMega, 64 * kMega}) {
-    reset_resident_peak();
-    const std::int64_t before = resident_bytes();
-    const std::optional<double> rate = stream_bandwidth(4, 3, kSeconds, {most, 0});
-    ASSERT_TRUE(rate);
-    EXPECT_GT(*rate, 1e8);
-    EXPECT_GE(resident_peak(), before + most - 4 * kMega);
-    EXPECT_LE(resident_peak(), before + most + 2 * kMega);
-    EXPECT_LE(resident_bytes(), before + 2 * kMega);
+    Rise least = rise_of_a_probe(most);
+    for (int again = 0; again < 2; ++again) {
+      const Rise rise = rise_of_a_probe(most);
+      least = {std::min(least.peak, rise.peak), std::min(least.kept, rise.kept)};
+    }
+    EXPECT_GE(least.peak, most - 4 * kMega);
+    EXPECT_LE(least.peak, most + 2 * kMega);
+    EXPECT_LE(least.kept, 2 * kMega);
   }
 }
 
