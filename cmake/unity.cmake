@@ -1,7 +1,7 @@
 # Small files of one folder are compiled together, up to eight at a time: half of the time of a clean
 # build went into reading the same headers again for every file. Names in anonymous namespaces must
-# differ within such a folder; -Wshadow is left to the second compiler, which takes every file alone
-# and so also sees a missing include.
+# differ within such a folder; -Wshadow is left to clang-tidy, which takes every file alone and so
+# also sees a missing include.
 set(HEDDLE_UNITY_FILES 8)
 
 # heddle_unity_groups(<prefix> <most> <file>...): up to <most> of the files in turn form one unit.

@@ -36,6 +36,19 @@ def may_be_long(path: str) -> bool:
     return path.endswith(".cpu.h") or path.startswith("src/backend/cpu/gemm/")
 
 
+# Macros of tests, where they open a line, and the headers that have them.
+TEST_MACRO = re.compile(r"^(TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_\w+)\(")
+TEST_HEADER = re.compile(r"^#include <(gtest|rapidcheck)/gtest\.h>")
+
+
+def missing_test_header(lines):
+    """Number of the first test in a file that relies on another one's include, or None: files are
+    compiled together here, and alone elsewhere."""
+    if any(TEST_HEADER.match(line) for line in lines):
+        return None
+    return next((n for n, line in enumerate(lines, 1) if TEST_MACRO.match(line)), None)
+
+
 def check_file(path: str):
     data = (ROOT / path).read_bytes()
     if b"\0" in data:
@@ -43,6 +56,8 @@ def check_file(path: str):
     lines = data.decode("utf-8", errors="replace").splitlines()
     if Path(path).suffix in SIZED and len(lines) > MAX_LINES and not may_be_long(path):
         yield f"{path}:{MAX_LINES + 1}: {len(lines)} lines; more than {MAX_LINES} want a second file"
+    if path.endswith(".cpp") and (number := missing_test_header(lines)):
+        yield f"{path}:{number}: a test without #include <gtest/gtest.h> in its own file"
     for number, line in enumerate(lines, 1):
         for pattern, what in FORBIDDEN:
             if pattern.search(line) and not path.endswith(ALLOWED_IN.get(pattern.pattern, ())):

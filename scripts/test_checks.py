@@ -94,6 +94,11 @@ class Style(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertFalse(any(p.search(text) for p, _ in check_style.FORBIDDEN))
 
+    def test_missing_test_header(self):
+        test = "TEST(Sum, IsRight) {"
+        self.assertEqual(2, check_style.missing_test_header(["", test]))
+        self.assertIsNone(check_style.missing_test_header(["#include <gtest/gtest.h>", test]))
+        self.assertIsNone(check_style.missing_test_header(["// TEST(", "  TEST(x);"]))
 
     def test_function_without_a_test(self):
         with tempfile.TemporaryDirectory() as root:

@@ -1,4 +1,6 @@
 // The parts of a comparison: what varies, what may be spent, what is noise.
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "base/test_support.h"

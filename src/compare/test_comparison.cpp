@@ -1,4 +1,6 @@
 // Whole comparisons of tiny models: fair, resumable, honest about noise.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>

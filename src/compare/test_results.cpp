@@ -1,4 +1,6 @@
 // What a comparison says about runs whose logs were written by hand.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 

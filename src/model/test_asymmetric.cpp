@@ -1,5 +1,7 @@
 // What equal sides, equal depths and full sequences hide: rows taken for columns, one stack for the
 // other, padding that counts.
+#include <gtest/gtest.h>
+
 #include <array>
 #include <set>
 #include <utility>

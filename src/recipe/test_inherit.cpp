@@ -1,4 +1,6 @@
 // Recipes that are based on others, and files that are no recipes at all.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 
 #include "base/test_support.h"

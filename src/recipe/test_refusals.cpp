@@ -1,5 +1,7 @@
 // Every refusal of a validate() that a recipe can reach names file and line of the keys it is
 // about.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
 

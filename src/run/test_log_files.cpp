@@ -1,4 +1,6 @@
 // What other programs read of a log: CSV and TensorBoard's event files.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>

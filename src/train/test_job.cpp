@@ -1,4 +1,6 @@
 // Whole runs of every kind of model, from recipe to loaded weights, and fine-tuning between them.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,7 @@
 // Every key of a recipe reaches its effect: changing it changes the numbers that are named, and no
 // others.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <filesystem>
 #include <map>

@@ -1,4 +1,6 @@
 // Every field of log.jsonl, computed a second time by what it means.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>

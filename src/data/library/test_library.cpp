@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "data/library/library.h"
 
 #include <cstdlib>

@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "model/test_support.h"
 
 namespace heddle::model {

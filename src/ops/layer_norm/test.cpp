@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/layer_norm/layer_norm.kernels.h"
 #include "ops/support/test_norm.h"

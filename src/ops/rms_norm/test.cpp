@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rms_norm/rms_norm.kernels.h"
 #include "ops/support/test_norm.h"
