@@ -79,7 +79,7 @@ extern const @Op@Kernels @op@_kernels;
 #include "ops/@op@/@op@.cpu.h"
 ]])
   list(APPEND HEDDLE_KERNEL_SOURCES "${unit}")
-  file(GLOB kernel_files CONFIGURE_DEPENDS "${folder}/*.cpu.h")
+  file(GLOB_RECURSE kernel_files CONFIGURE_DEPENDS "${folder}/*.cpu.h")
   list(LENGTH kernel_files kernel_file_count)
   if(kernel_file_count EQUAL 1)
     list(APPEND small_kernels "${unit}")

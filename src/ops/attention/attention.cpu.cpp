@@ -50,7 +50,7 @@ AttentionTiles tiles_in_use() {
   if (isa >= Isa::avx512_bf16 && planted_attention_tiles != nullptr)
     return *planted_attention_tiles;
   if (isa != Isa::amx) return {};
-  return {amx_small_product, amx_turned_group, amx_backward_group};
+  return {amx_small_product, amx_transposed_group, amx_backward_group};
 }
 
 AttentionFacts facts_of(const AttentionInputs& in) {

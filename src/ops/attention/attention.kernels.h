@@ -65,7 +65,7 @@ constexpr std::int64_t backward_parts(const AttentionShape& s) {
 // What attention in bf16 has on a machine with AMX tiles; null: no tiles.
 struct AttentionTiles {
   SmallProductFunction small_product = nullptr;
-  TurnedGroupFunction turned_group = nullptr;
+  TransposedGroupFunction transposed_group = nullptr;
   BackwardGroupFunction backward_group = nullptr;
 };
 
@@ -167,7 +167,7 @@ inline constexpr std::int64_t kLongKeys = 256;
          fills_tiles(f.shape.width) && fills_tiles(f.shape.value_width);
 }
 
-// Which kernel makes the gradients: backward.cpu.h, whole_head.cpu.h or long_head.cpu.h.
+// Which kernel makes the gradients: backward_tiles.cpu.h, whole_head.cpu.h or long_head.cpu.h.
 enum class BackwardPath : std::uint8_t { general, whole_heads, long_heads };
 [[gnu::always_inline]] constexpr BackwardPath backward_path(const AttentionFacts& f) {
   if (!on_tiles(f) || !plain_scores(f) || f.dropout > 0) return BackwardPath::general;

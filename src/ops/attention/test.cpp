@@ -243,11 +243,11 @@ const bool registered = [] {
   ring.options.mask.first_query = 48;
   ring.options.mask.look_back = 41;
   add(ring);
-  Spec turned = tiles;
-  turned.name = "ring, several tiles, softcap";
-  turned.options.first_row = 101;
-  turned.options.softcap = 2;
-  add(turned);
+  Spec long_ring = tiles;
+  long_ring.name = "ring, several tiles, softcap";
+  long_ring.options.first_row = 101;
+  long_ring.options.softcap = 2;
+  add(long_ring);
   Spec long_cache{.name = "one query, several blocks of keys", .s = {1, 1, 900, 4, 1, 8, 40}};
   long_cache.sinks = true;
   add(long_cache);

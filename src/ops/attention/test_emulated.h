@@ -24,9 +24,9 @@ inline void counted(const cpu::SmallProduct& p) noexcept {
   cpu::amx_small_product_emulated(p);
 }
 
-inline void counted_group(const cpu::TurnedGroup& g) noexcept {
+inline void counted_group(const cpu::TransposedGroup& g) noexcept {
   ++taken;
-  cpu::amx_turned_group_emulated(g);
+  cpu::amx_transposed_group_emulated(g);
 }
 
 inline void counted_backward(const cpu::BackwardGroup& g) noexcept {

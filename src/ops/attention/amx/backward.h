@@ -1,4 +1,4 @@
-// Weights, dS and dQ of a group of queries on AMX tiles, turned over as the forward pass is
+// Weights, dS and dQ of a group of queries on AMX tiles, transposed as the forward pass is
 // (group.h): Sᵀ = K · Qᵀ and dPᵀ = V · dYᵀ, so that a vector holds one key's scores for sixteen
 // queries. The rows of Pᵀ and dSᵀ are then, rounded, the left operands of dV = Pᵀ · dY and
 // dK = dSᵀ · Q, and words of two keys the right operand of dQᵀ += Kᵀ · dSᵀ: nothing is transposed.
@@ -15,18 +15,18 @@ namespace heddle::cpu {
 inline constexpr std::int64_t kBackwardPiece = 32;
 // Numbers in a piece's S and dP. What is written to one while another is read is not a multiple of
 // 4 KiB away from it.
-inline constexpr std::int64_t kBackwardScores = 2 * kBackwardPiece * kTurnedQueries + 512;
+inline constexpr std::int64_t kBackwardScores = 2 * kBackwardPiece * kTransposedQueries + 512;
 
 // A word is a pair of bf16 that follow each other along a product's sum.
 struct BackwardGroup {
-  const std::uint32_t* q = nullptr;         // [2][D / 2][16]: queries 16 at a time
-  const std::uint32_t* dy = nullptr;        // [2][E / 2][16]
-  const std::uint32_t* k = nullptr;         // [keys][D / 2]
-  const std::uint32_t* v = nullptr;         // [keys][E / 2]
-  const std::uint32_t* k_turned = nullptr;  // [keys / 32][D][16]: words of two keys
-  std::int64_t depth = 0, value_depth = 0;  // D / 2 and E / 2, multiples of 16
-  std::int64_t keys = 0;                    // a multiple of 32
-  std::int64_t count = 0;                   // of queries; the others are zeros
+  const std::uint32_t* q = nullptr;             // [2][D / 2][16]: queries 16 at a time
+  const std::uint32_t* dy = nullptr;            // [2][E / 2][16]
+  const std::uint32_t* k = nullptr;             // [keys][D / 2]
+  const std::uint32_t* v = nullptr;             // [keys][E / 2]
+  const std::uint32_t* k_transposed = nullptr;  // [keys / 32][D][16]: words of two keys
+  std::int64_t depth = 0, value_depth = 0;      // D / 2 and E / 2, multiples of 16
+  std::int64_t keys = 0;                        // a multiple of 32
+  std::int64_t count = 0;                       // of queries; the others are zeros
   // Query i sees the keys first[i] <= j < last[i]; [32], as are the logarithms of the sums of
   // weights and the sums of dy · y.
   const std::int32_t* first = nullptr;

@@ -137,15 +137,15 @@ class BackwardRunner {
   float* scores(std::int64_t key) const noexcept {
     return g_.scores + key / kBackwardPiece % 2 * kBackwardScores;
   }
-  static constexpr std::int64_t kDp = kBackwardPiece * kTurnedQueries;  // behind the scores
+  static constexpr std::int64_t kDp = kBackwardPiece * kTransposedQueries;  // behind the scores
 
   // S and dP of the piece from `key` on.
   template <class Between>
   [[gnu::always_inline]] void make_scores(std::int64_t key, Between& between) const noexcept {
-    TurnedProducts<T>::scores({g_.k + key * g_.depth, g_.q, g_.depth}, kBackwardPiece, scores(key),
-                              between);
-    TurnedProducts<T>::scores({g_.v + key * g_.value_depth, g_.dy, g_.value_depth}, kBackwardPiece,
-                              scores(key) + kDp, between);
+    TransposedProducts<T>::scores({g_.k + key * g_.depth, g_.q, g_.depth}, kBackwardPiece,
+                                  scores(key), between);
+    TransposedProducts<T>::scores({g_.v + key * g_.value_depth, g_.dy, g_.value_depth},
+                                  kBackwardPiece, scores(key) + kDp, between);
   }
 
   template <bool Masked>
@@ -173,12 +173,12 @@ class BackwardRunner {
   void add_to_dq() const noexcept {
     const std::int64_t width = 2 * g_.depth;
     compiler_barrier();
-    for (std::int64_t x = 0; x < width; x += kTurnedBlock) {
-      float* sums = g_.dq + x * kTurnedQueries;
-      BringInSums next(sums + kTurnedBlock * kTurnedQueries);
-      TurnedProducts<T>::add(
-          {g_.k_turned + x * 16, width * 16, g_.ds_words, g_.keys / kTurnedBlock, g_.add}, sums,
-          next);
+    for (std::int64_t x = 0; x < width; x += kTransposedBlock) {
+      float* sums = g_.dq + x * kTransposedQueries;
+      BringInSums next(sums + kTransposedBlock * kTransposedQueries);
+      TransposedProducts<T>::add(
+          {g_.k_transposed + x * 16, width * 16, g_.ds_words, g_.keys / kTransposedBlock, g_.add},
+          sums, next);
     }
     compiler_barrier();
   }

@@ -1,4 +1,4 @@
-// Softmax attention of a group of queries on AMX tiles, turned over: Sᵀ = K · Qᵀ and
+// Softmax attention of a group of queries on AMX tiles, transposed: Sᵀ = K · Qᵀ and
 // Oᵀ += Vᵀ · Pᵀ. A vector then holds one key's scores for sixteen queries: maxima and sums go down
 // the columns of the tiles, and the weights lie as the next product wants them. Plain pointers:
 // callable from any instruction set.
@@ -8,15 +8,15 @@
 
 namespace heddle::cpu {
 
-inline constexpr std::int64_t kTurnedQueries = 32;  // of a group
-inline constexpr std::int64_t kTurnedKeys = 64;     // at a time
+inline constexpr std::int64_t kTransposedQueries = 32;  // of a group
+inline constexpr std::int64_t kTransposedKeys = 64;     // at a time
 // Numbers in a block's scores, and words in the weights of two blocks. What is written to one while
 // another is read is not a multiple of 4 KiB away from it, but for the first scores and weights.
-inline constexpr std::int64_t kTurnedScores = kTurnedKeys * kTurnedQueries + 512;
-inline constexpr std::int64_t kTurnedWords = kTurnedKeys * kTurnedQueries + 256;
+inline constexpr std::int64_t kTransposedScores = kTransposedKeys * kTransposedQueries + 512;
+inline constexpr std::int64_t kTransposedWords = kTransposedKeys * kTransposedQueries + 256;
 
 // A word is a pair of bf16 that follow each other along a product's sum.
-struct TurnedGroup {
+struct TransposedGroup {
   const std::uint32_t* q = nullptr;  // [2][D / 2][16]: queries 16 at a time
   const std::uint32_t* k = nullptr;  // [keys][D / 2]
   const std::uint32_t* v = nullptr;  // [keys / 32][E][16]
@@ -35,17 +35,17 @@ struct TurnedGroup {
   float* m = nullptr;
   float* l = nullptr;
   float* o = nullptr;       // [E / 32][2][2][16][16]: blocks of 16 columns of V by 16 queries
-  float* scores = nullptr;  // room for 2 · kTurnedScores numbers
-  std::uint32_t* weights = nullptr;  // room for 2 · kTurnedWords words
+  float* scores = nullptr;  // room for 2 · kTransposedScores numbers
+  std::uint32_t* weights = nullptr;  // room for 2 · kTransposedWords words
 };
 
 inline constexpr float kNothingSeen = -3.0e38f;  // finite: what is hidden is minus infinity
 
-using TurnedGroupFunction = void (*)(const TurnedGroup&) noexcept;
+using TransposedGroupFunction = void (*)(const TransposedGroup&) noexcept;
 
 // Needs Isa::amx.
-void amx_turned_group(const TurnedGroup& group) noexcept;
+void amx_transposed_group(const TransposedGroup& group) noexcept;
 // The same on emulated tiles, for tests; needs Isa::avx512_bf16.
-void amx_turned_group_emulated(const TurnedGroup& group) noexcept;
+void amx_transposed_group_emulated(const TransposedGroup& group) noexcept;
 
 }  // namespace heddle::cpu

@@ -3,8 +3,8 @@
 
 namespace heddle::cpu {
 
-void amx_turned_group_emulated(const TurnedGroup& group) noexcept {
-  amx::TurnedRunner<amx::EmulatedTiles>(group).run();
+void amx_transposed_group_emulated(const TransposedGroup& group) noexcept {
+  amx::TransposedRunner<amx::EmulatedTiles>(group).run();
 }
 
 }  // namespace heddle::cpu

@@ -1,10 +1,10 @@
 // A group of queries over its keys, for a policy of tiles (tiles.h, emulated_tiles.h).
 //
-// Keys are taken kTurnedKeys at a time, so that their scores stay in L1. While a block is weighed
-// by the vector units, the tiles make the scores of the next one and add the values of those
-// before: both kinds of instructions go one between the other. The values of two blocks are added
-// together, since the sums Oᵀ are loaded and stored each time, which costs as much as the products
-// of one block; half of the columns go with each of the next two blocks.
+// Keys are taken kTransposedKeys at a time, so that their scores stay in L1. While a block is
+// weighed by the vector units, the tiles make the scores of the next one and add the values of
+// those before: both kinds of instructions go one between the other. The values of two blocks are
+// added together, since the sums Oᵀ are loaded and stored each time, which costs as much as the
+// products of one block; half of the columns go with each of the next two blocks.
 #pragma once
 
 #include "ops/attention/amx/products.h"
@@ -13,9 +13,9 @@
 namespace heddle::cpu::amx {
 
 template <class T>
-class TurnedRunner {
+class TransposedRunner {
  public:
-  explicit TurnedRunner(const TurnedGroup& g) noexcept : g_(g), seen_(g) {
+  explicit TransposedRunner(const TransposedGroup& g) noexcept : g_(g), seen_(g) {
     for (int h = 0; h < 2; ++h) {
       Lanes& n = lanes_[h];
       n.m = _mm512_loadu_ps(g.m + h * 16);
@@ -45,25 +45,26 @@ class TurnedRunner {
   }
 
  private:
-  std::int64_t blocks() const noexcept { return (g_.keys + kTurnedKeys - 1) / kTurnedKeys; }
+  std::int64_t blocks() const noexcept { return (g_.keys + kTransposedKeys - 1) / kTransposedKeys; }
   // Keys of block j.
   std::int64_t keys(std::int64_t j) const noexcept {
-    const std::int64_t rest = g_.keys - j * kTurnedKeys;
-    return rest < kTurnedKeys ? rest : kTurnedKeys;
+    const std::int64_t rest = g_.keys - j * kTransposedKeys;
+    return rest < kTransposedKeys ? rest : kTransposedKeys;
   }
-  float* scores(std::int64_t j) const noexcept { return g_.scores + j % 2 * kTurnedScores; }
+  float* scores(std::int64_t j) const noexcept { return g_.scores + j % 2 * kTransposedScores; }
   // Of two pairs of blocks: one is added while the other is weighed.
   std::uint32_t* weights(std::int64_t j) const noexcept {
-    return g_.weights + j / 2 % 2 * kTurnedWords + j % 2 * (kTurnedKeys / 2 * kTurnedQueries);
+    return g_.weights + j / 2 % 2 * kTransposedWords +
+           j % 2 * (kTransposedKeys / 2 * kTransposedQueries);
   }
   ScoreBlock block(std::int64_t j) const noexcept {
-    return {scores(j), weights(j), j * kTurnedKeys, keys(j)};
+    return {scores(j), weights(j), j * kTransposedKeys, keys(j)};
   }
 
   // ---- weights ----
   Weigh kind_of(std::int64_t j) const noexcept {
     if (g_.relu || g_.bias != nullptr) return Weigh::anything;
-    const std::int64_t begin = j * kTurnedKeys, end = begin + keys(j);
+    const std::int64_t begin = j * kTransposedKeys, end = begin + keys(j);
     return seen_.covers(begin, end) ? Weigh::plain : Weigh::masked;
   }
   void weigh_block(std::int64_t j) noexcept {
@@ -148,34 +149,35 @@ class TurnedRunner {
   [[gnu::always_inline]] void products_beside(std::int64_t j, Between& between) noexcept {
     if (j + 1 < blocks()) make_scores(j + 1, between);
     if (j % 2 == 0) adding_ = j;  // both blocks of a pair are weighed
-    const std::int64_t columns = g_.value_width / kTurnedBlock;
+    const std::int64_t columns = g_.value_width / kTransposedBlock;
     add_values(adding_, j % 2 == 0 ? (columns + 1) / 2 : columns, between);
   }
 
   // Sᵀ of block j.
   template <class Between>
   [[gnu::always_inline]] void make_scores(std::int64_t j, Between& between) const noexcept {
-    TurnedProducts<T>::scores({g_.k + j * kTurnedKeys * g_.depth, g_.q, g_.depth}, keys(j),
-                              scores(j), between);
+    TransposedProducts<T>::scores({g_.k + j * kTransposedKeys * g_.depth, g_.q, g_.depth}, keys(j),
+                                  scores(j), between);
   }
 
   // Oᵀ += Vᵀ · Pᵀ of the blocks [added_, end), up to column block `columns`.
   template <class Between>
   [[gnu::always_inline]] void add_values(std::int64_t end, std::int64_t columns,
                                          Between& between) noexcept {
-    const std::int64_t first = added_ * kTurnedKeys;
-    const std::int64_t last = end * kTurnedKeys < g_.keys ? end * kTurnedKeys : g_.keys;
+    const std::int64_t first = added_ * kTransposedKeys;
+    const std::int64_t last = end * kTransposedKeys < g_.keys ? end * kTransposedKeys : g_.keys;
     if (first >= last) return;
     compiler_barrier();
     const std::uint32_t* p = weights(added_);
     const std::int64_t width = g_.value_width;
     for (; added_columns_ < columns; ++added_columns_) {
-      const std::uint32_t* v = g_.v + first / 2 * width + added_columns_ * kTurnedBlock * 16;
-      TurnedProducts<T>::add({v, width * 16, p, (last - first) / kTurnedBlock},
-                             g_.o + added_columns_ * kTurnedBlock * kTurnedQueries, between);
+      const std::uint32_t* v = g_.v + first / 2 * width + added_columns_ * kTransposedBlock * 16;
+      TransposedProducts<T>::add({v, width * 16, p, (last - first) / kTransposedBlock},
+                                 g_.o + added_columns_ * kTransposedBlock * kTransposedQueries,
+                                 between);
     }
     compiler_barrier();
-    if (columns < width / kTurnedBlock) return;
+    if (columns < width / kTransposedBlock) return;
     added_ = end;
     added_columns_ = 0;
   }
@@ -183,11 +185,11 @@ class TurnedRunner {
   // Of all blocks before `end`: of those that were begun, then of the others.
   [[gnu::noinline]] void add_all_values(std::int64_t end) noexcept {
     NothingBetween nothing;
-    if (added_ < adding_) add_values(adding_, g_.value_width / kTurnedBlock, nothing);
-    add_values(end, g_.value_width / kTurnedBlock, nothing);
+    if (added_ < adding_) add_values(adding_, g_.value_width / kTransposedBlock, nothing);
+    add_values(end, g_.value_width / kTransposedBlock, nothing);
   }
 
-  const TurnedGroup& g_;
+  const TransposedGroup& g_;
   Lanes lanes_[2];
   SeenByAll seen_;
   // Blocks whose values are in the sums; of the next ones up to adding_ some columns are.

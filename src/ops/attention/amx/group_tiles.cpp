@@ -3,8 +3,8 @@
 
 namespace heddle::cpu {
 
-void amx_turned_group(const TurnedGroup& group) noexcept {
-  amx::TurnedRunner<amx::Tiles>(group).run();
+void amx_transposed_group(const TransposedGroup& group) noexcept {
+  amx::TransposedRunner<amx::Tiles>(group).run();
 }
 
 }  // namespace heddle::cpu

@@ -1,4 +1,4 @@
-// The products of attention turned over, for a policy of tiles (tiles.h, emulated_tiles.h). Other
+// The products of attention transposed, for a policy of tiles (tiles.h, emulated_tiles.h). Other
 // work goes between them: `between` is called after every product, one() and two() in turns.
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace heddle::cpu::amx {
 
-inline constexpr std::int64_t kTurnedBlock = 32;  // keys of 2 × 2 tiles
-inline constexpr std::int64_t kBlockScores = kTurnedBlock * kTurnedQueries;
-inline constexpr std::int64_t kBlockWords = kTurnedBlock / 2 * kTurnedQueries;
+inline constexpr std::int64_t kTransposedBlock = 32;  // keys of 2 × 2 tiles
+inline constexpr std::int64_t kBlockScores = kTransposedBlock * kTransposedQueries;
+inline constexpr std::int64_t kBlockWords = kTransposedBlock / 2 * kTransposedQueries;
 inline constexpr std::int64_t kTileWords = 256;
 
 // Between products that nothing goes between.
@@ -69,7 +69,7 @@ struct SumOperands {
 };
 
 template <class T>
-class TurnedProducts {
+class TransposedProducts {
  public:
   // Scores of `keys` keys, a multiple of 32: tiles of 16 keys by 16 queries, [keys / 16][2].
   template <class Between>
@@ -79,8 +79,8 @@ class TurnedProducts {
     if (o.depth == 32)
       strips_of_scores(o, keys, out, between);
     else
-      for (std::int64_t key = 0; key < keys; key += kTurnedBlock)
-        block_of_scores(o, key, out + key * kTurnedQueries, between);
+      for (std::int64_t key = 0; key < keys; key += kTransposedBlock)
+        block_of_scores(o, key, out + key * kTransposedQueries, between);
     compiler_barrier();
   }
 
@@ -113,7 +113,7 @@ class TurnedProducts {
     const std::uint32_t *q0 = o.columns, *q1 = o.columns + o.depth * 16;
     T::load_kept(q0, q1, q0 + kTileWords, q1 + kTileWords);
     for (std::int64_t key = 0; key < keys; key += 16)
-      T::strip(o.rows + key * 32, 128, out + key * kTurnedQueries, between);
+      T::strip(o.rows + key * 32, 128, out + key * kTransposedQueries, between);
   }
 
   // 32 keys by all queries.

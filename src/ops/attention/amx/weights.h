@@ -1,4 +1,4 @@
-// From a block of turned scores to weights.
+// From a block of transposed scores to weights.
 //
 // Weights are 2^(s - m) with a reference m for every query. Any m near the largest score does:
 // sums and weighted sums are divided by each other in the end. So a block is weighed with the m it
@@ -9,7 +9,7 @@
 #include "backend/cpu/gemm/amx/intrinsics.h"
 #include "ops/attention/amx/group.h"
 #include "ops/attention/amx/products.h"
-#include "ops/attention/power.cpu.h"
+#include "ops/attention/cpu/power.cpu.h"
 
 namespace heddle::cpu::amx {
 
@@ -48,8 +48,8 @@ struct ScoreBlock {
 
 // The logarithm of the weights of key `key`; of relu the score itself, and m is 0.
 template <Weigh kind>
-[[gnu::always_inline]] inline __m512 exponent(const TurnedGroup& g, const Lanes& n, __m512 score,
-                                              __m512 factor, int key) noexcept {
+[[gnu::always_inline]] inline __m512 exponent(const TransposedGroup& g, const Lanes& n,
+                                              __m512 score, __m512 factor, int key) noexcept {
   __m512 t = _mm512_fmsub_ps(score, factor, n.m);
   if constexpr (kind != Weigh::plain) {
     const __m512i at = _mm512_set1_epi32(key);
@@ -66,7 +66,7 @@ template <Weigh kind>
 }
 
 // What scores are multiplied by.
-[[gnu::always_inline]] inline __m512 score_factor(const TurnedGroup& g) noexcept {
+[[gnu::always_inline]] inline __m512 score_factor(const TransposedGroup& g) noexcept {
   return _mm512_set1_ps(g.scale * (g.relu ? 1.0f : static_cast<float>(kLog2E)));
 }
 
@@ -74,7 +74,7 @@ template <Weigh kind>
 template <Weigh kind>
 class Weights {
  public:
-  Weights(const TurnedGroup& g, Lanes* lanes, const ScoreBlock& block)
+  Weights(const TransposedGroup& g, Lanes* lanes, const ScoreBlock& block)
       : g_(g),
         lanes_(lanes),
         b_(block),
@@ -118,7 +118,7 @@ class Weights {
                           factor_, static_cast<int>(b_.key) + tile * 16 + row);
   }
 
-  const TurnedGroup& g_;
+  const TransposedGroup& g_;
   Lanes* lanes_;
   const ScoreBlock& b_;
   int tiles_;
@@ -131,7 +131,8 @@ class Weights {
 template <Weigh kind, int kRate>
 class WeighBetween : public InTurns<WeighBetween<kind, kRate>, kRate> {
  public:
-  [[gnu::always_inline]] WeighBetween(const TurnedGroup& g, Lanes* lanes, const ScoreBlock& block)
+  [[gnu::always_inline]] WeighBetween(const TransposedGroup& g, Lanes* lanes,
+                                      const ScoreBlock& block)
       : g_(g),
         lanes_(lanes),
         low_(lanes[0]),
@@ -171,7 +172,7 @@ class WeighBetween : public InTurns<WeighBetween<kind, kRate>, kRate> {
     _mm512_store_si512(to, words(even, odd));
   }
 
-  const TurnedGroup& g_;
+  const TransposedGroup& g_;
   Lanes* lanes_;
   Lanes low_, high_;
   __m512 factor_;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "backend/cpu/philox.h"
-#include "ops/attention/pack.cpu.h"
-#include "ops/attention/power.cpu.h"
+#include "ops/attention/cpu/pack.cpu.h"
+#include "ops/attention/cpu/power.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {

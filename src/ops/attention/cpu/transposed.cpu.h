@@ -1,31 +1,31 @@
-// The forward pass on AMX tiles where nothing needs a row's scores side by side: turned over
+// The forward pass on AMX tiles where nothing needs a row's scores side by side: transposed
 // (amx/group.h).
 #pragma once
 
-#include "ops/attention/forward.cpu.h"
+#include "ops/attention/cpu/forward.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
 // Keys that all groups of a block of queries meet before the next ones: they stay in L2.
-inline constexpr std::int64_t kTurnedPass = 1024;
+inline constexpr std::int64_t kTransposedPass = 1024;
 
-static_assert(kForwardQueries % kTurnedQueries == 0 && kTurnedPass % kTurnedKeys == 0);
-static_assert(kTurnedQueries == kPad && kTurnedQueries == kAmxRows);
+static_assert(kForwardQueries % kTransposedQueries == 0 && kTransposedPass % kTransposedKeys == 0);
+static_assert(kTransposedQueries == kPad && kTransposedQueries == kAmxRows);
 
 template <class S>
-bool turned(const Problem<S>& p) {
-  return p.on_tiles && p.a.tiles.turned_group != nullptr && p.a.dropout == 0 && p.a.softcap == 0 &&
-         !p.a.pairs;
+bool transposed(const Problem<S>& p) {
+  return p.on_tiles && p.a.tiles.transposed_group != nullptr && p.a.dropout == 0 &&
+         p.a.softcap == 0 && !p.a.pairs;
 }
 
-// A block of queries on its way, a group of kTurnedQueries behind the other.
+// A block of queries on its way, a group of kTransposedQueries behind the other.
 template <class S>
-struct TurnedState {
-  explicit TurnedState(const Problem<S>& p) {
+struct TransposedState {
+  explicit TransposedState(const Problem<S>& p) {
     Scratch scratch(p.a);
-    scores = scratch.take<float>(2 * kTurnedScores);
-    weights = scratch.take<std::uint32_t>(2 * kTurnedWords);
+    scores = scratch.take<float>(2 * kTransposedScores);
+    weights = scratch.take<std::uint32_t>(2 * kTransposedWords);
     q = scratch.take<std::uint32_t>(kForwardQueries * p.depth);
     m = scratch.take<float>(kForwardQueries);
     l = scratch.take<float>(kForwardQueries);
@@ -40,51 +40,51 @@ struct TurnedState {
 
 // K as it lies, and Vᵀ: word (pair of keys, column) of 32 keys at [column][pair].
 template <class S>
-void pack_turned_piece(const Problem<S>& p, std::int64_t batch, std::int64_t head,
-                       std::int64_t from) {
+void pack_transposed_piece(const Problem<S>& p, std::int64_t batch, std::int64_t head,
+                           std::int64_t from) {
   using U = Unit<S>;
   const std::int64_t count = smaller(kPad, p.end_of_keys(batch) - from);
   U* k = p.template of_key_head<U>(p.a.packed_k, p.keys * p.depth, batch, head);
   U* v = p.template of_key_head<U>(p.a.packed_v, p.keys / 2 * p.s.value_width, batch, head);
   pack_words<S>(count, kPad, p.depth, k + from * p.depth,
                 [&](std::int64_t j) { return p.k(batch, head, from + j); });
-  pack_turned<S, kPad / 2>(count, p.s.value_width, v + from / 2 * p.s.value_width,
-                           [&](std::int64_t j) { return p.v(batch, head, from + j); });
+  pack_transposed<S, kPad / 2>(count, p.s.value_width, v + from / 2 * p.s.value_width,
+                               [&](std::int64_t j) { return p.v(batch, head, from + j); });
 }
 
 // Keys [first, end) of key head `unit` of all batches.
 template <class S>
-void pack_turned_keys(const Problem<S>& p, std::int64_t unit, std::int64_t first,
-                      std::int64_t end) {
+void pack_transposed_keys(const Problem<S>& p, std::int64_t unit, std::int64_t first,
+                          std::int64_t end) {
   for (std::int64_t from = first; from < end; from += kPad)
-    pack_turned_piece(p, unit / p.s.key_heads, unit % p.s.key_heads, from);
+    pack_transposed_piece(p, unit / p.s.key_heads, unit % p.s.key_heads, from);
 }
 
 // Head by head, as they are used: the thread that packs one finds it in its cache.
 template <class S>
-void pack_turned_keys(const Problem<S>& p) {
+void pack_transposed_keys(const Problem<S>& p) {
   constexpr std::int64_t kPiece = 4 * kPad;
   const std::int64_t pieces = blocks_of(p.keys, kPiece);
   parallel_chunks(p.s.batch * p.s.key_heads * pieces, [&](std::int64_t i) {
     const std::int64_t first = i % pieces * kPiece;
-    pack_turned_keys(p, i / pieces, first, smaller(first + kPiece, p.keys));
+    pack_transposed_keys(p, i / pieces, first, smaller(first + kPiece, p.keys));
   });
 }
 
 // The group's queries against the keys [from, to), multiples of kPad.
 template <class S>
-void turned_group(const Problem<S>& p, const Rows& r, std::int64_t number, const Range& keys,
-                  const TurnedState<S>& f) {
-  const std::int64_t head = p.key_head(r.head), row = number * kTurnedQueries;
-  HWY_ALIGN std::int32_t first[kTurnedQueries] = {};
-  HWY_ALIGN std::int32_t last[kTurnedQueries] = {};
+void transposed_group(const Problem<S>& p, const Rows& r, std::int64_t number, const Range& keys,
+                      const TransposedState<S>& f) {
+  const std::int64_t head = p.key_head(r.head), row = number * kTransposedQueries;
+  HWY_ALIGN std::int32_t first[kTransposedQueries] = {};
+  HWY_ALIGN std::int32_t last[kTransposedQueries] = {};
   for (std::int64_t i = 0; i < r.count; ++i) {
     const Range seen = p.visible(r, i);
     first[i] = static_cast<std::int32_t>(seen.begin - keys.begin);
     last[i] = static_cast<std::int32_t>(seen.end - keys.begin);
   }
   const auto* bias = reinterpret_cast<const float*>(p.bias_row(r, 0));
-  TurnedGroup g;
+  TransposedGroup g;
   g.q = f.q + row * p.depth;
   g.k = p.template of_key_head<const std::uint32_t>(p.a.packed_k, p.keys * p.depth, r.batch, head) +
         keys.begin * p.depth;
@@ -105,7 +105,7 @@ void turned_group(const Problem<S>& p, const Rows& r, std::int64_t number, const
   g.o = f.o + row * p.s.value_width;
   g.scores = f.scores;
   g.weights = f.weights;
-  p.a.tiles.turned_group(g);
+  p.a.tiles.transposed_group(g);
 }
 
 // Inverse sums of sixteen queries, and the logarithms that are kept (of relu the sums themselves):
@@ -123,9 +123,9 @@ HWY_INLINE Vec<D> finish_sums(D d, const float* m, const float* l, bool relu, fl
 
 // A group's rows of y, and their sums. Words of two columns are transposed.
 template <class S>
-void finish_turned(const Problem<S>& p, const Rows& r, std::int64_t number,
-                   const TurnedState<S>& f) {
-  const std::int64_t first = number * kTurnedQueries;
+void finish_transposed(const Problem<S>& p, const Rows& r, std::int64_t number,
+                       const TransposedState<S>& f) {
+  const std::int64_t first = number * kTransposedQueries;
   const Tag<S> d;
   HWY_ALIGN float kept[16];
   for (std::int64_t half = 0; half < r.count; half += 16) {
@@ -133,8 +133,8 @@ void finish_turned(const Problem<S>& p, const Rows& r, std::int64_t number,
     const std::int64_t count = smaller(16, r.count - half);
     for (std::int64_t i = 0; i < count; ++i) p.row_sum(r)[half + i] = kept[i];
     for (std::int64_t x = 0; x < p.s.value_width; x += 32) {
-      const float* tiles = f.o + first * p.s.value_width + x * kTurnedQueries + half * 16;
-      turn_lines(
+      const float* tiles = f.o + first * p.s.value_width + x * kTransposedQueries + half * 16;
+      transpose_lines(
           [&](int i) {
             const float* even = tiles + i / 8 * 512 + i % 8 * 32;
             return bf16_words(d, hn::Mul(hn::Load(d, even), inverse),
@@ -148,84 +148,69 @@ void finish_turned(const Problem<S>& p, const Rows& r, std::int64_t number,
 
 // The keys that a group sees, in whole blocks.
 template <class S>
-Range turned_span(const Problem<S>& p, const Rows& r) {
+Range transposed_span(const Problem<S>& p, const Rows& r) {
   const Range span = p.span(r);
   if (span.empty()) return {0, 0};
   return {span.begin / kPad * kPad, padded(span.end, kPad)};
 }
 
 template <class S>
-void turned_block(const Problem<S>& p, const Rows& r) {
+void transposed_block(const Problem<S>& p, const Rows& r) {
   if constexpr (kPairs<S>) {
-    const TurnedState<S> f(p);
+    const TransposedState<S> f(p);
     const auto* sinks = static_cast<const float*>(p.a.sinks);
-    const std::int64_t groups = blocks_of(r.count, kTurnedQueries);
-    Range spans[kForwardQueries / kTurnedQueries];
+    const std::int64_t groups = blocks_of(r.count, kTransposedQueries);
+    Range spans[kForwardQueries / kTransposedQueries];
     Range all{p.keys, 0};
     for (std::int64_t i = 0; i < groups; ++i) {
-      const Rows group = r.part(i * kTurnedQueries, kTurnedQueries);
-      for (std::int64_t half = 0; half < kTurnedQueries; half += 16)
+      const Rows group = r.part(i * kTransposedQueries, kTransposedQueries);
+      for (std::int64_t half = 0; half < kTransposedQueries; half += 16)
         pack_columns<16, Unit<S>, S>(larger(0, smaller(16, group.count - half)), p.s.width,
-                                     f.q + (i * kTurnedQueries + half) * p.depth,
+                                     f.q + (i * kTransposedQueries + half) * p.depth,
                                      [&](std::int64_t j) { return p.q(group, half + j); });
-      spans[i] = turned_span(p, group);
+      spans[i] = transposed_span(p, group);
       if (!spans[i].empty())
         all = {smaller(all.begin, spans[i].begin), larger(all.end, spans[i].end)};
     }
     const float sink = sinks != nullptr ? sinks[r.head] * static_cast<float>(kLog2E) : kNothingSeen;
-    for (std::int64_t i = 0; i < groups * kTurnedQueries; ++i) {
+    for (std::int64_t i = 0; i < groups * kTransposedQueries; ++i) {
       f.m[i] = p.a.relu || i >= r.count ? 0.0f : sink;
       f.l[i] = sinks != nullptr ? 1.0f : 0.0f;
     }
-    zero(f.o, groups * kTurnedQueries * p.s.value_width);
-    for (std::int64_t key = all.begin; key < all.end; key += kTurnedPass)
+    zero(f.o, groups * kTransposedQueries * p.s.value_width);
+    for (std::int64_t key = all.begin; key < all.end; key += kTransposedPass)
       for (std::int64_t i = 0; i < groups; ++i) {
-        const Range keys{larger(spans[i].begin, key), smaller(spans[i].end, key + kTurnedPass)};
-        if (!keys.empty()) turned_group(p, r.part(i * kTurnedQueries, kTurnedQueries), i, keys, f);
+        const Range keys{larger(spans[i].begin, key), smaller(spans[i].end, key + kTransposedPass)};
+        if (!keys.empty())
+          transposed_group(p, r.part(i * kTransposedQueries, kTransposedQueries), i, keys, f);
       }
     for (std::int64_t i = 0; i < groups; ++i)
-      finish_turned(p, r.part(i * kTurnedQueries, kTurnedQueries), i, f);
+      finish_transposed(p, r.part(i * kTransposedQueries, kTransposedQueries), i, f);
   }
 }
 
 // One block of queries and many heads: a thread packs the keys of a head and uses them at once.
 template <class S>
-bool turned_heads(const Problem<S>& p) {
+bool short_heads(const Problem<S>& p) {
   const std::int64_t heads = p.s.batch * p.s.key_heads;
-  return turned(p) && p.s.queries <= kForwardQueries && p.keys <= 4 * kForwardQueries &&
+  return p.s.queries <= kForwardQueries && p.keys <= 4 * kForwardQueries &&
          heads >= 4 * thread_count();
 }
 
 template <class S>
-void forward_turned_heads(const Problem<S>& p) {
+void forward_short_heads(const Problem<S>& p) {
   parallel_chunks(p.s.batch * p.s.key_heads, [&](std::int64_t unit) {
-    pack_turned_keys(p, unit, 0, p.keys);
+    pack_transposed_keys(p, unit, 0, p.keys);
     const std::int64_t first = unit % p.s.key_heads * p.group();
     for (std::int64_t head = first; head < first + p.group(); ++head)
-      turned_block(p, p.rows(unit / p.s.key_heads, head, 0, kForwardQueries));
+      transposed_block(p, p.rows(unit / p.s.key_heads, head, 0, kForwardQueries));
   });
 }
 
 template <class S>
-void forward_all(const Problem<S>& p) {
-  if (turned_heads(p)) return forward_turned_heads(p);
-  const bool turn_over = turned(p);
-  if (turn_over)
-    pack_turned_keys(p);
-  else
-    pack_keys(p, {p.a.packed_k, nullptr, nullptr, p.a.packed_v});
-  const std::int64_t blocks = blocks_of(p.s.queries, kForwardQueries);
-  parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
-    // Head by head, so that its keys stay in the cache. Late blocks of a causal mask see the most
-    // keys: they go first.
-    const std::int64_t block = blocks - 1 - chunk % blocks;
-    const std::int64_t unit = chunk / blocks;
-    const Rows r = p.rows(unit / p.s.heads, unit % p.s.heads, block, kForwardQueries);
-    if (turn_over)
-      turned_block(p, r);
-    else
-      forward_block(p, r);
-  });
+void forward_transposed(const Problem<S>& p) {
+  pack_transposed_keys(p);
+  for_query_blocks(p, [&](const Rows& r) { transposed_block(p, r); });
 }
 
 }  // namespace attention_detail

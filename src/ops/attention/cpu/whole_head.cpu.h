@@ -1,12 +1,12 @@
 // The backward pass on AMX tiles of heads short enough that a thread has all of one in its caches:
 // everything is packed once, where it is used, and the gradients are written at once.
 //
-// Turned over, as the forward pass is: Sᵀ = K · Qᵀ and dPᵀ = V · dYᵀ, so that a vector holds one
+// Transposed, as the forward pass is: Sᵀ = K · Qᵀ and dPᵀ = V · dYᵀ, so that a vector holds one
 // key's scores for sixteen queries. The rows of Pᵀ and dSᵀ are then, rounded, the left operands of
 // dV = Pᵀ · dY and dK = dSᵀ · Q; for dQ = dS · K words of two keys are transposed.
 #pragma once
 
-#include "ops/attention/gradients.cpu.h"
+#include "ops/attention/cpu/gradients.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -63,12 +63,13 @@ struct WholeHead {
   Range spans[kWholeTokens / kAmxRows];  // keys that each block of queries sees, in blocks
 };
 
-// delta = Σ_e dy · y of sixteen rows at a time: their sums lie side by side once they are turned.
+// delta = Σ_e dy · y of sixteen rows at a time: their sums lie side by side once they are
+// transposed.
 template <class S>
 void whole_deltas(const BackwardProblem<S>& g, const Rows& r, const WholeHead<S>& w) {
   const Tag<S> d;
   HWY_ALIGN float lines[16][16];
-  HWY_ALIGN float turned[16][16];
+  HWY_ALIGN float transposed[16][16];
   for (std::int64_t i = 0; i < w.queries; i += 16) {
     for (std::int64_t j = 0; j < 16; ++j) {
       auto sum = hn::Zero(d);
@@ -76,9 +77,9 @@ void whole_deltas(const BackwardProblem<S>& g, const Rows& r, const WholeHead<S>
         sum = hn::MulAdd(load(d, g.p.y(r, i + j) + x), load(d, g.dy(r, i + j) + x), sum);
       hn::Store(sum, d, lines[j]);
     }
-    turn(lines, turned, 16);
-    auto total = hn::Load(d, turned[0]);
-    for (std::int64_t j = 1; j < 16; ++j) total = hn::Add(total, hn::Load(d, turned[j]));
+    transpose_tile(lines, transposed, 16);
+    auto total = hn::Load(d, transposed[0]);
+    for (std::int64_t j = 1; j < 16; ++j) total = hn::Add(total, hn::Load(d, transposed[j]));
     hn::Store(total, d, w.delta + i);
   }
 }
@@ -211,7 +212,7 @@ void weigh_whole_block(const Problem<S>& p, std::int64_t first, const WholeHead<
         else
           weigh_tile<true>(w, n, key, times, to);
       }
-      turn(words, w.ds_by_query + (q * w.keys + block) / 2, w.keys / 2);
+      transpose_tile(words, w.ds_by_query + (q * w.keys + block) / 2, w.keys / 2);
     }
   }
 }
@@ -312,6 +313,13 @@ void backward_whole(const BackwardProblem<S>& g, std::int64_t batch, std::int64_
     store_whole<S>(w.dk, w.width, p.s.keys, p.a.scale,
                    [&](std::int64_t j) { return row_in(g.b.dk, w.width, j); });
   }
+}
+
+template <class S>
+void backward_whole_heads(const BackwardProblem<S>& g) {
+  const std::int64_t heads = g.p.s.key_heads;
+  parallel_chunks(g.p.s.batch * heads,
+                  [&](std::int64_t unit) { backward_whole(g, unit / heads, unit % heads); });
 }
 
 }  // namespace attention_detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/cpu/activations.h"
-#include "ops/attention/tile.cpu.h"
+#include "ops/attention/cpu/tile.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {

@@ -6,8 +6,7 @@
 // weighted sum of each row go to partial sums, which are put together in the order of the blocks.
 #pragma once
 
-#include "backend/cpu/own_storage.h"
-#include "ops/attention/forward.cpu.h"
+#include "ops/attention/cpu/forward.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -218,16 +217,6 @@ void decode_all(const Problem<S>& p) {
     for (std::int64_t i = begin; i < end; ++i)
       for (std::int64_t q = 0; q < p.s.queries; ++q)
         decode_finish(p, {i / p.s.heads, i % p.s.heads, q, 1});
-  });
-}
-
-inline void forward(const AttentionArgs& args) noexcept {
-  for_own_storage<AttentionKernels>(args.dtype, &AttentionKernels::forward, args, [&](auto s) {
-    const Problem<decltype(s)> p(args);
-    if (few_queries(p.s))
-      decode_all(p);
-    else
-      forward_all(p);
   });
 }
 

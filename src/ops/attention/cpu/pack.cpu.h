@@ -4,7 +4,7 @@
 #if defined(__AVX512F__)
 #include "backend/cpu/gemm/transpose16.h"
 #endif
-#include "ops/attention/problem.cpu.h"
+#include "ops/attention/cpu/problem.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -25,12 +25,12 @@ inline std::uint32_t word(bf16 low, bf16 high) {
 struct PackTag {};
 
 // Sixteen lines of sixteen words: unit (i, u) goes to to[u · stride + i].
-inline void turn(const void* lines, void* to, std::int64_t stride) {
+inline void transpose_tile(const void* lines, void* to, std::int64_t stride) {
   transpose16<PackTag>(lines, to, stride, 16);
 }
 // The same of lines in registers; of the first `units` units.
 template <class Line>
-HWY_INLINE void turn_lines(Line line, void* to, std::int64_t stride, std::int64_t units = 16) {
+HWY_INLINE void transpose_lines(Line line, void* to, std::int64_t stride, std::int64_t units = 16) {
   transpose16_lines<PackTag>(line, to, stride, units);
 }
 
@@ -44,7 +44,7 @@ void transpose_lines(std::int64_t count, std::int64_t columns, std::int64_t byte
     return;
   }
   HWY_ALIGN std::uint32_t lines[16][16];
-  HWY_ALIGN std::uint32_t turned[16][16];
+  HWY_ALIGN std::uint32_t transposed[16][16];
   const std::int64_t units = (bytes + 3) / 4;
   for (std::int64_t j = 0; j < 16; ++j) {
     if (j < count && bytes >= 64) {  // in one piece: what is read in one has to be written in one
@@ -58,14 +58,14 @@ void transpose_lines(std::int64_t count, std::int64_t columns, std::int64_t byte
     transpose16<PackTag>(lines, out, Width, smaller(16, units));
     return;
   }
-  transpose16<PackTag>(lines, turned, 16, 16);
+  transpose16<PackTag>(lines, transposed, 16, 16);
   for (std::int64_t x = 0; x < smaller(16, units); ++x)
-    for (std::int64_t j = 0; j < columns; ++j) out[x * Width + j] = turned[x][j];
+    for (std::int64_t j = 0; j < columns; ++j) out[x * Width + j] = transposed[x][j];
 }
 #else
-inline void turn(const void*, void*, std::int64_t) {}  // for AMX alone
+inline void transpose_tile(const void*, void*, std::int64_t) {}  // for AMX alone
 template <class Line>
-void turn_lines(Line, void*, std::int64_t, std::int64_t = 16) {}
+void transpose_lines(Line, void*, std::int64_t, std::int64_t = 16) {}
 #endif
 
 // Columns of B, or rows of A: the width is along the sum. out[x · Width + j] is unit x of row j of
@@ -157,7 +157,7 @@ void pack_words(std::int64_t count, std::int64_t rows, std::int64_t words, Unit<
 // Of 2 · kWords rows: the word of rows 2 i and 2 i + 1 at column x goes to out[x · kWords + i]. The
 // width is a multiple of 16, rows from `count` on are zeros.
 template <class S, std::int64_t kWords, class Row>
-void pack_turned(std::int64_t count, std::int64_t width, Unit<S>* out, Row row) {
+void pack_transposed(std::int64_t count, std::int64_t width, Unit<S>* out, Row row) {
   if constexpr (kPairs<S>) {
     const hn::Rebind<std::uint16_t, Tag<S>> d16;
     const hn::RebindToUnsigned<Tag<S>> d32;
@@ -176,9 +176,9 @@ void pack_turned(std::int64_t count, std::int64_t width, Unit<S>* out, Row row) 
           };
         };
         if (2 * (i + 16) <= count)
-          turn_lines(words(half), out + x * kWords + i, kWords);
+          transpose_lines(words(half), out + x * kWords + i, kWords);
         else
-          turn_lines(words(some), out + x * kWords + i, kWords);
+          transpose_lines(words(some), out + x * kWords + i, kWords);
       }
   }
 }

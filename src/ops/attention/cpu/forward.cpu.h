@@ -8,7 +8,7 @@
 // fewer keys at a time were slower there (64 by a third, 192 by a tenth).
 #pragma once
 
-#include "ops/attention/scores.cpu.h"
+#include "ops/attention/cpu/scores.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -239,6 +239,23 @@ void forward_block(const Problem<S>& p, const Rows& r) {
     for (std::int64_t i = 0; i < r.count; i += p.group_rows)
       forward_group(p, keys, r.part(i, p.group_rows), i, key, f);
   finish_rows(p, r, f);
+}
+
+// Head by head, so that its keys stay in the cache. Late blocks of a causal mask see the most keys:
+// they go first.
+template <class S, class Body>
+void for_query_blocks(const Problem<S>& p, Body body) {
+  const std::int64_t blocks = blocks_of(p.s.queries, kForwardQueries);
+  parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
+    const std::int64_t head = chunk / blocks;
+    body(p.rows(head / p.s.heads, head % p.s.heads, blocks - 1 - chunk % blocks, kForwardQueries));
+  });
+}
+
+template <class S>
+void forward_general(const Problem<S>& p) {
+  pack_keys(p, {p.a.packed_k, nullptr, nullptr, p.a.packed_v});
+  for_query_blocks(p, [&](const Rows& r) { forward_block(p, r); });
 }
 
 }  // namespace attention_detail

@@ -5,8 +5,7 @@
 // made by one thread in one order.
 #pragma once
 
-#include "backend/cpu/own_storage.h"
-#include "ops/attention/long_head.cpu.h"
+#include "ops/attention/cpu/gradients.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -331,13 +330,14 @@ void add_key_gradients(const BackwardProblem<S>& g, const Rows& r, std::int64_t 
 
 // The same on AMX tiles: dVᵀ += dYᵀ · P, dKᵀ += Qᵀ · dS, [width][kKeyBlock].
 template <class S>
-void add_turned_gradients(const BackwardProblem<S>& g, const Rows& r, std::int64_t key,
-                          const Range& rows, const Tiles<S>& t) {
+void add_transposed_gradients(const BackwardProblem<S>& g, const Rows& r, std::int64_t key,
+                              const Range& rows, const Tiles<S>& t) {
   if constexpr (kPairs<S>) {
     const Problem<S>& p = g.p;
     const std::int64_t first = rows.begin / 2, steps = (rows.end - rows.begin) / 2;
-    const auto add = [&](void* turned, std::int64_t width, const std::uint32_t* words, float* to) {
-      p.a.tiles.small_product({g.turned(turned, width, r) + first, kQueryBlock / 2,
+    const auto add = [&](void* transposed, std::int64_t width, const std::uint32_t* words,
+                         float* to) {
+      p.a.tiles.small_product({g.transposed(transposed, width, r) + first, kQueryBlock / 2,
                                words + first * kKeyBlock + key, kKeyBlock, 0, width, steps,
                                kAmxRows, to + key, kKeyBlock, true});
     };
@@ -377,7 +377,7 @@ void backward_tile(const BackwardProblem<S>& g, const PhiloxKeys& keys, const Ti
     const Range rows = rows_of_keys(p, t, groups, key, p.group_rows);
     if (rows.empty()) continue;
     if (p.on_tiles)
-      add_turned_gradients(g, at.r, key, rows, t);
+      add_transposed_gradients(g, at.r, key, rows, t);
     else
       add_key_gradients(g, at.r, key, rows, t);
   }
@@ -389,19 +389,19 @@ void backward_tile(const BackwardProblem<S>& g, const PhiloxKeys& keys, const Ti
 
 // Gradients [width][kKeyBlock] of `count` keys, times `scale`, to their rows.
 template <class S, class RowOf>
-void store_turned(const Compute<S>* sums, std::int64_t width, std::int64_t count, double scale,
-                  RowOf row) {
+void store_transposed(const Compute<S>* sums, std::int64_t width, std::int64_t count, double scale,
+                      RowOf row) {
   if constexpr (kPairs<S>) {
     const auto times = constant(Tag<S>(), scale);
     HWY_ALIGN float lines[16][16];
-    HWY_ALIGN float turned[16][16];
+    HWY_ALIGN float transposed[16][16];
     for (std::int64_t j = 0; j < count; j += 16)
       for (std::int64_t x = 0; x < width; x += 16) {
         for (std::int64_t i = 0; i < 16; ++i)
           __builtin_memcpy(lines[i], sums + (x + i) * kKeyBlock + j, sizeof lines[i]);
-        turn(lines, turned, 16);
+        transpose_tile(lines, transposed, 16);
         for (std::int64_t i = 0; i < smaller(16, count - j); ++i)
-          map(turned[i], row(j + i) + x, 16, [&](auto, auto v) { return hn::Mul(v, times); });
+          map(transposed[i], row(j + i) + x, 16, [&](auto, auto v) { return hn::Mul(v, times); });
       }
   }
 }
@@ -420,8 +420,8 @@ void store_key_block(const BackwardProblem<S>& g, std::int64_t batch, std::int64
   const auto dv = [&](std::int64_t j) { return row_in(g.b.dv, p.s.value_width, j); };
   const auto dk = [&](std::int64_t j) { return row_in(g.b.dk, p.s.width, j); };
   if (p.on_tiles) {
-    store_turned<S>(t.dv, p.s.value_width, count, 1, dv);
-    store_turned<S>(t.dk, p.s.width, count, p.a.scale, dk);
+    store_transposed<S>(t.dv, p.s.value_width, count, 1, dv);
+    store_transposed<S>(t.dk, p.s.width, count, p.a.scale, dk);
     return;
   }
   for (std::int64_t j = 0; j < count; ++j) {
@@ -481,27 +481,15 @@ void backward_units(const BackwardProblem<S>& g) {
   });
 }
 
-inline void backward(const AttentionBackwardArgs& args) noexcept {
-  using K = AttentionKernels;
-  for_own_storage<K>(args.forward.dtype, &K::backward, args, [&](auto s) {
-    const BackwardProblem<decltype(s)> g(args);
-    const AttentionShape& shape = g.p.s;
-    const std::int64_t heads = shape.batch * shape.key_heads;
-    const BackwardPath path = backward_path(args.forward);
-    if (path == BackwardPath::whole_heads) {
-      parallel_chunks(heads, [&](std::int64_t unit) {
-        backward_whole(g, unit / shape.key_heads, unit % shape.key_heads);
-      });
-      return;
-    }
-    if (path == BackwardPath::long_heads) return backward_long(g);
-    prepare_backward(g);
-    backward_units(g);
-    const std::int64_t blocks = query_blocks(shape.queries);
-    parallel_chunks(shape.batch * shape.heads * blocks, [&](std::int64_t chunk) {
-      const std::int64_t head = chunk / blocks;
-      store_dq(g, g.p.rows(head / shape.heads, head % shape.heads, chunk % blocks));
-    });
+template <class S>
+void backward_general(const BackwardProblem<S>& g) {
+  prepare_backward(g);
+  backward_units(g);
+  const AttentionShape& s = g.p.s;
+  const std::int64_t blocks = query_blocks(s.queries);
+  parallel_chunks(s.batch * s.heads * blocks, [&](std::int64_t chunk) {
+    const std::int64_t head = chunk / blocks;
+    store_dq(g, g.p.rows(head / s.heads, head % s.heads, chunk % blocks));
   });
 }
 

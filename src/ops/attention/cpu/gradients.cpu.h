@@ -7,7 +7,7 @@
 //   additive mask: dS, added up over the sequences and heads that share it
 #pragma once
 
-#include "ops/attention/turned.cpu.h"
+#include "ops/attention/cpu/forward.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -52,7 +52,7 @@ struct BackwardProblem {
   }
   // On AMX tiles dKᵀ and dVᵀ are made, since dS and P lie as their B: Qᵀ or dYᵀ as A,
   // [width][kQueryBlock] for each block of queries.
-  U* turned(void* base, std::int64_t columns, const Rows& r) const {
+  U* transposed(void* base, std::int64_t columns, const Rows& r) const {
     return static_cast<U*>(base) +
            (head_number(r) * rows + r.first / kQueryBlock * kQueryBlock) / kPair<S> * columns;
   }
@@ -107,7 +107,7 @@ void pack_queries(const BackwardProblem<S>& g, const Rows& r) {
     Unit<S>* to = g.as_rows(as_a, steps, r);
     if (p.on_tiles) {
       pack_words<S>(r.count, kQueryBlock, steps, to, row);
-      pack_turned<S, kQueryBlock / 2>(r.count, width, g.turned(as_b, width, r), row);
+      pack_transposed<S, kQueryBlock / 2>(r.count, width, g.transposed(as_b, width, r), row);
       return;
     }
     for (std::int64_t i = 0; i < kQueryBlock; i += kTileRows)

@@ -6,7 +6,7 @@
 // and every block of queries loads and stores the sums of dK and dV.
 #pragma once
 
-#include "ops/attention/whole_head.cpu.h"
+#include "ops/attention/cpu/whole_head.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -23,7 +23,7 @@ struct LongHead {
     const std::int64_t most = long_keys(p.s);
     k = scratch.take<Words>(most * width / 2);
     v = scratch.take<Words>(most * value / 2);
-    k_turned = scratch.take<Words>(most * width / 2);
+    k_transposed = scratch.take<Words>(most * width / 2);
     weights = scratch.take<Words>(most * kRow);
     ds = scratch.take<Words>(most * kRow);
     ds_words = scratch.take<Words>(most * kAmxRows / 2);
@@ -35,7 +35,7 @@ struct LongHead {
   }
 
   std::int64_t width, value;
-  Words *k, *v, *k_turned;                // [keys][D / 2], [keys][E / 2], [keys / 32][D][16]
+  Words *k, *v, *k_transposed;            // [keys][D / 2], [keys][E / 2], [keys / 32][D][16]
   Words *weights, *ds;                    // Pᵀ and dSᵀ, [keys][kRow]
   Words* ds_words;                        // of a group
   float* scores;                          // of a group
@@ -58,8 +58,9 @@ void pack_long_keys(const Problem<S>& p, const LongKeys& b, const LongHead<S>& w
   pack_words<S>(keys, b.count, w.width / 2, w.k, k);
   pack_words<S>(keys, b.count, w.value / 2, w.v, v);
   for (std::int64_t j = 0; j < b.count; j += kAmxRows)
-    pack_turned<S, kAmxRows / 2>(smaller(kAmxRows, keys - j), w.width, w.k_turned + j / 2 * w.width,
-                                 [&](std::int64_t i) { return k(j + i); });
+    pack_transposed<S, kAmxRows / 2>(smaller(kAmxRows, keys - j), w.width,
+                                     w.k_transposed + j / 2 * w.width,
+                                     [&](std::int64_t i) { return k(j + i); });
 }
 
 // Q or dY of a block of queries as right operand with queries along the sum: panels of kAmxRows
@@ -111,7 +112,7 @@ void long_group(const BackwardProblem<S>& g, const Rows& r, std::int64_t part, c
   a.dy = g.as_rows(g.b.packed_dy, w.value / 2, r);
   a.k = w.k + span.begin * w.width / 2;
   a.v = w.v + span.begin * w.value / 2;
-  a.k_turned = w.k_turned + span.begin / 2 * w.width;
+  a.k_transposed = w.k_transposed + span.begin / 2 * w.width;
   a.depth = w.width / 2;
   a.value_depth = w.value / 2;
   a.keys = span.end - span.begin;
@@ -251,7 +252,7 @@ void store_long_dq(const BackwardProblem<S>& g, const Rows& r) {
           all = hn::Add(all, hn::Load(d, g.dq_sum(part, r.part(group, kAmxRows)) + place));
         return hn::Mul(all, scale);
       };
-      turn_lines(
+      transpose_lines(
           [&](int line) {
             const std::int64_t even = line / 8 * 512 + line % 8 * 32;
             return bf16_words(d, sum(even), sum(even + 16)).raw;
@@ -263,7 +264,7 @@ void store_long_dq(const BackwardProblem<S>& g, const Rows& r) {
 }
 
 template <class S>
-void backward_long(const BackwardProblem<S>& g) {
+void backward_long_heads(const BackwardProblem<S>& g) {
   if constexpr (kPairs<S>) {
     const AttentionShape& s = g.p.s;
     const auto for_queries = [&](auto body) {
