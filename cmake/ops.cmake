@@ -1,4 +1,4 @@
-# src/ops/ops.def is the only list of ops. From each line HEDDLE_OP(rms_norm, RmsNorm) follow the
+# src/ops/ops.def is the only list of ops. From each line HEDDLE_OP(norm, Norm) follow the
 # kernels to compile, the table that finds them, the public header and the test; HEDDLE_COMPOSITE is
 # an op without kernels, made of other ops. A file that an op lacks stops the configuration; a kernel
 # that it lacks stops the build.
@@ -103,7 +103,7 @@ if(HEDDLE_UNITY)
   heddle_unity_groups(kernels 5 ${small_kernels})
 endif()
 
-# Of what amx adds only GEMM makes use.
+# Kernels of ops stop at avx512_bf16: only products and attention use what amx adds, through pointers.
 set(namespaces "")
 foreach(isa IN LISTS HEDDLE_KERNEL_ISAS)
   string(APPEND namespaces "namespace ${isa} {\n${kernel_declarations}}  // namespace ${isa}\n")

@@ -8,9 +8,8 @@
 #include "ops/attention/attention.call.h"
 #include "ops/dropout/dropout.call.h"
 #include "ops/embedding/embedding.call.h"
-#include "ops/layer_norm/layer_norm.call.h"
 #include "ops/mean_pool/mean_pool.call.h"
-#include "ops/rms_norm/rms_norm.call.h"
+#include "ops/norm/norm.call.h"
 #include "ops/rope/rope.call.h"
 #include "ops/softmax/softmax.call.h"
 #include "ops/swiglu/swiglu.call.h"
@@ -166,9 +165,9 @@ TEST(Fallbacks, Bf16IsRoundedOnce) {
   const Tensor gain = ops::cast(drawn({8}, 3), DType::f32);
   const ops::RopeTables tables = ops::rope_tables(9, 8, 100);
   const Tensor mask = Tensor::full({2, 300}, 1, DType::u8);
-  expect_exact_in_bf16<ops::RmsNormCall>(
+  expect_exact_in_bf16<ops::NormCall>(
       "rms_norm", [&](In in) { return ops::rms_norm(in[0], gain, 1e-2); }, x);
-  expect_exact_in_bf16<ops::LayerNormCall>(
+  expect_exact_in_bf16<ops::NormCall>(
       "layer_norm", [&](In in) { return ops::layer_norm(in[0], gain, gain, 1e-2); }, x);
   expect_exact_in_bf16<ops::SoftmaxCall>("softmax", [](In in) { return ops::softmax(in[0]); }, x);
   expect_exact_in_bf16<ops::SwigluCall>("swiglu", [](In in) { return ops::swiglu(in[0]); }, x);

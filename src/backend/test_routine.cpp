@@ -8,10 +8,9 @@
 #include "heddle/error.h"
 #include "ops/adamw/adamw.call.h"
 #include "ops/clip_grad/clip_grad.call.h"
-#include "ops/layer_norm/layer_norm.call.h"
 #include "ops/mean_pool/mean_pool.call.h"
+#include "ops/norm/norm.call.h"
 #include "ops/reduce/reduce.call.h"
-#include "ops/rms_norm/rms_norm.call.h"
 #include "ops/sgd/sgd.call.h"
 #include "ops/softmax/softmax.call.h"
 #include "ops/swiglu/swiglu.call.h"
@@ -33,15 +32,15 @@ TEST(Routines, AnOpWithoutOneIsComputedByItsReference) {
       "swiglu", [](In in) { return ops::swiglu(in[0], in[1]); }, {x, y});
   expect_reference_instead<ops::SwigluCall>("swiglu of both",
                                             [](In in) { return ops::swiglu(in[0]); }, {x});
-  expect_reference_instead<ops::RmsNormCall>(
+  expect_reference_instead<ops::NormCall>(
       "rms_norm", [](In in) { return ops::rms_norm(in[0], in[1], kEps); }, {x, gain});
-  expect_reference_instead<ops::RmsNormCall>(
+  expect_reference_instead<ops::NormCall>(
       "add_rms_norm", [](In in) { return ops::add_rms_norm(in[0], in[1], in[2], kEps).y; },
       {x, y, gain});
-  expect_reference_instead<ops::LayerNormCall>(
+  expect_reference_instead<ops::NormCall>(
       "layer_norm", [](In in) { return ops::layer_norm(in[0], in[1], in[2], kEps); },
       {x, gain, bias});
-  expect_reference_instead<ops::LayerNormCall>(
+  expect_reference_instead<ops::NormCall>(
       "add_layer_norm",
       [](In in) { return ops::add_layer_norm(in[0], in[1], in[2], in[3], kEps).y; },
       {x, y, gain, bias});
@@ -80,7 +79,7 @@ TEST(Routines, OptimisersWithoutOneAreComputedByTheirReferences) {
 // Wrong arguments are refused as such, whoever would have computed.
 TEST(Routines, AReferenceIsNoWayAroundTheChecks) {
   const Tensor x = drawn({3, 4}, 1);
-  const Without<ops::RmsNormCall> without;
+  const Without<ops::NormCall> without;
   EXPECT_THROW(ops::rms_norm(x, drawn({5}, 2), 1e-2), Error);
   EXPECT_THROW(ops::rms_norm(x, {}, -1), Error);
 }

@@ -13,9 +13,9 @@
 #include "nn/norm/norm.h"
 #include "nn/rnn/elman.h"
 #include "ops/copy/copy.h"
-#include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/norm/norm.h"
 #include "ops/swiglu/swiglu.h"
 
 namespace heddle::check {

@@ -5,8 +5,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "heddle/random.h"
-#include "ops/layer_norm/layer_norm.kernels.h"
-#include "ops/rms_norm/rms_norm.kernels.h"
+#include "ops/norm/norm.kernels.h"
 #include "tensor/storage.h"
 
 namespace heddle::check {
@@ -94,14 +93,10 @@ RoundedOps::RoundedOps(const Jitter& jitter)
       }) {
   jitter_of_ops = jitter;
   stream_of_ops = kStreamOfOps;
-  Rounded<cpu::LayerNormKernels>::begin();
-  Rounded<cpu::RmsNormKernels>::begin();
+  Rounded<cpu::NormKernels>::begin();
 }
 
-RoundedOps::~RoundedOps() {
-  Rounded<cpu::LayerNormKernels>::end();
-  Rounded<cpu::RmsNormKernels>::end();
-}
+RoundedOps::~RoundedOps() { Rounded<cpu::NormKernels>::end(); }
 
 void RoundedOps::forward(const autograd::OpEvent& event) {
   bool view = true;

@@ -14,7 +14,7 @@
 #include "check/test_support.h"
 #include "check/values.h"
 #include "ops/attention/attention.kernels.h"
-#include "ops/layer_norm/layer_norm.kernels.h"
+#include "ops/norm/norm.kernels.h"
 #include "run/recipe_file.h"
 
 namespace heddle::check {
@@ -248,7 +248,7 @@ bool only(const Report& report, DType dtype) {
 
 // On every instruction set alike: only a definition and differences can tell.
 TEST(Check, FindsANormWithTheWrongEpsilonByItsDefinition) {
-  using K = cpu::LayerNormKernels;
+  using K = cpu::NormKernels;
   const Report r = with_fault<K>([](K& k) {
     k.forward = [](const cpu::NormArgs& a) noexcept {
       cpu::NormArgs b = a;
@@ -261,7 +261,7 @@ TEST(Check, FindsANormWithTheWrongEpsilonByItsDefinition) {
 }
 
 TEST(Check, FindsAGradientWithAMissingTermByDifferences) {
-  using K = cpu::LayerNormKernels;
+  using K = cpu::NormKernels;
   const Report r = with_fault<K>([](K& k) {
     k.backward = [](const cpu::NormBackwardArgs& a) noexcept {
       cpu::NormBackwardArgs b = a;

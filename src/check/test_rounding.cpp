@@ -13,8 +13,8 @@
 #include "check/tolerance.h"
 #include "heddle/tape.h"
 #include "ops/binary/binary.h"
-#include "ops/layer_norm/layer_norm.h"
-#include "ops/layer_norm/layer_norm.kernels.h"
+#include "ops/norm/norm.h"
+#include "ops/norm/norm.kernels.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
 
@@ -43,7 +43,7 @@ TEST(CheckRounding, MovesEveryNumberByItsShareAtMost) {
 }
 
 TEST(CheckRounding, LeavesPlantedKernelsAsTheyWere) {
-  using NormTable = cpu::LayerNormKernels;
+  using NormTable = cpu::NormKernels;
   static NormTable table = cpu::native_kernels<NormTable>(cpu::Isa::generic);
   cpu::planted_kernels<NormTable> = &table;
   {

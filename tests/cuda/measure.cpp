@@ -12,13 +12,12 @@
 #include "ops/clip_grad/clip_grad.call.h"
 #include "ops/dropout/dropout.call.h"
 #include "ops/embedding/embedding.call.h"
-#include "ops/layer_norm/layer_norm.call.h"
 #include "ops/linear/linear.call.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.call.h"
 #include "ops/matmul/matmul.call.h"
+#include "ops/norm/norm.call.h"
 #include "ops/random/random.call.h"
 #include "ops/reduce/reduce.call.h"
-#include "ops/rms_norm/rms_norm.call.h"
 #include "ops/rope/rope.call.h"
 #include "ops/swiglu/swiglu.call.h"
 #include "ops/unary/unary.call.h"
@@ -77,7 +76,6 @@ constexpr std::int64_t kTokens = 32768, kWidth = 768;  // of GPT-2
 Tensor empty_like(const Tensor& x) { return Tensor::empty(x.shape(), x.dtype(), kGpu); }
 
 // Norms of a residual stream, forward with the sum and backward with a gradient of it.
-template <class Forward, class Backward>
 void norm(const std::string& what, const Shape& shape, DType dtype, bool centred) {
   const Tensor x = noise(shape, dtype), residual = noise(shape, dtype), none;
   const Tensor gain = noise({shape.back()}, DType::f32), bias = noise({shape.back()}, DType::f32);
@@ -89,21 +87,21 @@ void norm(const std::string& what, const Shape& shape, DType dtype, bool centred
   const double bytes = static_cast<double>(x.bytes());
   const std::string name = what + " " + to_string(shape);
   moved((name + ", forward").c_str(), 4 * bytes, [&] {
-    launch(Forward{{1e-5, x, residual, gain, centred ? bias : none, sum, y, mean, rstd}});
+    launch(
+        ops::NormCall{centred, 1e-5, x, residual, gain, centred ? bias : none, sum, y, mean, rstd});
   });
-  moved((name + ", backward").c_str(), 4 * bytes,
-        [&] { launch(Backward{{sum, gain, mean, rstd, y, residual, dx, dgain, dbias}}); });
+  moved((name + ", backward").c_str(), 4 * bytes, [&] {
+    launch(ops::NormBackwardCall{centred, sum, gain, mean, rstd, y, residual, dx, dgain, dbias});
+  });
 }
 
 void norms() {
-  using ops::LayerNormBackwardCall, ops::LayerNormCall;
-  using ops::RmsNormBackwardCall, ops::RmsNormCall;
   for (const Shape& shape :
        {Shape{2 * kTokens, kWidth}, Shape{kTokens, 384}, Shape{kTokens, 2048}}) {
-    norm<LayerNormCall, LayerNormBackwardCall>("layer_norm bf16", shape, DType::bf16, true);
-    norm<RmsNormCall, RmsNormBackwardCall>("rms_norm bf16", shape, DType::bf16, false);
+    norm("layer_norm bf16", shape, DType::bf16, true);
+    norm("rms_norm bf16", shape, DType::bf16, false);
   }
-  norm<LayerNormCall, LayerNormBackwardCall>("layer_norm f32", {kTokens, kWidth}, DType::f32, true);
+  norm("layer_norm f32", {kTokens, kWidth}, DType::f32, true);
 }
 
 void elements() {

@@ -6,7 +6,7 @@
 
 namespace heddle::cpu {
 
-// The table K (say RmsNormKernels) as compiled for `isa`. Specialised for every op of ops.def in a
+// The table K (say NormKernels) as compiled for `isa`. Specialised for every op of ops.def in a
 // generated file; an op without kernels does not link.
 template <class K>
 const K& native_kernels(Isa isa);

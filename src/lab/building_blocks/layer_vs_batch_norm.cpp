@@ -8,7 +8,7 @@
 #include "lab/topics.h"
 #include "ops/binary/binary.h"
 #include "ops/concat/concat.h"
-#include "ops/layer_norm/layer_norm.h"
+#include "ops/norm/norm.h"
 #include "ops/reduce/reduce.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"

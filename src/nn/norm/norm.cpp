@@ -1,6 +1,6 @@
 #include "nn/norm/norm.h"
 
-#include "ops/layer_norm/layer_norm.h"
+#include "ops/norm/norm.h"
 
 namespace heddle::nn {
 

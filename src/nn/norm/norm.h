@@ -6,7 +6,7 @@
 
 #include "heddle/tensor.h"
 #include "nn/parameters.h"
-#include "ops/rms_norm/rms_norm.h"
+#include "ops/norm/norm.h"
 
 namespace heddle::nn {
 

@@ -1,4 +1,4 @@
-// What rms_norm and layer_norm do alike: checks, outputs, the tape.
+// What rms_norm and layer_norm ask of a device: one call, without and with the mean.
 #pragma once
 
 #include "backend/routine.h"
@@ -8,6 +8,9 @@ namespace heddle::ops {
 // y = (x - mean)·rstd·gain + bias, over rows of the last dimension. All contiguous; residual (then
 // sum too), gain, bias, mean and rstd may be undefined.
 struct NormCall {
+  static constexpr const char* kName = "norm";
+
+  bool centred;  // the mean is subtracted (layer_norm); else it counts as 0 (rms_norm)
   double eps;
   const Tensor& x;         // [..., C]
   const Tensor& residual;  // as x: what is normalised is sum = x + residual
@@ -27,6 +30,9 @@ struct NormCall {
 // x is what was normalised (the sum, where a residual was added). dsum, if there is one, is added
 // to dx. dgain and dbias are undefined where nobody wants them.
 struct NormBackwardCall {
+  static constexpr const char* kName = "norm, backward";
+
+  bool centred;
   const Tensor& x;
   const Tensor& gain;
   const Tensor& mean;
@@ -46,31 +52,5 @@ struct NormBackwardCall {
                                            bytes_or_none(dbias_partial)};
   }
 };
-
-struct NormOp {
-  const char* name;
-  bool centred;  // the mean is subtracted, and kept for the gradient
-  void (*forward)(const NormCall& call);
-  void (*backward)(const NormBackwardCall& call);
-};
-
-struct NormInputs {
-  const Tensor& x;         // [..., C]
-  const Tensor& residual;  // as x, or undefined
-  const Tensor& gain;      // [C], or undefined
-  const Tensor& bias;      // [C], or undefined
-  double eps = 0;
-};
-
-struct NormOutputs {
-  Tensor sum;  // x + residual; undefined without one
-  Tensor y;
-};
-
-// with_residual: the residual must be there; otherwise it is undefined.
-void check_norm(const char* op, const NormInputs& in, bool with_residual);
-
-// Of inputs that were checked.
-NormOutputs apply_norm(const NormOp& op, const NormInputs& in, bool with_residual);
 
 }  // namespace heddle::ops

@@ -1,4 +1,4 @@
-// Arguments of the kernels that normalise rows; rms_norm and layer_norm share them.
+// Arguments and function table of the CPU's kernels that normalise rows.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace heddle::cpu {
 // nobody will go backward (and mean where nothing is subtracted).
 struct NormArgs {
   DType dtype = DType::f32;
+  bool centred = false;  // the mean is subtracted: layer_norm; else rms_norm
   std::int64_t rows = 0, columns = 0;
   double eps = 0;
   bool stream = false;  // write sum and y past the caches
@@ -31,6 +32,7 @@ struct NormArgs {
 // [norm_blocks(), columns].
 struct NormBackwardArgs {
   DType dtype = DType::f32;
+  bool centred = false;
   std::int64_t rows = 0, columns = 0;
   bool stream = false;  // write dx past the caches
   const void* x = nullptr;

@@ -1,14 +1,13 @@
 // Normalised rows on CUDA, forward and backward; rms_norm and layer_norm are this template without
 // and with the mean. A row comes from memory once: the threads that share it hold it in registers.
-#pragma once
-
 #include "backend/cuda/columns.h"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "ops/norm/norm.call.h"
 #include "ops/support/check.h"
-#include "ops/support/norm.h"
 
-namespace heddle::cuda::norm {
+namespace heddle::cuda {
+namespace norm {
 
 template <class S>
 struct Forward {
@@ -399,14 +398,23 @@ void backward_as(ops::NormBackwardCall& c) {
   sum(c.dbias_partial, c.dbias);
 }
 
-template <bool kCentred>
 void forward(ops::NormCall& c) {
-  for_storage(c.x.dtype(), [&](auto s) { forward_as<decltype(s), kCentred>(c); });
+  for_storage(c.x.dtype(), [&](auto s) {
+    c.centred ? forward_as<decltype(s), true>(c) : forward_as<decltype(s), false>(c);
+  });
 }
 
-template <bool kCentred>
 void backward(ops::NormBackwardCall& c) {
-  for_storage(c.x.dtype(), [&](auto s) { backward_as<decltype(s), kCentred>(c); });
+  for_storage(c.x.dtype(), [&](auto s) {
+    c.centred ? backward_as<decltype(s), true>(c) : backward_as<decltype(s), false>(c);
+  });
 }
 
-}  // namespace heddle::cuda::norm
+}  // namespace norm
+
+void add_norm_routines() {
+  add<ops::NormCall>({norm::forward});
+  add<ops::NormBackwardCall>({norm::backward, norm::plan_backward});
+}
+
+}  // namespace heddle::cuda

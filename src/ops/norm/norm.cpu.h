@@ -1,9 +1,7 @@
 // Normalised rows, forward and backward; rms_norm and layer_norm are this template without and with
 // the mean. A row comes from memory once and stays in the nearest caches for the later passes.
-#pragma once
-
-#include "backend/cpu/norm.kernels.h"
 #include "backend/cpu/own_storage.h"
+#include "ops/norm/norm.kernels.h"
 #include "ops/support/rows.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -205,13 +203,16 @@ void forward_block(const NormArgs& a, std::int64_t first, std::int64_t last) {
   finish_streams(past);
 }
 
-template <bool Centred, class Table>
 inline void forward(const NormArgs& a) noexcept {
-  for_own_storage<Table>(a.dtype, &Table::forward, a, [&](auto s) {
+  for_own_storage<NormKernels>(a.dtype, &NormKernels::forward, a, [&](auto s) {
     using S = decltype(s);
-    parallel_ranges(
-        a.rows, norm_block(a.rows, a.columns),
-        [&](std::int64_t first, std::int64_t last) { forward_block<Centred, S>(a, first, last); });
+    parallel_ranges(a.rows, norm_block(a.rows, a.columns),
+                    [&](std::int64_t first, std::int64_t last) {
+                      if (a.centred)
+                        forward_block<true, S>(a, first, last);
+                      else
+                        forward_block<false, S>(a, first, last);
+                    });
   });
 }
 
@@ -367,23 +368,33 @@ void backward_block(const NormBackwardArgs& a, std::int64_t block) {
   finish_streams(past);
 }
 
-template <bool Centred, class Table>
+template <bool Centred, class S>
+void backward_blocks(const NormBackwardArgs& a, std::int64_t blocks) {
+  const bool usual = a.gain != nullptr && a.dgain != nullptr && a.columns <= kRowBuffer &&
+                     (!Centred || a.dbias != nullptr);
+  parallel_chunks(blocks, [&](std::int64_t block) {
+    if (usual && a.dsum != nullptr) return backward_block<Centred, true, true, S>(a, block);
+    if (usual) return backward_block<Centred, true, false, S>(a, block);
+    if (a.dsum != nullptr) return backward_block<Centred, false, true, S>(a, block);
+    return backward_block<Centred, false, false, S>(a, block);
+  });
+}
+
 inline void backward(const NormBackwardArgs& a) noexcept {
-  for_own_storage<Table>(a.dtype, &Table::backward, a, [&](auto s) {
+  for_own_storage<NormKernels>(a.dtype, &NormKernels::backward, a, [&](auto s) {
     using S = decltype(s);
     const std::int64_t blocks = norm_blocks(a.rows, a.columns);
-    const bool usual = a.gain != nullptr && a.dgain != nullptr && a.columns <= kRowBuffer &&
-                       (!Centred || a.dbias != nullptr);
-    parallel_chunks(blocks, [&](std::int64_t block) {
-      if (usual && a.dsum != nullptr) return backward_block<Centred, true, true, S>(a, block);
-      if (usual) return backward_block<Centred, true, false, S>(a, block);
-      if (a.dsum != nullptr) return backward_block<Centred, false, true, S>(a, block);
-      return backward_block<Centred, false, false, S>(a, block);
-    });
+    if (a.centred)
+      backward_blocks<true, S>(a, blocks);
+    else
+      backward_blocks<false, S>(a, blocks);
     add_blocks<S>(a.dgain_partial, blocks, a.columns, a.dgain);
     add_blocks<S>(a.dbias_partial, blocks, a.columns, a.dbias);
   });
 }
 
 }  // namespace norm_detail
+
+const NormKernels norm_kernels{norm_detail::forward, norm_detail::backward};
+
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -1,15 +1,17 @@
-// Norms on the CPU: what rms_norm and layer_norm hand to their kernels.
-#pragma once
-
-#include "backend/cpu/norm.kernels.h"
+// Norms on the CPU.
+#include "backend/cpu/kernels.h"
+#include "ops/norm/norm.call.h"
+#include "ops/norm/norm.kernels.h"
 #include "ops/support/cpu.h"
-#include "ops/support/norm.h"
 
 namespace heddle::cpu {
 
-inline NormArgs norm_args(ops::NormCall& c) {
+namespace {
+
+NormArgs norm_args(ops::NormCall& c) {
   NormArgs a;
   a.dtype = c.x.dtype();
+  a.centred = c.centred;
   a.rows = rows_of(c.x);
   a.columns = c.x.shape().back();
   a.eps = c.eps;
@@ -26,7 +28,7 @@ inline NormArgs norm_args(ops::NormCall& c) {
 }
 
 // Partial sums of the parameters' gradients, one row per block of rows.
-inline void plan_norm_backward(ops::NormBackwardCall& c) {
+void plan_norm_backward(ops::NormBackwardCall& c) {
   const std::int64_t columns = c.x.shape().back();
   const std::int64_t blocks = norm_blocks(rows_of(c.x), columns);
   const auto make = [&](const Tensor& grad, Tensor& partial) {
@@ -36,9 +38,10 @@ inline void plan_norm_backward(ops::NormBackwardCall& c) {
   make(c.dbias, c.dbias_partial);
 }
 
-inline NormBackwardArgs norm_backward_args(ops::NormBackwardCall& c) {
+NormBackwardArgs norm_backward_args(ops::NormBackwardCall& c) {
   NormBackwardArgs a;
   a.dtype = c.x.dtype();
+  a.centred = c.centred;
   a.rows = rows_of(c.x);
   a.columns = c.x.shape().back();
   a.stream = worth_streaming(c.dx);
@@ -54,6 +57,19 @@ inline NormBackwardArgs norm_backward_args(ops::NormBackwardCall& c) {
   a.dgain = raw_or_null(c.dgain);
   a.dbias = raw_or_null(c.dbias);
   return a;
+}
+
+void run_norm(ops::NormCall& c) { kernels<NormKernels>().forward(norm_args(c)); }
+
+void run_norm_backward(ops::NormBackwardCall& c) {
+  kernels<NormKernels>().backward(norm_backward_args(c));
+}
+
+}  // namespace
+
+void add_norm_routines() {
+  add<ops::NormCall>({run_norm});
+  add<ops::NormBackwardCall>({run_norm_backward, plan_norm_backward});
 }
 
 }  // namespace heddle::cpu
