@@ -37,8 +37,7 @@ struct Arguments {
 
 struct Answer {
   recipe::Recipe recipe;
-  plan::Plan plan;  // of the largest batch; its time is of the usual one
-  plan::ProcessMemory process;
+  plan::Forecast forecast;
   plan::Fit fit;
   std::optional<std::int64_t> cache_bytes;  // of --context tokens
 };
@@ -84,24 +83,20 @@ Answer make(const Arguments& a) {
     fail(ErrorCode::invalid_argument, "--context", "model",
          "a decoder or an encoder-decoder, which keep the keys of earlier tokens",
          model::to_string(m.kind));
-  plan::Plan without_time = plan::plan_run(out.recipe, shapes);
-  out.plan = without_time;
-  if (!t.device.is_cpu()) without_time.memory = {};  // its tensors are not the process's
-  out.process = plan::expect_process(without_time, data.get());  // before the probe takes memory
-  // How fast another device is was not measured.
-  if (t.device.is_cpu()) out.plan = plan::plan_run(out.recipe, shapes, plan::measure_machine);
+  out.forecast = plan::forecast(out.recipe, plan::plan_run(out.recipe, shapes), data.get(),
+                                plan::measure_machine);
   out.fit = t.device.is_cpu()
-                ? plan::fit_into(out.recipe, shapes.largest, out.process,
+                ? plan::fit_into(out.recipe, shapes.largest, out.forecast.process,
                                  a.memory > 0 ? a.memory : plan::room_of_process())
-                : plan::fit_onto_device(out.recipe, shapes.largest, out.plan,
+                : plan::fit_onto_device(out.recipe, shapes.largest, out.forecast.plan,
                                         a.memory > 0 ? a.memory : room_of_device(t.device));
   return out;
 }
 
 json to_json(const Answer& answer) {
-  const plan::Plan& p = answer.plan;
+  const plan::Plan& p = answer.forecast.plan;
   json j = plan::to_json(p);
-  j["process_peak_bytes"] = plan::to_json(answer.process);
+  j["process_peak_bytes"] = plan::to_json(answer.forecast.process);
   j["steps"] = answer.recipe.train.steps;
   if (p.step_seconds > 0)
     j["total_seconds"] = p.step_seconds * static_cast<double>(answer.recipe.train.steps);
@@ -150,7 +145,8 @@ void print_process(const plan::ProcessMemory& p) {
 // What follows from the numbers, in a sentence.
 std::string verdict_on_device(const Answer& answer) {
   const std::string device = to_string(answer.recipe.train.device);
-  const std::string needed = report::bytes_text(static_cast<double>(answer.plan.memory.peak));
+  const std::string needed =
+      report::bytes_text(static_cast<double>(answer.forecast.plan.memory.peak));
   const std::string room = report::bytes_text(static_cast<double>(answer.fit.room));
   if (answer.fit.fits) return tr("It fits {}: {} of its {}.", device, needed, room);
   return tr("It does not fit {}: {}, and it has {}.", device, needed, room);
@@ -158,7 +154,8 @@ std::string verdict_on_device(const Answer& answer) {
 
 std::string verdict(const Answer& answer, bool given) {
   if (!answer.recipe.train.device.is_cpu()) return verdict_on_device(answer);
-  const std::string needed = report::bytes_text(static_cast<double>(answer.process.total()));
+  const std::string needed =
+      report::bytes_text(static_cast<double>(answer.forecast.process.total()));
   const std::string room = report::bytes_text(static_cast<double>(answer.fit.room));
   if (answer.fit.fits && given) return tr("It fits: about {} of the {} of --memory.", needed, room);
   if (answer.fit.fits)
@@ -177,11 +174,11 @@ std::string batch_that_fits(const Answer& answer) {
 }
 
 void print(const Answer& answer, const Arguments& a) {
-  const plan::Plan& p = answer.plan;
+  const plan::Plan& p = answer.forecast.plan;
   line(tr("parameters"), report::count_text(static_cast<double>(p.parameters)));
   line(tr("arithmetic of a step"), report::count_text(p.flops_per_step) + "FLOP");
   print_tensors(p);
-  print_process(answer.process);
+  print_process(answer.forecast.process);
   if (p.step_seconds > 0) {
     line(tr("time of a step, about"), p.step_seconds < 1
                                           ? fmt::format("{:.3g} ms", 1e3 * p.step_seconds)

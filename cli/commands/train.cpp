@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "backend/cpu/probe/probe.h"
 #include "base/process_memory.h"
 #include "command.h"
 #include "find_recipe.h"
@@ -56,12 +55,9 @@ std::string how_to_resume(const Job& job) {
 
 class Display {
  public:
-  Display(const Job& job, bool measure_peak)
+  explicit Display(const Job& job)
       : steps_(job.recipe().train.steps),
         unit_(run::unit_read(job.model().config(), job.data().codec())) {
-    const DType precision = job.recipe().train.precision;
-    if (const auto probe = cpu::fastest_probe(precision); probe && measure_peak)
-      peak_ = cpu::peak_flops(*probe, 0.1);
     std::string summary = job.data().summary();
     while (summary.ends_with("\n")) summary.pop_back();
     if (!summary.empty()) line_.say(summary);
@@ -69,7 +65,7 @@ class Display {
       line_.say(tr("[compare] is not for training: heddle compare trains its variants"));
     for (const std::string& sentence : job.adopted()) line_.say(tr("fine-tuning: {}", sentence));
     const std::string parameters = count(static_cast<double>(job.model().parameters().count()));
-    const char* type = precision == DType::bf16 ? "bf16" : "fp32";
+    const char* type = job.recipe().train.precision == DType::bf16 ? "bf16" : "fp32";
     line_.say(threads() == 1 ? tr("{} parameters, {}, 1 thread, {}; writing to {}", parameters,
                                   type, instruction_set(), job.paths().directory)
                              : tr("{} parameters, {}, {} threads, {}; writing to {}", parameters,
@@ -96,6 +92,9 @@ class Display {
     if (r.result.accuracy) text += tr(", accuracy {:.2f}%", 100 * *r.result.accuracy);
     line_.say(r.best ? text + line_.styled(tr(" (best)"), "32") : text);
   }
+
+  // What steps are held against from now on.
+  void set_peak(std::optional<double> flops) { peak_ = flops; }
 
   ProgressLine& line() { return line_; }
 
@@ -201,16 +200,6 @@ Outcome run_job(Job& job, Display& display, report::LiveReport& page) {
   }
 }
 
-// What is expected of the run, for its report. What is there from an earlier sitting stays.
-void write_plan(const Job& job, Display& display) {
-  const Recipe& recipe = job.recipe();
-  const auto say = [&display](const std::string& sentence) { display.line().say(sentence); };
-  if (plan::has_plan(job.paths().directory, say)) return;
-  const plan::Plan plan =
-      plan::plan_run(recipe, plan::batch_shapes(job.data(), recipe.train), plan::measure_machine);
-  plan::write_plan(job.paths().directory, plan, plan::expect_process(plan, &job.data()));
-}
-
 report::RunState state_after(Ending ending) {
   switch (ending) {
     case Ending::finished: return report::RunState::finished;
@@ -225,10 +214,11 @@ std::string nothing_yet() {
 }
 
 void train_and_tell(Job& job, const Arguments& a) {
-  Display display(job, !a.as_json);
-  write_plan(job, display);
-  report::LiveReport page(job.paths().directory,
-                          [&display](const std::string& s) { display.line().say(s); });
+  Display display(job);
+  const auto say = [&display](const std::string& sentence) { display.line().say(sentence); };
+  const auto machine = job.write_plan(plan::measure_machine, say);
+  if (!a.as_json) display.set_peak(plan::peak_flops(job.recipe().train, machine));
+  report::LiveReport page(job.paths().directory, say);
   const Outcome outcome = run_job(job, display, page);
   display.line().finish();
   if (outcome.state.step == 0 && !a.resume) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kLeastProbed = std::int64_t{8} << 20, kMostProbed = std::int64_t{512} << 20;
 
 constexpr int kProbes = 3;
-constexpr double kProbeSeconds = 0.05;
+constexpr double kProbeSeconds = 0.02;
 
 }  // namespace
 
@@ -34,6 +34,15 @@ std::optional<MeasuredSpeed> measure_speed(DType precision, std::int64_t bytes) 
         std::max(best.bytes_per_s, cpu::stream_bandwidth(4, 3, kProbeSeconds, memory).value_or(0));
   }
   if (vectors == *products) best.vector_flops = best.product_flops;
+  return best;
+}
+
+std::optional<double> measure_peak(DType precision) {
+  const auto products = cpu::fastest_probe(precision);
+  if (!products) return std::nullopt;
+  double best = 0;
+  for (int i = 0; i < kProbes; ++i)
+    best = std::max(best, cpu::peak_flops(*products, kProbeSeconds));
   return best;
 }
 

@@ -15,10 +15,13 @@ struct MeasuredSpeed {
   double bytes_per_s = 0;    // 4 arrays read and 3 written, as AdamW does; 0 where memory is short
 };
 
-// The best of some probes that lie apart, since what disturbs one only ever slows it down; a third
-// of a second. The arrays take `bytes`, within 8 and 512 MiB. Nothing on an instruction set that
-// has no probe.
+// The best of some probes that lie apart, since what disturbs one only ever slows it down; an
+// eighth of a second. The arrays take `bytes`, within 8 and 512 MiB. Nothing on an instruction set
+// that has no probe.
 std::optional<MeasuredSpeed> measure_speed(DType precision, std::int64_t bytes);
+
+// Its product_flops alone.
+std::optional<double> measure_peak(DType precision);
 
 // Memory of each thread's own, besides tensors.
 std::size_t thread_scratch_bytes();

@@ -169,7 +169,6 @@ Comparison::Comparison(ComparisonSpec spec)
     fail(ErrorCode::invalid_argument, spec_.out, "is there already and holds no comparison",
          "a new directory");
   open_data();
-  make_plans();
   take_directory();
 }
 
@@ -181,7 +180,8 @@ void Comparison::open_data() {
     if (data_.size() <= i) data_.push_back(recipe::open_data(r));
     of_variant(variants_[i].place, [&] {
       recipe::take_sizes(r, *data_[i]);
-      plan::check_fits(r, *data_[i]);
+      plans_.push_back(plan::plan_run(r, plan::batch_shapes(*data_[i], r.train)));
+      plan::check_fits(r, *data_[i], plans_[i]);
     });
     recipe::TrainConfig config = r.train;
     config.seed = 1;
@@ -189,14 +189,6 @@ void Comparison::open_data() {
     first.seed = 1;
     same_batches_ = same_batches_ &&
                     train::fingerprint(*data_[i], config) == train::fingerprint(*data_[0], first);
-  }
-}
-
-void Comparison::make_plans() {
-  for (std::size_t i = 0; i < variants_.size(); ++i) {
-    const recipe::Recipe& r = variants_[i].recipe;
-    plans_.push_back(
-        plan::plan_training(r.model, r.train, plan::batch_shapes(*data_[i], r.train).mean));
   }
 }
 
@@ -267,7 +259,7 @@ void Comparison::write_manifest() const {
 void Comparison::settle_steps() {
   std::vector<StepCost> costs(variants_.size());
   for (std::size_t i = 0; i < variants_.size(); ++i) {
-    costs[i].flops = plans_[i].flops_per_step;
+    costs[i].flops = plans_[i].usual.flops_per_step;
     costs[i].tokens = mean_tokens(*data_[i], variants_[i].recipe);
   }
   if (budget_.kind == Budget::Kind::seconds) {
@@ -365,9 +357,9 @@ bool Comparison::train(const ComparedRun& run, std::int64_t target, Progress& pr
   train::Job job =
       train::Job::open(recipe_of(variants_[v], steps_[v], run.seed), run.directory, data_[v]);
   if (!plan::has_plan(run.directory, [&](const std::string& sentence) { progress.note(sentence); }))
-    plan::write_plan(run.directory,
-                     plan::plan_run(job.recipe(), plan::batch_shapes(*data_[v], job.recipe().train),
-                                    progress.machine()));
+    plan::write_plan(run.directory, job.plan().on(plan::speed_for(job.recipe().train, job.plan(),
+                                                                  progress.machine())
+                                                      .value_or(plan::MachineSpeed{})));
   bool stopped = false;
   train::Hooks hooks;
   TurnReport report{&variants_[v], run.seed, seeds_, progress.round, kRounds, {}, steps_[v]};

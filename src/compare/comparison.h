@@ -69,7 +69,7 @@ class Comparison {
   std::int64_t seeds() const { return seeds_; }
   const data::Dataset& data(std::size_t variant) const { return *data_[variant]; }
   // Of a usual batch.
-  const plan::Plan& plan(std::size_t variant) const { return plans_[variant]; }
+  const plan::Plan& plan(std::size_t variant) const { return plans_[variant].usual; }
   // Whether the loss that counts is the one on the validation split.
   bool validates() const { return data_[0]->has_validation(); }
   // Whether all variants read the same batches: another batch size means other ones.
@@ -79,7 +79,6 @@ class Comparison {
   struct Progress;
 
   void open_data();
-  void make_plans();
   void take_directory();
   bool read_manifest();
   void settle_steps();
@@ -97,7 +96,7 @@ class Comparison {
   Budget budget_;
   std::int64_t seeds_ = 1, first_seed_ = 1;
   std::vector<std::shared_ptr<const data::Dataset>> data_;  // of each variant; mostly the same one
-  std::vector<plan::Plan> plans_;
+  std::vector<plan::RunPlan> plans_;
   std::vector<std::int64_t> steps_;
   std::vector<ComparedRun> runs_;
   bool same_batches_ = true;

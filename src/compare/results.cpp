@@ -23,21 +23,21 @@ struct RunFindings {
   FinalEvaluation final_losses;       // empty without validation data
   double loss = 0;                    // that counts
   std::vector<double> step_seconds;   // of each line of the log
-  std::vector<double> round_seconds;  // of a step, in each round; 0: none
+  std::vector<double> round_seconds;  // of the usual step, in each round; 0: none
 };
 
 void add_times(RunFindings& f, std::int64_t steps) {
-  std::vector<double> sum(kRounds), count(kRounds);
+  std::vector<std::vector<double>> rounds(kRounds);
   f.step_seconds = run::step_seconds(f.log);
   for (std::size_t i = 0; i < f.log.steps.size(); ++i) {
     const double share = (f.log.steps[i].step - 1) / static_cast<double>(steps);
     const auto round =
-        std::min(static_cast<std::size_t>(share * static_cast<double>(kRounds)), sum.size() - 1);
-    sum[round] += f.step_seconds[i];
-    count[round] += 1;
+        std::min(static_cast<std::size_t>(share * static_cast<double>(kRounds)), rounds.size() - 1);
+    rounds[round].push_back(f.step_seconds[i]);
   }
-  for (std::size_t i = 0; i < sum.size(); ++i)
-    f.round_seconds.push_back(count[i] > 0 ? sum[i] / count[i] : 0);
+  // The first step of a turn fetches memory: a line that is of it alone is not the usual one.
+  for (const std::vector<double>& seconds : rounds)
+    f.round_seconds.push_back(seconds.empty() ? 0 : median_of(seconds));
 }
 
 // The last tenth of the log, but at least its last line.

@@ -28,6 +28,8 @@ struct BatchShape {
   std::int64_t tokens = 0;         // of each sequence read; 0 for images
   std::int64_t target_tokens = 0;  // translate: of each sequence written
   bool documents = false;          // told apart (data.documents)
+
+  bool operator==(const BatchShape&) const = default;
 };
 
 class Dataset {

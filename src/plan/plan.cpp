@@ -63,7 +63,7 @@ model::Batch meta_batch(const model::ModelConfig& c, const BatchShape& shape, De
 }
 
 Plan plan_training(const model::ModelConfig& config, const recipe::TrainConfig& train,
-                   const BatchShape& shape, const MachineSpeed& machine) {
+                   const BatchShape& shape) {
   Plan plan;
   const Device meta = Device::meta_like(train.device);
   const MemoryUse before = memory_use(meta);
@@ -71,25 +71,15 @@ Plan plan_training(const model::ModelConfig& config, const recipe::TrainConfig& 
       model::build_model(config, {.seed = train.seed, .device = meta});
   optim::Optimizer optimizer(train, model->parameters());
   const model::Batch batch = meta_batch(config, shape, meta);
-  // What the first step leaves behind, packed weights above all, is there during all others.
-  optim::add_gradients(*model, batch, train, 1);
-  optimizer.step(1, train.learning_rate, optimizer.gradient_norm());
   reset_peak_memory(meta);
-  double bytes_per_s = machine.bytes_per_s;
-  if (machine.vector_bytes_per_s > 0)
-    bytes_per_s = std::min(bytes_per_s, machine.vector_bytes_per_s);
-  // An op takes as long as its arithmetic or its traffic, whichever is longer.
-  CostMeter meter([&plan, &machine, &bytes_per_s](const Cost& cost) {
-    ++plan.ops;
-    if (machine.flops_per_s <= 0 || machine.bytes_per_s <= 0) return;
-    const bool by_memory = cost.flops * kBytesOfAnOperation <= cost.bytes;
-    const double rate = by_memory ? machine.bytes_per_s : bytes_per_s;
-    plan.step_seconds += kOpSeconds + std::max(cost.flops / machine.flops_per_s, cost.bytes / rate);
+  bool updating = false;
+  CostMeter meter([&plan, &updating](const Cost& cost) {
+    plan.ops.push_back({cost.flops, cost.bytes, updating});
   });
   {
-    const optim::StepSums sums = optim::add_gradients(*model, batch, train, 2);
-    bytes_per_s = machine.bytes_per_s;  // the optimiser's kernels do run at the memory's rate
-    optimizer.step(2, train.learning_rate, optimizer.gradient_norm(), sums.losses);
+    const optim::StepSums sums = optim::add_gradients(*model, batch, train, 1);
+    updating = true;
+    optimizer.step(1, train.learning_rate, optimizer.gradient_norm(), sums.losses);
   }
   plan.flops_per_step = meter.cost().flops;
   plan.parameters = model->parameters().count();
@@ -103,6 +93,21 @@ Plan plan_training(const model::ModelConfig& config, const recipe::TrainConfig& 
   }
   if (keeps_keys(config)) plan.kv_bytes_per_token = kv_bytes(config, train.precision, 1);
   return plan;
+}
+
+// An op takes as long as its arithmetic or its traffic, whichever is longer.
+double seconds_on(const MachineSpeed& machine, const Plan& plan) {
+  if (machine.flops_per_s <= 0 || machine.bytes_per_s <= 0) return 0;
+  const double vector_rate = machine.vector_bytes_per_s > 0
+                                 ? std::min(machine.bytes_per_s, machine.vector_bytes_per_s)
+                                 : machine.bytes_per_s;
+  double seconds = 0;
+  for (const OpCost& op : plan.ops) {
+    const bool by_memory = op.of_update || op.flops * kBytesOfAnOperation <= op.bytes;
+    const double rate = by_memory ? machine.bytes_per_s : vector_rate;
+    seconds += kOpSeconds + std::max(op.flops / machine.flops_per_s, op.bytes / rate);
+  }
+  return seconds;
 }
 
 std::int64_t cache_bytes(const model::ModelConfig& config, DType precision, std::int64_t tokens) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "data/dataset.h"
 #include "heddle/memory.h"
@@ -13,6 +14,9 @@
 
 namespace heddle::plan {
 
+// Share of the peak that the matrix products of training reach, all shapes together.
+inline constexpr double kProductShare = 0.75;
+
 // The machine, as far as a plan needs it: measured, or assumed.
 struct MachineSpeed {
   double flops_per_s = 0;  // of matrix products in the run's precision
@@ -20,17 +24,23 @@ struct MachineSpeed {
   // What ops other than products get through, which are bound by their arithmetic more often than
   // by memory. 0: not known, then as fast as memory.
   double vector_bytes_per_s = 0;
+
+  // Of matrix products at best, which training as a whole does not reach.
+  double peak_flops() const { return flops_per_s / kProductShare; }
 };
 
-// Share of the peak that the matrix products of training reach, all shapes together.
-inline constexpr double kProductShare = 0.75;
+// What an op of a step asks of a machine.
+struct OpCost {
+  double flops = 0, bytes = 0;
+  bool of_update = false;  // of the optimiser, whose kernels run at the memory's rate
+};
 
 struct Plan {
   std::int64_t parameters = 0;
   double flops_per_step = 0;
-  MemoryUse memory = {};    // of a step, by purpose
-  double step_seconds = 0;  // 0 without a machine
-  std::int64_t ops = 0;     // launched in a step
+  MemoryUse memory = {};         // of a step, by purpose
+  double step_seconds = 0;       // 0: no machine was asked, see seconds_on()
+  std::vector<OpCost> ops = {};  // launched in a step, in their order
   // What generation keeps for each token of each sequence; 0 for models that keep none.
   std::int64_t kv_bytes_per_token = 0;
 };
@@ -44,7 +54,10 @@ model::Batch meta_batch(const model::ModelConfig& config, const BatchShape& shap
 // Throws Error where the model or the configuration is refused. `model.sizes` must be known. The
 // memory is that of config.device, which need not be there.
 Plan plan_training(const model::ModelConfig& model, const recipe::TrainConfig& config,
-                   const BatchShape& shape, const MachineSpeed& machine = {});
+                   const BatchShape& shape);
+
+// How long the planned step takes, about; 0 on a machine whose speed is not known.
+double seconds_on(const MachineSpeed& machine, const Plan& plan);
 
 // What generation holds for one sequence of so many tokens, without a translation's source; 0 for
 // models that keep nothing. Less than tokens · kv_bytes_per_token where a window lets go of what is

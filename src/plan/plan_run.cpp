@@ -70,12 +70,44 @@ MachineSpeed measure_machine(DType precision, std::int64_t bytes) {
           kBytesPerVectorFlop * speed->vector_flops};
 }
 
-Plan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes, const MachineProbe& probe) {
-  Plan plan = plan_training(recipe.model, recipe.train, shapes.largest);
-  if (!probe) return plan;
-  const MachineSpeed machine = probe(recipe.train.precision, plan.memory.peak);
-  plan.step_seconds = plan_training(recipe.model, recipe.train, shapes.mean, machine).step_seconds;
+Plan RunPlan::on(const MachineSpeed& machine) const {
+  Plan plan = largest;
+  plan.step_seconds = seconds_on(machine, usual);
   return plan;
+}
+
+RunPlan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes) {
+  RunPlan plan;
+  plan.largest = plan_training(recipe.model, recipe.train, shapes.largest);
+  plan.usual = shapes.mean == shapes.largest
+                   ? plan.largest
+                   : plan_training(recipe.model, recipe.train, shapes.mean);
+  return plan;
+}
+
+std::optional<MachineSpeed> speed_for(const recipe::TrainConfig& config, const RunPlan& plan,
+                                      const MachineProbe& probe) {
+  if (!probe || !config.device.is_cpu()) return std::nullopt;
+  return probe(config.precision, plan.largest.memory.peak);
+}
+
+std::optional<double> peak_flops(const recipe::TrainConfig& config,
+                                 const std::optional<MachineSpeed>& measured) {
+  if (!config.device.is_cpu()) return std::nullopt;
+  if (!measured) return backend::measure_peak(config.precision);
+  if (measured->flops_per_s <= 0) return std::nullopt;
+  return measured->peak_flops();
+}
+
+Forecast forecast(const recipe::Recipe& recipe, const RunPlan& plan, const data::Dataset* data,
+                  const MachineProbe& probe) {
+  Plan here = plan.largest;
+  if (!recipe.train.device.is_cpu()) here.memory = {};  // its tensors are not the process's
+  Forecast all;
+  all.process = expect_process(here, data);  // before the probe takes memory
+  all.machine = speed_for(recipe.train, plan, probe);
+  all.plan = plan.on(all.machine.value_or(MachineSpeed{}));
+  return all;
 }
 
 Fit fit_into(const recipe::Recipe& recipe, const BatchShape& largest, const ProcessMemory& process,
@@ -95,13 +127,11 @@ Fit fit_onto_device(const recipe::Recipe& recipe, const BatchShape& largest, con
           .largest_batch = largest_batch(recipe.model, recipe.train, largest, room).value_or(0)};
 }
 
-void check_fits(const recipe::Recipe& recipe, const data::Dataset& data) {
-  const BatchShape largest = batch_shapes(data, recipe.train).largest;
+void check_fits(const recipe::Recipe& recipe, const data::Dataset& data, const RunPlan& plan) {
   const bool here = recipe.train.device.is_cpu();
   const std::int64_t bytes =
       here ? memory_limits().total : engine_of(recipe.train.device).memory_bytes();
-  const std::int64_t needed =
-      plan_training(recipe.model, recipe.train, largest).memory.peak + (here ? data.bytes() : 0);
+  const std::int64_t needed = plan.largest.memory.peak + (here ? data.bytes() : 0);
   if (needed <= bytes) return;
   const auto gigabytes = [](std::int64_t n) {
     const double all = 1e-9 * static_cast<double>(n);

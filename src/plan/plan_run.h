@@ -26,15 +26,41 @@ BatchShapes batch_shapes(const data::Dataset& data, const recipe::TrainConfig& c
 // Without reading any data: what the recipe alone says.
 BatchShapes batch_shapes(const recipe::Recipe& recipe);
 
-// What this machine can do right now, for a run of so many bytes; takes a third of a second. Zeros
-// where there is no probe or no memory for it.
+// What this machine can do right now, for a run of so many bytes; takes an eighth of a second.
+// Zeros where there is no probe or no memory for it.
 MachineSpeed measure_machine(DType precision, std::int64_t bytes);
 using MachineProbe = std::function<MachineSpeed(DType precision, std::int64_t bytes)>;
 
-// `recipe.model.sizes` must be known. Memory and arithmetic are of the largest batch, the time is
-// of the usual one; without a probe there is none.
-Plan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes,
-              const MachineProbe& probe = {});
+// A run, planned once: whether it fits, what is told of it and how long it takes all follow from
+// this.
+struct RunPlan {
+  Plan largest;  // memory and arithmetic are of the largest batch,
+  Plan usual;    // the time is of the usual one
+
+  Plan on(const MachineSpeed& machine) const;  // the largest, with that time
+};
+// `recipe.model.sizes` must be known.
+RunPlan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes);
+
+// What the machine can do for the run: asked of the probe where the run is on the CPU. How fast
+// another device is was not measured.
+std::optional<MachineSpeed> speed_for(const recipe::TrainConfig& config, const RunPlan& plan,
+                                      const MachineProbe& probe);
+
+// What the products of the run are held against: known where the machine was measured for its plan,
+// else measured now, in a twentieth of a second. Nothing where there is no probe.
+std::optional<double> peak_flops(const recipe::TrainConfig& config,
+                                 const std::optional<MachineSpeed>& measured);
+
+// What is told of a run before it begins.
+struct Forecast {
+  Plan plan;
+  ProcessMemory process;
+  std::optional<MachineSpeed> machine = {};
+};
+// `data` is what this process has read of it: nothing where it is null.
+Forecast forecast(const recipe::Recipe& recipe, const RunPlan& plan, const data::Dataset* data,
+                  const MachineProbe& probe);
 
 // Whether a process fits into so many bytes, and the largest batch whose process would.
 struct Fit {
@@ -52,8 +78,8 @@ Fit fit_onto_device(const recipe::Recipe& recipe, const BatchShape& largest, con
                     std::int64_t room);
 
 // Throws Error where the largest step and the data need more than this process may have: the system
-// would end it without a word. `recipe.model.sizes` must be known.
-void check_fits(const recipe::Recipe& recipe, const data::Dataset& data);
+// would end it without a word.
+void check_fits(const recipe::Recipe& recipe, const data::Dataset& data, const RunPlan& plan);
 
 // {"parameters","flops_per_step","peak_bytes":{..},"step_seconds","kv_bytes_per_token"}: figures
 // that are not known are absent.

@@ -25,6 +25,7 @@ Ledger& ledger(Device device) {
 }
 
 thread_local Purpose purpose_now = Purpose::activations;
+thread_local int lasting_scopes = 0;
 
 }  // namespace
 
@@ -44,6 +45,12 @@ void book(Device device, Purpose purpose, std::int64_t bytes) noexcept {
   const auto p = static_cast<std::size_t>(purpose);
   use.live += bytes;
   use.live_by_purpose[p] += bytes;
+  if (bytes > 0 && lasting_scopes > 0) {
+    use.peak += bytes;
+    use.at_peak[p] += bytes;
+    use.peak_by_purpose[p] += bytes;
+    return;
+  }
   use.peak_by_purpose[p] = std::max(use.peak_by_purpose[p], use.live_by_purpose[p]);
   if (use.live > use.peak) {
     use.peak = use.live;
@@ -73,5 +80,9 @@ PurposeScope::PurposeScope(Purpose purpose) noexcept : previous_(purpose_now) {
 PurposeScope::~PurposeScope() { purpose_now = previous_; }
 
 Purpose current_purpose() noexcept { return purpose_now; }
+
+LastingScope::LastingScope() noexcept { ++lasting_scopes; }
+
+LastingScope::~LastingScope() { --lasting_scopes; }
 
 }  // namespace heddle

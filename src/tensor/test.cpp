@@ -8,6 +8,7 @@
 
 #include "heddle/memory.h"
 #include "heddle/tensor.h"
+#include "tensor/ledger.h"
 
 namespace heddle {
 namespace {
@@ -111,6 +112,37 @@ TEST(Memory, IsBookedByPurposeAndDevice) {
     std::int64_t parts = 0;
     for (const std::int64_t bytes : after.at_peak) parts += bytes;
     EXPECT_EQ(parts, after.peak);
+  }
+}
+
+// Made after the peak of a first step, and there at that of every other.
+TEST(Memory, WhatLastsCountsFromTheReset) {
+  for (const Device device : {Device::cpu, Device::meta}) {
+    const auto step = [device](Tensor& kept) {
+      reset_peak_memory(device);
+      {
+        const Tensor activation = Tensor::empty({100}, DType::f32, device);
+      }
+      if (!kept.defined()) {
+        const PurposeScope purpose(Purpose::workspace);
+        const LastingScope lasting;
+        kept = Tensor::empty({64}, DType::u8, device);
+      }
+      const Tensor gradient = Tensor::empty({64}, DType::u8, device);
+      return memory_use(device);
+    };
+    const MemoryUse before = memory_use(device);
+    Tensor kept;
+    const MemoryUse first = step(kept), second = step(kept);
+    EXPECT_EQ(first.peak - before.live, 448 + 64);
+    EXPECT_EQ(first.peak, second.peak);
+    EXPECT_EQ(first.live, second.live);
+    EXPECT_EQ(first.at_peak, second.at_peak);
+    EXPECT_EQ(first.peak_by_purpose, second.peak_by_purpose);
+    // Given back it is like any other.
+    kept = Tensor();
+    EXPECT_EQ(memory_use(device).live, before.live);
+    EXPECT_EQ(memory_use(device).peak, second.peak);
   }
 }
 

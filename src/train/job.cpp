@@ -4,7 +4,6 @@
 
 #include "base/memory_error.h"
 #include "heddle/error.h"
-#include "plan/plan_run.h"
 #include "run/recipe_file.h"
 #include "tensor/engine.h"
 #include "train/fine_tune.h"
@@ -93,7 +92,8 @@ void Job::build() {
   model::BuildOptions options;
   options.seed = recipe_.train.seed;
   options.device = available_device(recipe_);
-  plan::check_fits(recipe_, *data_);
+  plan_ = plan::plan_run(recipe_, plan::batch_shapes(*data_, recipe_.train));
+  plan::check_fits(recipe_, *data_, plan_);
   model_ =
       with_stage("building the model", [&] { return model::build_model(recipe_.model, options); });
 }
@@ -107,6 +107,14 @@ void Job::adopt() {
 void Job::settle() {
   if (!run::is_run(paths().directory)) data_->codec().save(paths().directory);
   run::write_run_recipe(paths(), recipe_);
+}
+
+std::optional<plan::MachineSpeed> Job::write_plan(
+    const plan::MachineProbe& probe, const std::function<void(const std::string&)>& on_damage) {
+  if (plan::has_plan(paths().directory, on_damage)) return std::nullopt;
+  const plan::Forecast forecast = plan::forecast(recipe_, plan_, data_.get(), probe);
+  plan::write_plan(paths().directory, forecast.plan, forecast.process);
+  return forecast.machine;
 }
 
 Outcome Job::run(Hooks hooks) {

@@ -6,12 +6,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data/dataset.h"
 #include "model/model.h"
+#include "plan/plan_run.h"
 #include "recipe/recipe.h"
 #include "run/run_directory.h"
 #include "train/trainer.h"
@@ -36,6 +38,13 @@ class Job {
 
   Job(Job&&) = default;
 
+  // What is expected of the run goes into its directory, for the report (plan::write_plan()),
+  // unless an earlier sitting left it there; a damaged one is told and replaced. The probe is asked
+  // at most once: what it measured is returned.
+  std::optional<plan::MachineSpeed> write_plan(
+      const plan::MachineProbe& probe,
+      const std::function<void(const std::string& sentence)>& on_damage);
+
   Outcome run(Hooks hooks);
 
   // Whether there is anything to go on with: a checkpoint, weights or a line of the log.
@@ -46,6 +55,7 @@ class Job {
   const recipe::Recipe& recipe() const { return recipe_; }
   const model::Model& model() const { return *model_; }
   const data::Dataset& data() const { return *data_; }
+  const plan::RunPlan& plan() const { return plan_; }
   const run::RunPaths& paths() const { return directory_->paths(); }
   // What differs from the run it was fine-tuned from, one sentence each.
   const std::vector<std::string>& adopted() const { return adopted_; }
@@ -62,6 +72,7 @@ class Job {
   recipe::Recipe recipe_;
   std::unique_ptr<run::RunDirectory> directory_;
   std::shared_ptr<const data::Dataset> data_;
+  plan::RunPlan plan_;
   std::unique_ptr<model::Model> model_;
   std::vector<std::string> adopted_;
 };

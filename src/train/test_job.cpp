@@ -6,9 +6,11 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "base/test_support.h"
 #include "data/test_support.h"
+#include "heddle/memory.h"
 #include "io/safetensors/safetensors.h"
 #include "plan/plan_run.h"
 #include "recipe/test_toys.h"
@@ -303,6 +305,40 @@ TEST_F(JobTest, ADamagedPlanStopsNothing) {
   EXPECT_FALSE(plan::has_plan(directory, on_damage));
   EXPECT_NE(said.find("is damaged"), std::string::npos) << said;
   EXPECT_NE(said.find("planned anew"), std::string::npos) << said;
+}
+
+// The plan that decides whether a run fits is the one that its report tells, and the machine is
+// asked once in the life of a run.
+TEST_F(JobTest, ARunIsPlannedAndProbedOnce) {
+  const std::string recipe =
+      language("r", "text = " + sample("text.txt") + "\ntokenizer = \"char\"\ncontext = 12\n");
+  int probes = 0;
+  const auto probe = [&probes](DType precision, std::int64_t bytes) {
+    ++probes;
+    EXPECT_EQ(precision, DType::f32);
+    EXPECT_GT(bytes, 0);
+    return plan::MachineSpeed{.flops_per_s = 3e9, .bytes_per_s = 1e9};
+  };
+  const auto say = [](const std::string& sentence) { ADD_FAILURE() << sentence; };
+  const std::int64_t of_others = memory_use(Device::cpu).live;
+  auto begun = std::make_unique<Job>(Job::begin(run::load_recipe(recipe), out("a")));
+  Job& job = *begun;
+  const auto machine = job.write_plan(probe, say);
+  ASSERT_TRUE(machine);
+  EXPECT_DOUBLE_EQ(plan::peak_flops(job.recipe().train, machine).value_or(0), 4e9);
+  EXPECT_EQ(probes, 1);
+  const auto kept = plan::read_plan(out("a"));
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->memory.peak, job.plan().largest.memory.peak);
+  EXPECT_EQ(kept->flops_per_step, job.plan().largest.flops_per_step);
+  EXPECT_EQ(kept->step_seconds, plan::seconds_on(*machine, job.plan().usual));
+  EXPECT_GT(kept->step_seconds, 0);
+  const Outcome outcome = job.run({});
+  EXPECT_EQ(outcome.state.peak_bytes - of_others, kept->memory.peak);
+  begun.reset();
+  Job again = Job::resume(run::load_recipe(recipe), out("a"));
+  EXPECT_FALSE(again.write_plan(probe, say));
+  EXPECT_EQ(probes, 1);
 }
 
 TEST_F(JobTest, OtherDataIsNotResumed) {

@@ -1,6 +1,7 @@
 // Every field of log.jsonl, computed a second time by what it means.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -83,6 +84,7 @@ struct Logged {
   std::vector<std::int64_t> eval_tokens;
   std::vector<json> lines;
   std::int64_t live_before = 0;  // bytes that are not the run's
+  double first_seconds = 0;      // of step 1
   Outcome outcome;
 };
 
@@ -117,7 +119,10 @@ Logged run_logged(const recipe::TrainConfig& config) {
                          gradient_by_hand(*model, batch, config.label_smoothing)});
   };
   Hooks hooks;
-  hooks.on_step = [&](const StepReport& report) { foresee(report.step); };
+  hooks.on_step = [&](const StepReport& report) {
+    if (report.step == 1) run.first_seconds = report.seconds;
+    foresee(report.step);
+  };
   hooks.on_eval = [&](const EvalReport&) {
     double sum = 0;
     std::int64_t count = 0;
@@ -176,13 +181,16 @@ const std::vector<std::pair<std::string, Check>>& step_fields() {
       // All that was read since the run began: 4 sequences of 6 tokens a step.
       {"tokens", [](const Line& l) { EXPECT_EQ(l.fields["tokens"], l.step * 4 * 6); }},
       {"seconds", [](const Line& l) { EXPECT_GT(l.fields["seconds"], l.seconds); }},
-      // Of the steps since the line before; an evaluation between them does not count.
+      // Of the steps since the line before; neither the first step of a sitting nor an evaluation
+      // between them counts.
       {"tokens_per_s",
        [](const Line& l) {
-         const double tokens = static_cast<double>(l.step - l.before) * 4 * 6;
+         const std::int64_t from = std::max<std::int64_t>(l.before, 1);
+         const double tokens = static_cast<double>(l.step - from) * 4 * 6;
          const double rate = l.fields["tokens_per_s"];
          const bool evaluated = (l.before < 5 && l.step > 5) || (l.before < 10 && l.step > 10);
-         const double seconds = l.fields["seconds"].get<double>() - l.seconds;
+         const double first = l.before == 0 ? l.run.first_seconds : 0;
+         const double seconds = l.fields["seconds"].get<double>() - l.seconds - first;
          // Behind an evaluation, seconds are those since its line.
          EXPECT_LT(rate * seconds, tokens * (1 + 1e-6));
          EXPECT_GT(rate * seconds, evaluated ? 0 : tokens * (1 - 1e-6));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/test_support.h"
+#include "heddle/cost.h"
 #include "heddle/runtime.h"
 #include "io/test_support.h"
 #include "recipe/test_toys.h"
@@ -127,6 +128,33 @@ TEST(Trainer, AResumedRunEqualsAnUninterruptedOne) {
     EXPECT_TRUE(resumed.file == whole.file);
     EXPECT_EQ(resumed.log, whole.log);
   }
+}
+
+// Every sitting begins with the step that it is for: nothing is computed before it, and what it
+// makes for all others, packed weights above all, counts in its peak as it does in theirs.
+TEST(Trainer, TheFirstStepOfASittingIsLikeAnyOther) {
+  const TempDir dir;
+  recipe::TrainConfig c = toy_training();
+  c.eval_every = 0;
+  std::vector<std::int64_t> peaks;
+  double flops = 0, all = 0;
+  for (const std::int64_t stop : {1, 4}) {
+    Hooks hooks = stop_at(stop);
+    hooks.on_step = [&, stopping = hooks.on_step](const StepReport& r) {
+      peaks.push_back(r.peak_bytes);
+      flops += r.flops;
+      stopping(r);
+    };
+    Session s(dir.file("run"), c, hooks);
+    s.trainer.resume();
+    const CostMeter meter;
+    s.trainer.run();
+    all += meter.cost().flops;
+  }
+  EXPECT_EQ(all, flops);
+  EXPECT_EQ(peaks, std::vector<std::int64_t>(4, peaks[0]));
+  const auto state = run::newest_state(run::RunPaths{dir.file("run")});
+  EXPECT_EQ(state->peak_bytes, peaks[0]);
 }
 
 TEST(Trainer, ThreadsDoNotMatter) {

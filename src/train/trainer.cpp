@@ -151,10 +151,7 @@ Outcome Trainer::run() {
   if (hooks_.on_begin) hooks_.on_begin(state_);
   Outcome outcome;
   const bool has_work = state_.step < config_.steps && !out_of_patience();
-  if (has_work && hooks_.should_stop && hooks_.should_stop())
-    outcome.ending = Ending::stopped;
-  else if (has_work)
-    with_stage("the first step", [&] { warm_up(); });
+  if (has_work && hooks_.should_stop && hooks_.should_stop()) outcome.ending = Ending::stopped;
   while (state_.step < config_.steps && !out_of_patience() && outcome.ending != Ending::stopped) {
     const StepReport report =
         with_stage("step " + std::to_string(state_.step + 1), [&] { return take_step(); });
@@ -170,15 +167,6 @@ Outcome Trainer::run() {
   outcome.state = state_;
   outcome.peak_bytes = peak_bytes_;
   return outcome;
-}
-
-// Steps of later sittings are to be like those of one long sitting, in memory and in time: what the
-// first step leaves behind, packed weights above all, must be there before it is measured. Its
-// gradients are thrown away, and random numbers go by the step: nothing else is left of it.
-void Trainer::warm_up() {
-  optim::add_gradients(model_, data_.training_batch(state_.step, config_.batch, config_.seed),
-                       config_, state_.step + 1);
-  clear_gradients();
 }
 
 void Trainer::clear_gradients() {
@@ -214,8 +202,7 @@ StepReport Trainer::take_step() {
     state_.peak_bytes = memory.peak;
     state_.peak_by_purpose = memory.at_peak;
   }
-  interval_tokens_ += report.tokens;
-  interval_seconds_ += report.seconds;
+  count_for_rate(report);
   state_.step = step;
   state_.tokens += report.tokens;
   state_.seconds += report.seconds;
@@ -224,6 +211,14 @@ StepReport Trainer::take_step() {
   report.total_tokens = state_.tokens;
   report.total_seconds = state_.seconds;
   return report;
+}
+
+// Rates of later sittings are to be like those of one long sitting.
+void Trainer::count_for_rate(const StepReport& report) {
+  if (interval_.cold) interval_ = {};
+  interval_.cold = std::exchange(is_first_, false);
+  interval_.tokens += report.tokens;
+  interval_.seconds += report.seconds;
 }
 
 // The step is computed once more, with every op under observation. Nothing was updated, so it gives
@@ -245,13 +240,12 @@ void Trainer::write_log(const StepReport& report) {
   line["lr"] = report.rate;
   line["tokens"] = state_.tokens;
   line["seconds"] = state_.seconds;
-  line["tokens_per_s"] = static_cast<double>(interval_tokens_) / interval_seconds_;
+  line["tokens_per_s"] = static_cast<double>(interval_.tokens) / interval_.seconds;
   line["grad_norm"] = report.grad_norm;
   line["live_bytes"] = report.live_bytes;
   append(line);
   state_.loss_sum = state_.loss_weight = 0;
-  interval_tokens_ = 0;
-  interval_seconds_ = 0;
+  interval_ = {};
 }
 
 bool Trainer::evaluation_due() const {

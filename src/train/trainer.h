@@ -118,9 +118,9 @@ class Trainer {
  private:
   void load(std::int64_t step);
   void pass_over(const std::vector<std::int64_t>& steps, const std::vector<std::string>& reasons);
-  void warm_up();
   void clear_gradients();
   StepReport take_step();
+  void count_for_rate(const StepReport& report);
   [[noreturn]] void refuse_step(const model::Batch& batch, const std::string& what);
   void write_log(const StepReport& report);
   bool evaluation_due() const;
@@ -140,9 +140,15 @@ class Trainer {
   std::unique_ptr<run::LogFiles> log_;
   std::int64_t eval_every_ = 0;  // 0: never
   std::int64_t saved_step_ = -1;
-  // For the rate of the next line of the log.
-  std::int64_t interval_tokens_ = 0;
-  double interval_seconds_ = 0;
+  // For the rate of the next line of the log. The first step of a sitting, which fetches memory and
+  // prepares weights, does not count where others do.
+  struct Interval {
+    std::int64_t tokens = 0;
+    double seconds = 0;
+    bool cold = false;  // all there is of it is that first step
+  };
+  Interval interval_;
+  bool is_first_ = true;  // the next step, of this sitting
   std::int64_t peak_bytes_ = 0;
 };
 

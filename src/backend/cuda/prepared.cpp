@@ -8,6 +8,7 @@
 
 #include "backend/copy.call.h"
 #include "backend/routine.h"
+#include "tensor/ledger.h"
 #include "tensor/storage.h"
 
 namespace heddle::cuda {
@@ -64,6 +65,7 @@ CopyEntry& entry_for(CopyEntries& entries, const CopyKey& key, Device device) {
   const auto found = std::ranges::find(entries, key, &CopyEntry::key);
   if (found != entries.end()) return *found;
   const PurposeScope scope(Purpose::workspace);
+  const LastingScope lasting;
   CopyEntry e;
   e.key = key;
   e.copy = Tensor::empty(key.shape, key.operand, device);

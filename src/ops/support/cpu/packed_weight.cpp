@@ -8,6 +8,7 @@
 #include "backend/cpu/gemm/product_kernels.h"
 #include "backend/meta/cost.h"
 #include "ops/support/cpu/matrix.h"
+#include "tensor/ledger.h"
 #include "tensor/storage.h"
 
 namespace heddle::cpu {
@@ -54,6 +55,7 @@ PackedEntry& entry_for(PackedEntries& entries, const Tensor& b, DType operand) {
   std::erase_if(entries, [&](const PackedEntry& e) { return e.key.isa != isa; });
   PackedEntry e;
   e.key = {view.offset, view.shape, view.strides, view.dtype, operand, isa};
+  const LastingScope lasting;
   e.packed = packed_workspace(operand, view.shape[0], view.shape[1], b);
   return entries.emplace_back(std::move(e));
 }
