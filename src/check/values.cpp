@@ -171,9 +171,8 @@ model::Batch random_batch(const model::ModelConfig& c) {
 
 model::Batch on_meta(const model::Batch& batch) {
   model::Batch b = batch;
-  for (Tensor* t : {&b.tokens, &b.lengths, &b.images, &b.target_tokens, &b.target_lengths,
-                    &b.targets, &b.documents, &b.prefix_lengths})
-    if (t->defined()) *t = t->to(Device::meta);
+  for (const auto tensor : model::kBatchTensors)
+    if ((b.*tensor).defined()) b.*tensor = (b.*tensor).to(Device::meta);
   return b;
 }
 

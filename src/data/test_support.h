@@ -139,9 +139,9 @@ inline std::string bytes_of(const Tensor& tensor) {
 
 // Everything a batch holds, bit by bit.
 inline std::string bytes_of(const model::Batch& batch) {
-  return bytes_of(batch.tokens) + bytes_of(batch.lengths) + bytes_of(batch.images) +
-         bytes_of(batch.target_tokens) + bytes_of(batch.target_lengths) + bytes_of(batch.targets) +
-         std::to_string(batch.counted);
+  std::string all = std::to_string(batch.counted);
+  for (const auto tensor : model::kBatchTensors) all += bytes_of(batch.*tensor);
+  return all;
 }
 
 inline std::vector<std::int32_t> ints(const Tensor& tensor) {

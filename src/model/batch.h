@@ -1,6 +1,7 @@
 // What a model is given: a batch of sequences, pairs or images, with what it should say about them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "heddle/tensor.h"
@@ -26,5 +27,12 @@ struct Batch {
   Tensor targets = {};
   std::int64_t counted = 0;  // targets that are not kIgnore
 };
+
+// All tensors of a batch, for those who cut, move or compare whole batches. Rows are sequences.
+inline constexpr std::array kBatchTensors = {
+    &Batch::tokens, &Batch::lengths,       &Batch::documents,      &Batch::prefix_lengths,
+    &Batch::images, &Batch::target_tokens, &Batch::target_lengths, &Batch::targets};
+static_assert(sizeof(Batch) == kBatchTensors.size() * sizeof(Tensor) + sizeof(Batch::counted),
+              "a tensor is missing in kBatchTensors");
 
 }  // namespace heddle::model

@@ -33,14 +33,7 @@ std::int64_t sequences_of(const model::Batch& batch) {
 
 model::Batch rows_of(const model::Batch& batch, std::int64_t begin, std::int64_t end) {
   model::Batch part;
-  part.tokens = rows_of(batch.tokens, begin, end);
-  part.lengths = rows_of(batch.lengths, begin, end);
-  part.documents = rows_of(batch.documents, begin, end);
-  part.prefix_lengths = rows_of(batch.prefix_lengths, begin, end);
-  part.images = rows_of(batch.images, begin, end);
-  part.target_tokens = rows_of(batch.target_tokens, begin, end);
-  part.target_lengths = rows_of(batch.target_lengths, begin, end);
-  part.targets = rows_of(batch.targets, begin, end);
+  for (const auto tensor : model::kBatchTensors) part.*tensor = rows_of(batch.*tensor, begin, end);
   part.counted = count_targets(part.targets);
   return part;
 }

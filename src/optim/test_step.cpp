@@ -117,6 +117,8 @@ TEST(Split, CutsAllOfABatchAlike) {
   model::Batch b;
   b.tokens = Tensor::from<std::int32_t>({3, 2}, {1, 2, 3, 4, 5, 6});
   b.lengths = Tensor::from<std::int64_t>({3}, {2, 1, 2});
+  b.documents = Tensor::from<std::int64_t>({3, 2}, {0, 0, 0, 1, 1, 1});
+  b.prefix_lengths = Tensor::from<std::int64_t>({3}, {1, 0, 2});
   b.target_tokens = Tensor::from<std::int32_t>({3, 1}, {7, 8, 9});
   b.target_lengths = Tensor::from<std::int64_t>({3}, {1, 1, 1});
   b.targets = Tensor::from<std::int32_t>({3, 1}, {1, model::kIgnore, 2});
@@ -129,6 +131,12 @@ TEST(Split, CutsAllOfABatchAlike) {
   EXPECT_EQ(parts[1].tokens.to_vector<std::int32_t>(), (std::vector<std::int32_t>{3, 4, 5, 6}));
   EXPECT_EQ(parts[1].lengths.to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(parts[1].target_tokens.to_vector<std::int32_t>(), (std::vector<std::int32_t>{8, 9}));
+  EXPECT_EQ(parts[1].documents.to_vector<std::int64_t>(), (std::vector<std::int64_t>{0, 1, 1, 1}));
+  EXPECT_EQ(parts[1].prefix_lengths.to_vector<std::int64_t>(), (std::vector<std::int64_t>{0, 2}));
+  for (const auto tensor : model::kBatchTensors)
+    if ((b.*tensor).defined()) {
+      EXPECT_EQ((parts[1].*tensor).size(0), 2);
+    }
   // More parts than rows, and a row without targets.
   EXPECT_EQ(split(b, 8).size(), 2u);
   model::ModelConfig config;
