@@ -113,9 +113,8 @@ Variant further(const ComparisonSpec& spec, const std::string& file, const recip
     if (is_housekeeping(d.key)) continue;
     if (d.key.starts_with("data."))
       fail(ErrorCode::invalid_argument, "--also " + file, "key " + d.key,
-           "the data of the other variants: " + d.before.value_or("(absent)"),
-           d.now.value_or("(absent)"));
-    v.set.push_back({d.key, d.now.value_or("default")});
+           "the data of the other variants: " + d.was(), d.is());
+    v.set.push_back({d.key, d.is("default")});
   }
   return v;
 }

@@ -2,10 +2,15 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "data/config.h"
+
+namespace heddle::io {
+class TomlDocument;
+}
 
 namespace heddle::data {
 
@@ -29,6 +34,11 @@ inline std::string key_name(Split split, std::string_view base) {
   const std::string prefix = split == Split::validation ? "validation" : "test";
   return base == "text" ? prefix : prefix + "_" + std::string(base);
 }
+
+// Every path that the table [data] of a recipe names, changed where it stands; a tokenizer is one
+// where it is a file.
+void map_paths(io::TomlDocument& recipe,
+               const std::function<std::string(const std::string& path)>& change);
 
 inline const std::string& file_of(const Files& files, std::string_view name) {
   for (const FileKey& key : kFileKeys)

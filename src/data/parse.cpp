@@ -32,6 +32,19 @@ void parse_files(const io::TomlTable& table, Split split, Files& files) {
 
 }  // namespace
 
+void map_paths(io::TomlDocument& recipe,
+               const std::function<std::string(const std::string& path)>& change) {
+  for (const Split split : {Split::training, Split::validation, Split::test}) {
+    recipe.map_strings("data." + key_name(split, "text"), change);
+    for (const FileKey& key : kFileKeys)
+      recipe.map_strings("data." + key_name(split, key.name), change);
+  }
+  for (const char* tokenizer : {"data.tokenizer", "data.target_tokenizer"})
+    recipe.map_strings(tokenizer, [&change](const std::string& name) {
+      return name.ends_with(".json") ? change(name) : name;
+    });
+}
+
 DataConfig parse_data(const io::TomlTable& table, const std::string& directory) {
   DataConfig config;
   config.directory = directory;

@@ -48,17 +48,7 @@ void keep_paths(io::TomlDocument& base, const fs::path& folder) {
     const bool elsewhere = path.empty() || fs::exists(path, error) || !fs::exists(beside, error);
     return elsewhere ? path : beside.string();
   };
-  const auto tokenizer = [&](const std::string& name) {
-    return name.ends_with(".json") ? beside_base(name) : name;
-  };
-  for (const data::Split split :
-       {data::Split::training, data::Split::validation, data::Split::test}) {
-    base.map_strings("data." + data::key_name(split, "text"), beside_base);
-    for (const data::FileKey& key : data::kFileKeys)
-      base.map_strings("data." + data::key_name(split, key.name), beside_base);
-  }
-  base.map_strings("data.tokenizer", tokenizer);
-  base.map_strings("data.target_tokenizer", tokenizer);
+  data::map_paths(base, beside_base);
   base.map_strings("train.from", beside_base);
 }
 

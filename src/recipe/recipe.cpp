@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <utility>
+#include <variant>
 
+#include "data/keys.h"
 #include "data/library/library.h"
 #include "heddle/error.h"
 #include "io/errors.h"
@@ -20,22 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
-
-std::vector<std::string> paths_of(const data::DataConfig& config) {
-  std::vector<std::string> paths;
-  for (const data::Files* files : {&config.training, &config.validation, &config.test}) {
-    paths.insert(paths.end(), files->text.begin(), files->text.end());
-    for (const std::string* path :
-         {&files->source, &files->target, &files->pairs, &files->tags, &files->labelled,
-          &files->images, &files->labels, &files->image_folder})
-      paths.push_back(*path);
-  }
-  for (const std::string* tokenizer : {&config.tokenizer, &config.target_tokenizer})
-    if (tokenizer->ends_with(".json")) paths.push_back(*tokenizer);
-  return paths;
-}
-
 // As data::resolve_path(), but what is not there stays as it is: a model is used in places where
 // its training data is not.
 std::string absolute(const std::string& path, const std::string& directory) {
@@ -47,25 +32,6 @@ std::string absolute(const std::string& path, const std::string& directory) {
     fail(ErrorCode::invalid_argument, "recipe", "path of a file",
          "UTF-8: the run keeps its recipe with whole paths, and TOML is UTF-8", io::shown(whole));
   return whole;
-}
-
-// A recipe says the same wherever it is read from.
-void make_paths_absolute(io::TomlDocument& document, const Recipe& recipe) {
-  const std::vector<std::string> paths = paths_of(recipe.data);
-  const std::string& directory = recipe.data.directory;
-  for (const auto& [key, value] : keys_of(recipe)) {
-    if (!key.starts_with("data.")) continue;
-    // Values are as keys_of() shows them: one string, or an array of them.
-    const auto parsed = nlohmann::json::parse(value, nullptr, false);
-    const auto is_path = [&](const nlohmann::json& j) {
-      return j.is_string() && std::ranges::find(paths, j.get<std::string>()) != paths.end();
-    };
-    if (is_path(parsed)) document.set(key, quoted(absolute(parsed.get<std::string>(), directory)));
-    if (!parsed.is_array() || parsed.empty() || !std::ranges::all_of(parsed, is_path)) continue;
-    nlohmann::json all = nlohmann::json::array();
-    for (const auto& path : parsed) all.push_back(absolute(path.get<std::string>(), directory));
-    document.set(key, all.dump());
-  }
 }
 
 ComparisonKeys parse_compare(const io::TomlTable& table) {
@@ -110,10 +76,13 @@ Recipe parse_document(io::TomlDocument& document, const std::string& directory) 
   recipe.places = document.places();
   with_places(recipe, [&] { parse_tables(document, directory, recipe); });
 
+  // A recipe says the same wherever it is read from.
   if (!recipe.train.from.empty()) recipe.train.from = absolute(recipe.train.from, directory);
-  for (const auto& [key, value] : toml_keys(recipe.train)) document.set("train." + key, value);
-  recipe.toml = document.text();
-  make_paths_absolute(document, recipe);
+  put_train(document, recipe.train);
+  data::map_paths(document, [&recipe](const std::string& path) {
+    return absolute(path, recipe.data.directory);
+  });
+  recipe.keys = document.values();
   recipe.toml = document.text();
   return recipe;
 }
@@ -144,53 +113,46 @@ void take_sizes(Recipe& recipe, const data::Dataset& data) {
   with_places(recipe, [&] { model::validate(recipe.model); });
 }
 
-// The text has one line for each key, in tables.
-std::map<std::string, std::string> keys_of(const std::string& toml) {
-  std::map<std::string, std::string> keys;
-  std::istringstream lines(toml);
-  std::string table;
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t equals = line.find(" = ");
-    if (line.starts_with("["))
-      table = line.substr(1, line.size() - 2) + ".";
-    else if (equals != std::string::npos)
-      keys[table + line.substr(0, equals)] = line.substr(equals + 3);
-  }
-  return keys;
+std::string Difference::was(const std::string& absent) const {
+  return before ? io::toml_inline(*before) : absent;
 }
 
-std::map<std::string, std::string> keys_of(const Recipe& recipe) { return keys_of(recipe.toml); }
+std::string Difference::is(const std::string& absent) const {
+  return now ? io::toml_inline(*now) : absent;
+}
 
-std::vector<Difference> differences(const std::string& before, const std::string& now) {
-  const auto old_keys = keys_of(before), new_keys = keys_of(now);
+std::vector<Difference> differences(const io::TomlValues& before, const io::TomlValues& now) {
   std::vector<Difference> all;
-  for (const auto& [key, value] : old_keys) {
-    const auto found = new_keys.find(key);
-    if (found == new_keys.end())
+  for (const auto& [key, value] : before) {
+    const auto found = now.find(key);
+    if (found == now.end())
       all.push_back({key, value, std::nullopt});
-    else if (found->second != value)
+    else if (value != found->second)
       all.push_back({key, value, found->second});
   }
-  for (const auto& [key, value] : new_keys)
-    if (!old_keys.contains(key)) all.push_back({key, std::nullopt, value});
+  for (const auto& [key, value] : now)
+    if (!before.contains(key)) all.push_back({key, std::nullopt, value});
   return all;
 }
 
 std::vector<Difference> differences(const Recipe& before, const Recipe& now) {
-  return differences(before.toml, now.toml);
+  return differences(before.keys, now.keys);
 }
 
 namespace {
 
 // The absolute paths that a value is: one string or an array of them; none where it is else.
-std::vector<std::string> paths_in(const std::string& value) {
-  const auto parsed = nlohmann::json::parse(value, nullptr, false);
-  const auto is_path = [](const nlohmann::json& j) {
-    return j.is_string() && j.get_ref<const std::string&>().starts_with("/");
+std::vector<std::string> paths_in(const io::TomlValue& value) {
+  std::vector<std::string> paths;
+  const auto add = [&paths](const io::TomlValue& one) {
+    const auto* path = std::get_if<std::string>(&one.data);
+    if (path == nullptr || !path->starts_with("/")) return false;
+    paths.push_back(*path);
+    return true;
   };
-  if (is_path(parsed)) return {parsed.get<std::string>()};
-  if (!parsed.is_array() || !std::ranges::all_of(parsed, is_path)) return {};
-  return parsed.get<std::vector<std::string>>();
+  const auto* array = std::get_if<io::TomlArray>(&value.data);
+  const bool all = array == nullptr ? add(value) : std::ranges::all_of(*array, add);
+  return all ? paths : std::vector<std::string>();
 }
 
 // Files that are not where they were, and are at the new place.
@@ -212,7 +174,7 @@ void check_resumable(const Recipe& before, const Recipe& now) {
     if (d.key == "train.save_every" || d.key == "train.keep" || d.key == "train.log" ||
         d.key == "train.device" || has_moved(d))
       continue;
-    std::string expected = "the run's " + d.before.value_or("(absent)");
+    std::string expected = "the run's " + d.was();
     if (d.key == "train.steps") {
       const bool by_length =
           now.train.schedule == ScheduleKind::cosine || now.train.schedule == ScheduleKind::linear;
@@ -223,7 +185,7 @@ void check_resumable(const Recipe& before, const Recipe& now) {
          "key " + d.key + " is not that of the run to go on with",
          expected +
              "; what it has learned goes on with another recipe by train.from and another --out",
-         d.now.value_or("(absent)"));
+         d.is());
   }
 }
 

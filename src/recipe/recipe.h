@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include "data/config.h"
 #include "data/dataset.h"
 #include "io/toml/key_places.h"
+#include "io/toml/toml_value.h"
 #include "model/config.h"
 #include "recipe/train_config.h"
 #include "recipe/unedited.h"
@@ -39,8 +39,10 @@ struct Recipe {
   // Where its keys stand.
   io::KeyPlaces places;
 
-  // The whole as TOML: overrides included, the keys of [train] complete, paths of files that exist
-  // made absolute. load_recipe() of it gives the same text again.
+  // The whole as it is in force: overrides included, the keys of [train] complete, paths of files
+  // that exist made absolute. "train.steps" -> 500.
+  io::TomlValues keys;
+  // The same as a file has it. load_recipe() of it gives the same text again.
   std::string toml;
 };
 
@@ -71,16 +73,17 @@ std::unique_ptr<data::Dataset> open_data(const Recipe& recipe,
 // Gives the model the sizes that the data decides, and validates the whole.
 void take_sizes(Recipe& recipe, const data::Dataset& data);
 
-// The keys of a recipe: "train.steps" -> "500".
-std::map<std::string, std::string> keys_of(const Recipe& recipe);
-std::map<std::string, std::string> keys_of(const std::string& toml);
-
+// A key that one of two recipes lacks, or that has another value there.
 struct Difference {
   std::string key;
-  std::optional<std::string> before, now;
+  std::optional<io::TomlValue> before, now;
+
+  // The two as TOML has them.
+  std::string was(const std::string& absent = "(absent)") const;
+  std::string is(const std::string& absent = "(absent)") const;
 };
+std::vector<Difference> differences(const io::TomlValues& before, const io::TomlValues& now);
 std::vector<Difference> differences(const Recipe& before, const Recipe& now);
-std::vector<Difference> differences(const std::string& before_toml, const std::string& now_toml);
 
 // Whether a run that began with `before` may go on with `now` and be what it would have been from
 // the start. Throws Error naming the first key that may not change. What may:

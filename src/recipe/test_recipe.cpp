@@ -53,10 +53,10 @@ TEST(ParseTrain, ReadsWhatItWrites) {
     EXPECT_EQ(c.patience, 4);
     EXPECT_EQ(c.log, (std::vector{LogFormat::tensorboard, LogFormat::jsonl, LogFormat::csv}));
     EXPECT_EQ(c.from, "runs/a \"b\"");
-    std::string again;
-    for (const auto& [key, value] : toml_keys(c))
-      again.append(key).append(" = ").append(value) += '\n';
-    EXPECT_EQ(parsed(again), c) << again;
+    auto again = io::TomlDocument::parse("", "again");
+    put_train(again, c);
+    EXPECT_EQ(parse_train(again.root().table("train")), c) << again.text();
+    again.finish();
   }
 }
 
@@ -110,6 +110,10 @@ batch = 2
 schedule = "constant"
 )";
 
+std::string text_of(const Recipe& recipe, const std::string& key) {
+  return io::toml_inline(recipe.keys.at(key));
+}
+
 TEST(Recipe, IsReadOverriddenAndWrittenBack) {
   const TempDir dir;
   dir.file("a.txt", "x");
@@ -121,13 +125,12 @@ TEST(Recipe, IsReadOverriddenAndWrittenBack) {
   EXPECT_EQ(r.model.norm, nn::NormKind::rms);
   EXPECT_EQ(r.train.precision, DType::bf16);
   EXPECT_EQ(r.data.directory, dir.path());
-  const auto keys = keys_of(r);
-  EXPECT_EQ(keys.at("model.attention.heads"), "2");
-  EXPECT_EQ(keys.at("train.warmup"), "3");  // a default, now said
+  EXPECT_EQ(text_of(r, "model.attention.heads"), "2");
+  EXPECT_EQ(text_of(r, "train.warmup"), "3");  // a default, now said
   // Files that exist by their whole path, others as they were.
-  EXPECT_EQ(keys.at("data.text"), "[\"" + dir.file("a.txt") + "\", \"b.txt\"]");
-  EXPECT_EQ(keys.at("data.validation"), "\"" + dir.file("c.txt") + "\"");
-  EXPECT_EQ(keys.at("data.tokenizer"), "\"byte\"");
+  EXPECT_EQ(text_of(r, "data.text"), "[\"" + dir.file("a.txt") + "\", \"b.txt\"]");
+  EXPECT_EQ(text_of(r, "data.validation"), "\"" + dir.file("c.txt") + "\"");
+  EXPECT_EQ(text_of(r, "data.tokenizer"), "\"byte\"");
   std::filesystem::create_directory(dir.file("run"));
   EXPECT_EQ(load_recipe(dir.file("run/recipe.toml", r.toml)).toml, r.toml);
 
@@ -142,6 +145,28 @@ TEST(Recipe, IsReadOverriddenAndWrittenBack) {
   dir.file("\xff/a.txt", "x");
   const std::string elsewhere = dir.file("\xff/r.toml", kRecipe);
   expect_says([&] { load_recipe(elsewhere); }, {"path of a file", "UTF-8", "\\xff"});
+}
+
+// Byte for byte: runs are resumed by it, and their seals are of this text. The keys of the recipe
+// in their order, behind them those that it did not say.
+TEST(Recipe, ARunKeepsThisText) {
+  const TempDir dir;
+  for (const char* file : {"a.txt", "b.txt", "c.txt"}) dir.file(file, "x");
+  const Recipe r = load_recipe(dir.file("r.toml", kRecipe),
+                               {"model.attention.heads=2", "train.precision=bf16",
+                                "train.learning_rate=1", "model.norm=rms", "train.weight_decay=0"});
+  const auto at = [&dir](const char* file) { return "\"" + dir.file(file) + "\""; };
+  EXPECT_EQ(r.toml,
+            "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 8\nnorm = \"rms\"\n\n"
+            "[model.attention]\nheads = 2\n\n"
+            "[data]\ntext = [" +
+                at("a.txt") + ", " + at("b.txt") + "]\nvalidation = " + at("c.txt") +
+                "\ntokenizer = \"byte\"\ncontext = 4\n\n"
+                "[train]\nsteps = 30\nbatch = 2\nschedule = \"constant\"\nprecision = \"bf16\"\n"
+                "learning_rate = 1.0\nweight_decay = 0.0\naccumulate = 1\ndevice = \"cpu\"\n"
+                "recompute = false\noptimizer = \"adamw\"\nwarmup = 3\nbeta1 = 0.9\nbeta2 = 0.98\n"
+                "epsilon = 1e-08\nclip = 1.0\nlabel_smoothing = 0.0\nsave_every = 250\nkeep = 2\n"
+                "log_every = 10\nlog = [\"jsonl\"]\nseed = 1\n");
 }
 
 // Every key that names a file: a run's recipe is used in other directories.
@@ -173,13 +198,13 @@ TEST(Recipe, FilesAreWrittenByTheirWholePaths) {
         dir.file(key, "x");
       text += key + " = \"" + key + "\"\n";
     }
-    const auto keys = keys_of(load_recipe(dir.file("r.toml", text)));
+    const Recipe r = load_recipe(dir.file("r.toml", text));
     for (const std::string key : row.keys)
-      EXPECT_EQ(keys.at("data." + key), "\"" + dir.file(key) + "\"");
+      EXPECT_EQ(text_of(r, "data." + key), "\"" + dir.file(key) + "\"");
     for (const auto& [key, file] :
          {std::pair{"data.tokenizer", "t.json"}, std::pair{"data.target_tokenizer", "u.json"}})
       if (text.find(file) != std::string::npos) {
-        EXPECT_EQ(keys.at(key), "\"" + dir.file(file) + "\"");
+        EXPECT_EQ(text_of(r, key), "\"" + dir.file(file) + "\"");
       }
   }
 }
@@ -215,6 +240,37 @@ TEST(TrainConfig, SaysWhatIsAllowedAndWhatItGot) {
     EXPECT_EQ(e.expected(), "1 to 4096") << e.what();
     EXPECT_EQ(e.got(), "0") << e.what();
   }
+}
+
+// Only keys that name files are paths: a word that is elsewhere the name of a file stays a word.
+TEST(Recipe, WhatIsNoPathStaysAWord) {
+  const TempDir dir;
+  dir.file("line", "x");
+  const std::string text =
+      "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 8\n[data]\ntext = \"line\"\n"
+      "documents = \"line\"\ntokenizer = \"byte\"\ncontext = 4\n[train]\nsteps = 3\nbatch = 2\n";
+  const Recipe r = load_recipe(dir.file("r.toml", text));
+  EXPECT_EQ(text_of(r, "data.text"), "\"" + dir.file("line") + "\"");
+  EXPECT_EQ(text_of(r, "data.documents"), "\"line\"");
+  EXPECT_EQ(recipe_of_text(r.toml, "kept").toml, r.toml);
+}
+
+// Values, not how they are written; keys, not where they stand.
+TEST(Recipe, DiffersByValuesNotByTheirText) {
+  const auto values = [](const std::string& toml) {
+    return io::TomlDocument::parse(toml, "r.toml").values();
+  };
+  const io::TomlValues one = values("[a]\nx = 1\ny = \"p = q\"\nz = [0.5, 2]\n[b.c]\nd = true\n");
+  const io::TomlValues same =
+      values("b.c = {d = true}\na.z = [\n5e-1, # half\n 2]\na.y = 'p = q'\na.x = 0x1\n");
+  EXPECT_TRUE(differences(one, same).empty());
+  const io::TomlValues other = values("[a]\nx = 1.0\ny = \"p = r\"\nz = [0.5]\ne = 3\n");
+  std::string told;
+  for (const Difference& d : differences(one, other))
+    told += d.key + ": " + d.was() + " -> " + d.is() + "\n";
+  EXPECT_EQ(told,
+            "a.x: 1 -> 1.0\na.y: \"p = q\" -> \"p = r\"\na.z: [0.5, 2] -> [0.5]\n"
+            "b.c.d: true -> (absent)\na.e: (absent) -> 3\n");
 }
 
 TEST(Recipe, SaysWhatMayChangeOnResume) {

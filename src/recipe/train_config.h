@@ -12,8 +12,9 @@
 #include "heddle/dtype.h"
 
 namespace heddle::io {
+class TomlDocument;
 class TomlTable;
-}
+}  // namespace heddle::io
 
 namespace heddle::recipe {
 
@@ -80,8 +81,8 @@ void validate(const TrainConfig& config);
 // depend on other keys are filled in: usual_warmup(), decay and rate by optimizer.
 TrainConfig parse_train(const io::TomlTable& table);
 
-// All keys in force and their values as TOML, defaults included. parse_train() of them gives an
-// equal configuration.
-std::vector<std::pair<std::string, std::string>> toml_keys(const TrainConfig& config);
+// Puts all keys in force into [train] of the document, defaults included. parse_train() of them
+// gives an equal configuration.
+void put_train(io::TomlDocument& document, const TrainConfig& config);
 
 }  // namespace heddle::recipe

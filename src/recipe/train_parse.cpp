@@ -1,8 +1,7 @@
 // The table [train] of a recipe, read and written.
 #include <array>
-#include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "heddle/error.h"
 #include "io/toml/toml.h"
@@ -86,21 +85,10 @@ void parse_rhythm(const io::TomlTable& t, TrainConfig& c) {
   parse_log(t, c);
 }
 
-// The shortest text that gives the same number back, with what makes it a float in TOML.
-std::string toml(double value) {
-  std::array<char, 40> buffer{};
-  const auto result = std::to_chars(buffer.begin(), buffer.end(), value);
-  std::string text(buffer.data(), result.ptr);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
-std::string toml(std::int64_t value) { return std::to_string(value); }
-std::string toml(bool value) { return value ? "true" : "false"; }
-std::string toml(std::string_view value) { return nlohmann::json(value).dump(); }
-std::string toml(const std::vector<LogFormat>& formats) {
-  std::string all;
-  for (const LogFormat format : formats) all += (all.empty() ? "" : ", ") + toml(to_string(format));
-  return "[" + all + "]";
+io::TomlArray names_of(const std::vector<LogFormat>& formats) {
+  io::TomlArray all;
+  for (const LogFormat format : formats) all.push_back({std::string(to_string(format)), {}});
+  return all;
 }
 
 Device device_of(const io::TomlTable& t) {
@@ -132,43 +120,41 @@ TrainConfig parse_train(const io::TomlTable& t) {
   return c;
 }
 
-std::vector<std::pair<std::string, std::string>> toml_keys(const TrainConfig& c) {
-  std::vector<std::pair<std::string, std::string>> keys = {
-      {"steps", toml(c.steps)},
-      {"batch", toml(c.batch)},
-      {"accumulate", toml(c.accumulate)},
-      {"precision", toml(std::string_view(c.precision == DType::bf16 ? "bf16" : "fp32"))},
-      {"device", toml(to_string(c.device))},
-      {"recompute", toml(c.recompute)},
-      {"optimizer", toml(to_string(c.optimizer))},
-      {"learning_rate", toml(c.learning_rate)},
-      {"schedule", toml(to_string(c.schedule))},
-      {"warmup", toml(c.warmup)}};
-  const auto add = [&keys](const char* key, const auto& value) {
-    keys.emplace_back(key, toml(value));
+void put_train(io::TomlDocument& document, const TrainConfig& c) {
+  const auto put = [&document](const char* key, io::TomlData value) {
+    document.put(std::string("train.") + key, std::move(value));
   };
-  if (falls_to_a_share(c.schedule)) add("final_share", c.final_share);
+  put("steps", c.steps);
+  put("batch", c.batch);
+  put("accumulate", c.accumulate);
+  put("precision", std::string(c.precision == DType::bf16 ? "bf16" : "fp32"));
+  put("device", to_string(c.device));
+  put("recompute", c.recompute);
+  put("optimizer", std::string(to_string(c.optimizer)));
+  put("learning_rate", c.learning_rate);
+  put("schedule", std::string(to_string(c.schedule)));
+  put("warmup", c.warmup);
+  if (falls_to_a_share(c.schedule)) put("final_share", c.final_share);
   if (c.optimizer == OptimizerKind::adamw) {
-    add("beta1", c.beta1);
-    add("beta2", c.beta2);
-    add("epsilon", c.epsilon);
+    put("beta1", c.beta1);
+    put("beta2", c.beta2);
+    put("epsilon", c.epsilon);
   } else {
-    add("momentum", c.momentum);
-    add("nesterov", c.nesterov);
+    put("momentum", c.momentum);
+    put("nesterov", c.nesterov);
   }
-  add("weight_decay", c.weight_decay);
-  add("clip", c.clip);
-  add("label_smoothing", c.label_smoothing);
-  if (c.eval_every) add("eval_every", *c.eval_every);
-  if (c.eval_batches) add("eval_batches", *c.eval_batches);
-  if (c.patience) add("patience", *c.patience);
-  add("save_every", c.save_every);
-  add("keep", c.keep);
-  add("log_every", c.log_every);
-  add("log", c.log);
-  add("seed", static_cast<std::int64_t>(c.seed));
-  if (!c.from.empty()) add("from", std::string_view(c.from));
-  return keys;
+  put("weight_decay", c.weight_decay);
+  put("clip", c.clip);
+  put("label_smoothing", c.label_smoothing);
+  if (c.eval_every) put("eval_every", *c.eval_every);
+  if (c.eval_batches) put("eval_batches", *c.eval_batches);
+  if (c.patience) put("patience", *c.patience);
+  put("save_every", c.save_every);
+  put("keep", c.keep);
+  put("log_every", c.log_every);
+  put("log", names_of(c.log));
+  put("seed", static_cast<std::int64_t>(c.seed));
+  if (!c.from.empty()) put("from", c.from);
 }
 
 }  // namespace heddle::recipe

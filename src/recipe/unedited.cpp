@@ -16,14 +16,15 @@ constexpr const char* kWhatToDo =
 
 [[noreturn]] void refuse_edited(const std::string& path, const io::TomlDocument& document,
                                 const std::string& before) {
-  const auto all =
-      before.empty() ? std::vector<Difference>() : differences(before, document.text());
+  const auto all = before.empty() ? std::vector<Difference>()
+                                  : differences(io::TomlDocument::parse(before, path).values(),
+                                                document.values());
   if (!all.empty()) {
     const Difference& d = all.front();
     const io::KeyPlaces places = document.places();
     fail(ErrorCode::io, places.has(d.key) ? places.of(d.key) : path,
-         "key " + d.key + " was edited after the run began",
-         "the run's " + d.before.value_or("(absent)") + kWhatToDo, d.now.value_or("(absent)"));
+         "key " + d.key + " was edited after the run began", "the run's " + d.was() + kWhatToDo,
+         d.is());
   }
   fail(ErrorCode::io, path,
        "was edited by hand, or damaged where it can still be read, after Heddle wrote it",

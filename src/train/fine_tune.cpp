@@ -93,8 +93,7 @@ class Adoption {
   void say_changed_keys() {
     for (const recipe::Difference& d : differences(before_.recipe, now_.recipe))
       if (d.key.starts_with("model."))
-        said_.push_back(tr("{} was {} and is {}", d.key, d.before.value_or(tr("absent")),
-                           d.now.value_or(tr("absent"))));
+        said_.push_back(tr("{} was {} and is {}", d.key, d.was(tr("absent")), d.is(tr("absent"))));
   }
 
   void take(nn::Parameter& p) {

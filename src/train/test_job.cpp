@@ -254,7 +254,7 @@ TEST_F(JobTest, ADamagedRecipeSaysSo) {
     bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
     std::ofstream(path, std::ios::binary) << bad;
     try {
-      EXPECT_EQ(keys_of(run::load_recipe(path)), keys_of(run::load_recipe(recipe)))
+      EXPECT_TRUE(differences(run::load_recipe(path), run::load_recipe(recipe)).empty())
           << "byte " << at;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::io) << e.what();

@@ -154,6 +154,42 @@ void list_places(const TomlMembers& table, const TomlPath& path,
   }
 }
 
+void list_values(const TomlMembers& table, const TomlPath& path, TomlValues& values) {
+  for (const auto& [key, value] : table) {
+    TomlPath inner = path;
+    inner.push_back(key);
+    if (const TomlMembers* members = value.members())
+      list_values(*members, inner, values);
+    else
+      values[path_text(inner)] = value;
+  }
+}
+
+// Replaces or adds a value; its origin is the place that errors name.
+void store(TomlMembers& root, const TomlPath& path, TomlValue value) {
+  TomlMembers* table = &root;
+  TomlPath done;
+  for (; done.size() + 1 < path.size(); done.push_back(path[done.size()])) {
+    const std::string& part = path[done.size()];
+    if (find_member(*table, part) == nullptr)
+      table->push_back({part, TomlValue{TomlMembers{}, value.origin}});
+    TomlValue* inner = find_member(*table, part);
+    if (inner->members() == nullptr)
+      fail_io(value.origin, "key " + path_text(done, part) + " is not a table", {},
+              got_text(*inner) + " at " + inner->origin);
+    table = inner->members();
+  }
+  TomlValue* old = find_member(*table, path.back());
+  if (old == nullptr) {
+    table->push_back({path.back(), std::move(value)});
+    return;
+  }
+  if (old->members() != nullptr && value.members() == nullptr)
+    fail_io(value.origin, "key " + path_text(path) + " is a table", "a key inside of it",
+            got_text(value));
+  *old = std::move(value);
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -270,33 +306,22 @@ TomlDocument TomlDocument::parse(std::string_view text, const std::string& file)
 TomlTable TomlDocument::root() const { return {state_, {}}; }
 
 void TomlDocument::set(std::string_view path, std::string_view text, std::string_view option) {
-  TomlPath parts = split_path(path, std::string(option));
+  const TomlPath parts = split_path(path, std::string(option));
   const std::string origin = std::string(option) + " " + std::string(path);
-  TomlValue value = value_of_option(text, origin);
-  const std::string last = std::move(parts.back());
-  parts.pop_back();
+  store(state_->root(), parts, value_of_option(text, origin));
+}
 
-  TomlMembers* table = &state_->root();
-  TomlPath done;
-  for (const std::string& part : parts) {
-    if (find_member(*table, part) == nullptr)
-      table->push_back({part, TomlValue{TomlMembers{}, origin}});
-    TomlValue* inner = find_member(*table, part);
-    if (inner->members() == nullptr)
-      fail_io(origin, "key " + path_text(done, part) + " is not a table", {},
-              got_text(*inner) + " at " + inner->origin);
-    table = inner->members();
-    done.push_back(part);
-  }
-  TomlValue* old = find_member(*table, last);
-  if (old == nullptr) {
-    table->push_back({last, std::move(value)});
-    return;
-  }
-  if (old->members() != nullptr && value.members() == nullptr)
-    fail_io(origin, "key " + std::string(path) + " is a table", "a key inside of it",
-            got_text(value));
-  *old = std::move(value);
+void TomlDocument::put(std::string_view path, TomlData data) {
+  const TomlPath parts = split_path(path, state_->file());
+  const TomlValue* old = state_->find({parts.begin(), parts.end() - 1}, parts.back());
+  store(state_->root(), parts,
+        {std::move(data), old == nullptr ? state_->file() : std::string(old->origin)});
+}
+
+TomlValues TomlDocument::values() const {
+  TomlValues all;
+  list_values(state_->root(), {}, all);
+  return all;
 }
 
 void TomlDocument::apply(std::string_view assignment, std::string_view option) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "io/toml/key_places.h"
+#include "io/toml/toml_value.h"
 
 namespace heddle::io {
 
@@ -107,6 +108,8 @@ class TomlDocument {
   // `option` as its place.
   void set(std::string_view path, std::string_view text, std::string_view option = "--set");
   void apply(std::string_view assignment, std::string_view option = "--set");  // "path=text"
+  // The same for a value that the program knows. A key that is there keeps its place.
+  void put(std::string_view path, TomlData data);
 
   // Takes what `base` has and this document lacks, key by key: where both have a key, this one's
   // value stays. Every key keeps the place where it stands, which may be the base's file.
@@ -122,6 +125,7 @@ class TomlDocument {
 
   // Every key that was asked for, whether it is there or not, with the tables before it.
   std::vector<std::string> known() const;
+  TomlValues values() const;
   // Of every key and table, overrides included, for errors that are found later.
   KeyPlaces places() const;
 

@@ -89,6 +89,8 @@ void print_table(const TomlMembers& table, const std::string& path, std::string&
 
 }  // namespace
 
+bool TomlValue::operator==(const TomlValue& other) const { return data == other.data; }
+
 std::string toml_inline(const TomlValue& value) { return std::visit(Inline{}, value.data); }
 
 std::string toml_text(const TomlMembers& root) {

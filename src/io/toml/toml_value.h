@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,21 +16,31 @@ struct TomlValue;
 struct TomlMember;
 struct TomlDate {
   std::string text;
+
+  bool operator==(const TomlDate&) const = default;
 };
 using TomlArray = std::vector<TomlValue>;
 using TomlMembers = std::vector<TomlMember>;  // in the order of the file
 
+using TomlData =
+    std::variant<bool, std::int64_t, double, std::string, TomlDate, TomlArray, TomlMembers>;
+
 struct TomlValue {
-  std::variant<bool, std::int64_t, double, std::string, TomlDate, TomlArray, TomlMembers> data;
+  TomlData data;
   std::string origin;  // "recipe.toml:12", or the option it came with
 
   const TomlMembers* members() const { return std::get_if<TomlMembers>(&data); }
   TomlMembers* members() { return std::get_if<TomlMembers>(&data); }
+
+  // The same type and value, wherever they stand and however they were written.
+  bool operator==(const TomlValue& other) const;
 };
 
 struct TomlMember {
   std::string key;
   TomlValue value;
+
+  bool operator==(const TomlMember&) const = default;
 };
 
 const TomlValue* find_member(const TomlMembers& members, std::string_view key);
@@ -44,5 +55,8 @@ std::optional<TomlValue> parse_toml_value(std::string_view text, const std::stri
 // same document.
 std::string toml_text(const TomlMembers& root);
 std::string toml_inline(const TomlValue& value);  // on one line
+
+// All keys of a document that are no tables: "model.attention.heads" -> 4.
+using TomlValues = std::map<std::string, TomlValue>;
 
 }  // namespace heddle::io
