@@ -26,13 +26,6 @@ std::string_view command_for(model::Task task) {
   return "another command";
 }
 
-std::string names(std::initializer_list<model::Task> tasks) {
-  std::string all;
-  for (const model::Task task : tasks)
-    all += (all.empty() ? "" : " or ") + std::string(model::to_string(task));
-  return all;
-}
-
 // A recipe is what a model is made of: the name of both is easily taken for the other's.
 void refuse_recipe(const std::string& given) {
   std::error_code error;
@@ -79,27 +72,25 @@ DType precision_of(const ModelArguments& arguments) {
   return arguments.precision == "bf16" ? DType::bf16 : DType::f32;
 }
 
-run::LoadedRun open_model(const ModelArguments& arguments) {
+TrainedModel open_model(const ModelArguments& arguments) {
   refuse_recipe(arguments.model);
   refuse_missing(arguments.model);
-  return run::load_run(arguments.model, parse_device(arguments.device));
+  return TrainedModel(arguments.model, precision_of(arguments), parse_device(arguments.device));
 }
 
-run::LoadedRun open_model(const ModelArguments& arguments,
-                          std::initializer_list<model::Task> tasks) {
-  run::LoadedRun run = open_model(arguments);
-  const model::Task task = run.model->config().task;
-  if (std::find(tasks.begin(), tasks.end(), task) == tasks.end())
+TrainedModel open_model(const ModelArguments& arguments, model::Task task) {
+  TrainedModel model = open_model(arguments);
+  if (model.task() != task)
     fail(ErrorCode::invalid_argument, arguments.model,
-         "is a model for " + std::string(model::to_string(task)) + ": use " +
-             std::string(command_for(task)),
-         "a model for " + names(tasks), model::to_string(task));
-  return run;
+         "is a model for " + std::string(to_string(model.task())) + ": use " +
+             std::string(command_for(model.task())),
+         "a model for " + std::string(to_string(task)), to_string(model.task()));
+  return model;
 }
 
-void declare_beam(CLI::App& command, generate::BeamOptions& options) {
+void declare_beam(CLI::App& command, BeamOptions& options) {
   command.add_option("--beam", options.beam, "hypotheses that are kept side by side; 1 is greedy")
-      ->check(CLI::Range(std::int64_t{1}, generate::kMostBeams))
+      ->check(CLI::Range(std::int64_t{1}, kMostBeams))
       ->capture_default_str();
   command
       .add_option("--length-penalty", options.length_penalty,
@@ -110,7 +101,7 @@ void declare_beam(CLI::App& command, generate::BeamOptions& options) {
       .add_option_function<std::string>(
           "--norm",
           [&options](const std::string& name) {
-            options.norm = name == "gnmt" ? generate::LengthNorm::gnmt : generate::LengthNorm::mean;
+            options.norm = name == "gnmt" ? LengthNorm::gnmt : LengthNorm::mean;
           },
           "what log-probabilities are divided by: length^penalty (mean), or "
           "((5 + length) / 6)^penalty (gnmt)")
@@ -119,6 +110,7 @@ void declare_beam(CLI::App& command, generate::BeamOptions& options) {
 }
 
 Error with_option_named(const Error& e) {
+  if (e.where() == "prompt") return {e.code(), "--prompt", e.problem(), e.expected(), e.got()};
   constexpr std::string_view kOption = "option ";
   if (!e.problem().starts_with(kOption)) return e;
   std::string name = e.problem().substr(kOption.size());
@@ -138,11 +130,11 @@ void require_translation(const std::string& option, model::Task task) {
          model::to_string(task));
 }
 
-void declare_best(CLI::App& command, generate::BeamOptions& options) {
+void declare_best(CLI::App& command, BeamOptions& options) {
   command
       .add_option("--best", options.best,
                   "so many of the beam's texts, the best first, as score<TAB>text")
-      ->check(CLI::Range(std::int64_t{1}, generate::kMostBeams))
+      ->check(CLI::Range(std::int64_t{1}, kMostBeams))
       ->capture_default_str();
 }
 

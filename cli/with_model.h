@@ -4,16 +4,16 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "generate/decode/beam.h"
 #include "heddle/dtype.h"
 #include "heddle/error.h"
+#include "heddle/generation.h"
+#include "heddle/trained_model.h"
 #include "io/files/lines.h"
-#include "run/load_run.h"
+#include "model/config.h"
 
 namespace heddle::cli {
 
@@ -29,24 +29,24 @@ void declare_model(CLI::App& command, ModelArguments& arguments);
 DType precision_of(const ModelArguments& arguments);
 
 // Loads the model. One of another task is an Error that names the command for it.
-run::LoadedRun open_model(const ModelArguments& arguments,
-                          std::initializer_list<model::Task> tasks);
-run::LoadedRun open_model(const ModelArguments& arguments);  // of any task
+TrainedModel open_model(const ModelArguments& arguments, model::Task task);
+TrainedModel open_model(const ModelArguments& arguments);  // of any task
 
 // --beam, --length-penalty, --norm; --best says what is done with several.
-void declare_beam(CLI::App& command, generate::BeamOptions& options);
-void declare_best(CLI::App& command, generate::BeamOptions& options);
+void declare_beam(CLI::App& command, BeamOptions& options);
+void declare_best(CLI::App& command, BeamOptions& options);
 inline constexpr std::array kBeamOptions = {"--beam", "--length-penalty", "--norm"};
 std::string given_beam_option(const CLI::App& command);  // one of them; empty where none was given
 
-// The error with "--top-p" as its place where its problem is "option top_p".
+// The error with "--top-p" as its place where its problem is "option top_p", and "--prompt" where
+// its place is "prompt".
 Error with_option_named(const Error& error);
 
 // An option that only translating has a use for; empty where none was given.
 void require_translation(const std::string& option, model::Task task);
 
-// Runs what may refuse options that the library calls "option top_p", and lets the error name the
-// command line's: --top-p.
+// Runs what may refuse what the library calls "option top_p" or "prompt", and lets the error name
+// the command line's: --top-p, --prompt.
 template <class Body>
 auto with_options_named(const Body& body) {
   try {

@@ -28,6 +28,8 @@ PUBLIC = {
     "runtime": "backend", "cost": "backend",
     "tape": "autograd", "autograd": "autograd",
     "ops": "ops", "operators": "ops",
+    "generation": "generate",
+    "trained_model": "run",
     "language_model": "generate",
 }
 

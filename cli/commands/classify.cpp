@@ -11,6 +11,7 @@
 #include "heddle/error.h"
 #include "language/language.h"
 #include "print_json.h"
+#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::classify_command {
@@ -83,7 +84,8 @@ json to_json(const Labelled& all, const data::Codec& codec) {
 }
 
 void run(Arguments& a) {
-  const run::LoadedRun run = open_model(a.model, {model::Task::classify});
+  const TrainedModel model = open_model(a.model, model::Task::classify);
+  const run::LoadedRun& run = run::loaded(model);
   a.options.precision = precision_of(a.model);
   const Labelled all = run.codec->image() ? label_images(a, run) : label_lines(a, run);
   std::size_t cut = 0;

@@ -18,6 +18,7 @@
 #include "language/layout.h"
 #include "print_json.h"
 #include "progress.h"
+#include "run/load_run.h"
 #include "run/recipe_file.h"
 #include "run/run_directory.h"
 #include "run/unit.h"
@@ -36,7 +37,7 @@ struct Arguments {
   std::vector<std::string> set;
   data::Split split = data::Split::validation;
   std::int64_t batch = 16;
-  generate::BeamOptions beam;
+  BeamOptions beam;
   bool no_bleu = false;
   std::string translation_option;  // one that was given
 };
@@ -122,7 +123,8 @@ void print_json(const train::Evaluation& e, const std::optional<text::Bleu>& ble
 }
 
 void run(const Arguments& a) {
-  const run::LoadedRun run = open_model(a.model);
+  const TrainedModel model = open_model(a.model);
+  const run::LoadedRun& run = run::loaded(model);
   const model::Task task = run.model->config().task;
   require_translation(a.translation_option, task);
   const auto data = open_data(a, run);

@@ -1,11 +1,8 @@
 // heddle generate: text by a language model.
-#include "generate/decode/generate.h"
-
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <limits>
@@ -15,10 +12,7 @@
 #include <random>
 
 #include "command.h"
-#include "generate/decode/context.h"
-#include "generate/decode/prompt.h"
-#include "generate/decode/text_stream.h"
-#include "heddle/error.h"
+#include "heddle/language_model.h"
 #include "io/files/file.h"
 #include "language/language.h"
 #include "print_json.h"
@@ -29,23 +23,15 @@ namespace heddle::cli::generate_command {
 
 namespace {
 
-using generate::Generation;
-using generate::Hypothesis;
 using nlohmann::json;
 
 struct Arguments {
   ModelArguments model;
   std::optional<std::string> prompt;
-  generate::GenerateOptions options;
+  GenerationOptions options;
   std::optional<std::uint64_t> seed;  // absent: a new one
-  generate::BeamOptions beam;
+  BeamOptions beam;
   bool no_cache = false;
-};
-
-// The prompt as text and as what the model reads.
-struct Prompt {
-  std::string text;
-  std::vector<std::int32_t> tokens;
 };
 
 // A line's end that a shell put behind standard input is no part of the prompt.
@@ -57,13 +43,7 @@ std::string prompt_text(const Arguments& a) {
   return text;
 }
 
-Prompt read_prompt(const Arguments& a, const data::Codec& codec) {
-  Prompt prompt{prompt_text(a), {}};
-  prompt.tokens = generate::prompt_tokens(codec, prompt.text, "--prompt");
-  return prompt;
-}
-
-bool is_drawn(const generate::SamplerOptions& sampler) { return sampler.temperature != 0; }
+bool is_drawn(const SamplingOptions& sampling) { return sampling.temperature != 0; }
 
 // Whoever gives no seed wants another text each time, and may want this one again: the seed is
 // told, on standard error, so that the text stays alone where it goes.
@@ -71,7 +51,7 @@ class Seed {
  public:
   explicit Seed(const Arguments& a)
       : value_(a.seed.value_or(std::random_device{}())),
-        tell_(!a.seed && is_drawn(a.options.sampler) && !a.model.as_json) {}
+        tell_(!a.seed && is_drawn(a.options.sampling) && !a.model.as_json) {}
 
   std::uint64_t value() const { return value_; }
   void tell_once() {
@@ -84,102 +64,84 @@ class Seed {
   bool tell_;
 };
 
-json to_json(const generate::Sample& sample) {
-  return {{"tokens", sample.tokens},
-          {"text", sample.text},
-          {"finish", generate::to_string(sample.finish)}};
+json to_json(const Sample& sample) {
+  return {{"tokens", sample.tokens}, {"text", sample.text}, {"finish", to_string(sample.finish)}};
 }
 
-void print_json(const Generation& g, const generate::SamplerOptions& sampler) {
+void print_json(const Generation& g, const SamplingOptions& sampling) {
   json document = to_json(g.samples.front());
-  if (is_drawn(sampler)) document["seed"] = sampler.seed;
+  if (is_drawn(sampling)) document["seed"] = sampling.seed;
   document["prompt_tokens"] = g.prompt_tokens;
   document["seconds"] = g.prompt_seconds + g.decode_seconds;
   document["prompt_seconds"] = g.prompt_seconds;
   if (g.samples.size() > 1) {
     document["samples"] = json::array();
-    for (const generate::Sample& s : g.samples) document["samples"].push_back(to_json(s));
+    for (const Sample& s : g.samples) document["samples"].push_back(to_json(s));
   }
   cli::print_json(document);
 }
 
 // One text is shown as it comes, several one after the other when all are there.
-void run_sampling(const Arguments& a, const run::LoadedRun& run, const Prompt& prompt) {
-  generate::GenerateOptions options = a.options;
+void run_sampling(const Arguments& a, const LanguageModel& model, const std::string& prompt) {
+  GenerationOptions options = a.options;
   options.cache = !a.no_cache;
   Seed seed(a);
-  options.sampler.seed = seed.value();
-  options.precision = precision_of(a.model);
-  options.end = run.codec->source().end();
+  options.sampling.seed = seed.value();
   const bool live = !a.model.as_json && options.samples == 1;
   const bool terminal = isatty(STDOUT_FILENO) != 0;
-  generate::TextSink sink;
+  TextSink sink;
   if (live)
     sink = [&, begun = false](std::int64_t, std::string_view piece) mutable {
       seed.tell_once();
-      if (!begun) std::cout << prompt.text;
+      if (!begun) std::cout << prompt;
       begun = true;
       std::cout << piece;
       if (terminal) std::cout.flush();
     };
-  const Generation g =
-      generate::generate(*run.model, prompt.tokens, options, &run.codec->source(), sink);
-  if (a.model.as_json) return print_json(g, options.sampler);
+  const Generation g = model.generate(prompt, options, sink);
+  if (a.model.as_json) return print_json(g, options.sampling);
   seed.tell_once();
   if (live) {
-    std::cout << (g.samples[0].text.empty() ? prompt.text : "") << "\n";
+    std::cout << (g.text().empty() ? prompt : "") << "\n";
     return;
   }
   for (std::size_t i = 0; i < g.samples.size(); ++i)
-    std::cout << "--- " << i + 1 << "\n" << prompt.text << g.samples[i].text << "\n";
+    std::cout << "--- " << i + 1 << "\n" << prompt << g.samples[i].text << "\n";
 }
 
-json to_json(const Hypothesis& h, const std::string& text) {
+json to_json(const Hypothesis& h) {
   return {{"tokens", h.tokens},
-          {"text", text},
+          {"text", h.text},
           {"score", h.score},
           {"log_probability", h.log_probability},
           {"finish", h.finished ? "end" : "length"}};
 }
 
-void run_beam(const Arguments& a, const run::LoadedRun& run, const Prompt& prompt) {
-  generate::BeamOptions beam = a.beam;
-  beam.end = run.codec->source().end();
-  nn::Pass pass;
-  pass.precision = precision_of(a.model);
-  const auto length = static_cast<std::int64_t>(prompt.tokens.size());
-  const std::int64_t tokens = a.options.tokens.value_or(
-      generate::tokens_that_fit(run.model->config(), length, generate::kDefaultTokens));
-  const auto start = std::chrono::steady_clock::now();
-  const auto found = generate::beam_continue(*run.model, prompt.tokens, tokens, beam, pass);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::vector<std::string> texts;
-  texts.reserve(found.size());
-  for (const Hypothesis& h : found)
-    texts.push_back(generate::text_of(run.codec->source(), h.tokens, prompt.tokens));
+void run_beam(const Arguments& a, const LanguageModel& model, const std::string& prompt) {
+  const SearchResult found = model.search(prompt, a.beam, a.options.tokens);
   if (a.model.as_json) {
-    json document = to_json(found[0], texts[0]);
-    document["prompt_tokens"] = length;
-    document["seconds"] = seconds.count();
-    for (std::size_t i = 0; beam.best > 1 && i < found.size(); ++i)
-      document["best"].push_back(to_json(found[i], texts[i]));
+    json document = to_json(found.best[0]);
+    document["prompt_tokens"] = found.prompt_tokens;
+    document["seconds"] = found.seconds;
+    for (std::size_t i = 0; a.beam.best > 1 && i < found.best.size(); ++i)
+      document["best"].push_back(to_json(found.best[i]));
     cli::print_json(document);
     return;
   }
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (beam.best > 1) fmt::print("{:.4f}\t{}\n", found[i].score, one_line(prompt.text + texts[i]));
-    if (beam.best == 1) fmt::print("{}{}\n", prompt.text, texts[i]);
+  for (const Hypothesis& h : found.best) {
+    if (a.beam.best > 1) fmt::print("{:.4f}\t{}\n", h.score, one_line(prompt + h.text));
+    if (a.beam.best == 1) fmt::print("{}{}\n", prompt, h.text);
   }
 }
 
 void run(const Arguments& a) {
-  const run::LoadedRun run = open_model(a.model, {model::Task::language});
-  const Prompt prompt = read_prompt(a, *run.codec);
+  const LanguageModel model(open_model(a.model, model::Task::language));
+  const std::string prompt = prompt_text(a);
   with_options_named([&] {
     if (a.beam.beam > 0)
-      run_beam(a, run, prompt);
+      run_beam(a, model, prompt);
     else
-      run_sampling(a, run, prompt);
+      run_sampling(a, model, prompt);
   });
 }
 
@@ -194,8 +156,8 @@ std::string whole_seed(const std::string& text) {
 }
 
 void declare_sampling(CLI::App& command, Arguments& a) {
-  generate::GenerateOptions& o = a.options;
-  generate::SamplerOptions& s = o.sampler;
+  GenerationOptions& o = a.options;
+  SamplingOptions& s = o.sampling;
   command.add_option("--temperature", s.temperature, "below 1 surer, above 1 wilder; 0: greedy")
       ->capture_default_str();
   command.add_option("--top-k", s.top_k, "draw from the k most probable tokens; 0: from all")

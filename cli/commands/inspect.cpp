@@ -23,6 +23,7 @@
 #include "progress.h"
 #include "report/inspect/page.h"
 #include "report/page/numbers.h"
+#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::inspect_command {
@@ -43,7 +44,7 @@ struct Arguments {
   std::vector<std::int64_t> indices;
   std::string out;
   report::MapRequest request;
-  generate::BeamOptions beam;
+  BeamOptions beam;
   std::string beam_option;  // one that was given
 };
 
@@ -51,7 +52,7 @@ struct Arguments {
 struct Side {
   ModelArguments model;
   generate::InspectInput input;
-  run::LoadedRun run;
+  TrainedModel trained;
   Inspection inspection;
   report::MapChoice choice;
   report::HeadTable heads = {};
@@ -182,7 +183,8 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 Facts facts_of(const Side& side) {
   const Inspection& inspection = side.inspection;
   Facts facts;
-  facts.emplace_back(tr("kind"), std::string(model::to_string(side.run.model->config().kind)));
+  facts.emplace_back(tr("kind"),
+                     std::string(model::to_string(side.trained.network().config().kind)));
   if (inspection.grid)
     facts.emplace_back(tr("patches"),
                        fmt::format("{} × {}", inspection.grid->rows, inspection.grid->columns));
@@ -269,8 +271,9 @@ void write_page(const Arguments& a, const report::MadePage& made) {
 Side open_side(const Arguments& a, std::size_t number) {
   ModelArguments model = a.model;
   if (number == 1 && !a.against.empty()) model.model = a.against;
-  run::LoadedRun run = open_model(model);
-  require_translation(a.beam_option, run.model->config().task);
+  TrainedModel trained = open_model(model);
+  const run::LoadedRun& run = run::loaded(trained);
+  require_translation(a.beam_option, trained.task());
   generate::InspectOptions options;
   options.precision = precision_of(model);
   options.beam = a.beam;
@@ -281,7 +284,7 @@ Side open_side(const Arguments& a, std::size_t number) {
                     *inspection.learned)
               << "\n";
   report::MapChoice choice = report::choose(inspection.maps, a.request);
-  return {std::move(model),      std::move(input),  std::move(run),
+  return {std::move(model),      std::move(input),  std::move(trained),
           std::move(inspection), std::move(choice), {}};
 }
 

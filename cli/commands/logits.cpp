@@ -13,6 +13,7 @@
 #include "generate/scores.h"
 #include "heddle/error.h"
 #include "io/npy/npy.h"
+#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::logits_command {
@@ -122,7 +123,8 @@ void print(const Tensor& logits, const run::LoadedRun& run) {
 }
 
 void run(const Arguments& a) {
-  const run::LoadedRun run = open_model(a.model);
+  const TrainedModel model = open_model(a.model);
+  const run::LoadedRun& run = run::loaded(model);
   const Tensor logits = logits_of(a, run);
   if (!a.npy.empty()) io::write_npy(a.npy, logits);
   if (!a.npy.empty() && !a.model.as_json) return;

@@ -8,6 +8,7 @@
 #include "command.h"
 #include "generate/tasks/predict.h"
 #include "print_json.h"
+#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::tag_command {
@@ -55,7 +56,8 @@ std::vector<Words> sentences_of(const io::TextLines& lines, bool one_word_a_line
 }
 
 void run(Arguments& a) {
-  const run::LoadedRun run = open_model(a.model, {model::Task::tag});
+  const TrainedModel model = open_model(a.model, model::Task::tag);
+  const run::LoadedRun& run = run::loaded(model);
   a.options.precision = precision_of(a.model);
   const io::TextLines lines = read_standard_lines();
   const std::vector<Words> sentences = sentences_of(lines, a.format == "words");

@@ -12,6 +12,7 @@
 #include "language/language.h"
 #include "print_json.h"
 #include "progress.h"
+#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::translate_command {
@@ -33,7 +34,7 @@ json to_json(const Translation& t) {
   j["log_probability"] = t.best[0].log_probability;
   j["finished"] = t.best[0].finished;
   for (std::size_t i = 0; t.best.size() > 1 && i < t.best.size(); ++i)
-    j["best"].push_back({{"text", t.n_best[i]},
+    j["best"].push_back({{"text", t.best[i].text},
                          {"score", t.best[i].score},
                          {"log_probability", t.best[i].log_probability},
                          {"finished", t.best[i].finished}});
@@ -44,13 +45,14 @@ void print(const std::vector<Translation>& all, bool scores) {
   for (const Translation& t : all) {
     if (!scores) std::cout << one_line(t.text) << '\n';
     for (std::size_t i = 0; scores && i < t.best.size(); ++i)
-      std::cout << fmt::format("{:.4f}\t{}\n", t.best[i].score, one_line(t.n_best[i]));
+      std::cout << fmt::format("{:.4f}\t{}\n", t.best[i].score, one_line(t.best[i].text));
     if (scores) std::cout << '\n';  // between the texts of two lines
   }
 }
 
 void run(Arguments& a) {
-  const run::LoadedRun run = open_model(a.model, {model::Task::translate});
+  const TrainedModel model = open_model(a.model, model::Task::translate);
+  const run::LoadedRun& run = run::loaded(model);
   const io::TextLines lines = read_standard_lines();
   ProgressLine progress;
   a.options.precision = precision_of(a.model);

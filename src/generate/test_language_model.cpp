@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -48,25 +49,56 @@ TEST_F(LanguageModelTest, WritesWhatTheLibraryWrites) {
   const run::LoadedRun run = run::load_run(directory);
   const std::string prompt = run.codec->source().decode(std::vector<std::int32_t>{1, 2, 1});
 
-  generate::GenerateOptions options;
-  options.tokens = 7;
-  options.sampler.seed = 5;
-  const auto wanted =
-      generate::generate(*run.model, model.encode(prompt), options, &run.codec->source());
-  std::string pieces;
-  const Writing got = model.write(prompt, {.tokens = 7, .seed = 5},
-                                  [&](std::string_view piece) { pieces += piece; });
-  EXPECT_EQ(got.tokens, wanted.samples[0].tokens);
-  EXPECT_EQ(got.text, wanted.samples[0].text);
-  EXPECT_EQ(pieces, got.text);
-  EXPECT_FALSE(got.complete);
-  EXPECT_EQ(model.decode(got.tokens), got.text);
-  EXPECT_EQ(model.write(prompt, {.tokens = 7, .temperature = 0}).tokens.size(), 7u);
+  GenerationOptions options = {.tokens = 7, .sampling = {.seed = 5}, .samples = 2};
+  const auto wanted = generate::generate(*run.model, model.encode(prompt), options,
+                                         {.tokenizer = &run.codec->source()});
+  std::array<std::string, 2> pieces;
+  const Generation got =
+      model.generate(prompt, options, [&](std::int64_t sample, std::string_view piece) {
+        pieces[static_cast<std::size_t>(sample)] += piece;
+      });
+  ASSERT_EQ(got.samples.size(), 2u);
+  EXPECT_EQ(got.prompt_tokens, 3);
+  EXPECT_EQ(got.text(), wanted.samples[0].text);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(got.samples[i].tokens, wanted.samples[i].tokens);
+    EXPECT_EQ(got.samples[i].text, wanted.samples[i].text);
+    EXPECT_EQ(got.samples[i].finish, Finish::length);
+    EXPECT_EQ(pieces[i], got.samples[i].text);
+    EXPECT_EQ(model.decode(got.samples[i].tokens), got.samples[i].text);
+  }
 
-  const Writing cut =
-      model.write(prompt, {.tokens = 7, .stop = {got.text.substr(0, 1)}, .seed = 5});
-  EXPECT_EQ(cut.text, "");
-  EXPECT_TRUE(cut.complete);
+  options.stop = {got.text().substr(0, 1)};
+  const Generation cut = model.generate(prompt, options);
+  EXPECT_EQ(cut.text(), "");
+  EXPECT_EQ(cut.samples[0].finish, Finish::stop);
+}
+
+// Of one hypothesis the search is greedy, as drawing is at temperature 0.
+TEST_F(LanguageModelTest, SearchesForTheMostProbableText) {
+  const LanguageModel model(decoder());
+  const std::string prompt = model.decode(std::vector<std::int32_t>{1, 2, 1});
+  const SearchResult greedy = model.search(prompt, {.beam = 1}, 6);
+  const Generation drawn = model.generate(prompt, {.tokens = 6, .sampling = {.temperature = 0}});
+  ASSERT_EQ(greedy.best.size(), 1u);
+  EXPECT_EQ(greedy.best[0].tokens, drawn.samples[0].tokens);
+  EXPECT_EQ(greedy.best[0].text, drawn.text());
+  EXPECT_EQ(greedy.prompt_tokens, 3);
+  const SearchResult wide = model.search(prompt, {.beam = 4, .best = 3});
+  ASSERT_EQ(wide.best.size(), 3u);
+  EXPECT_GE(wide.best[0].score, wide.best[2].score);
+  EXPECT_EQ(wide.best[0].tokens.size(), 10u) << "what fits: learned positions for 12, 3 are read";
+}
+
+// Handles: what was opened once serves several, and a copy has the same weights.
+TEST_F(LanguageModelTest, IsMadeOfAModelThatIsOpenAlready) {
+  const TrainedModel open(decoder());
+  EXPECT_EQ(open.task(), model::Task::language);
+  EXPECT_EQ(open.directory(), dir_.file("decoder"));
+  const LanguageModel first(open), second = first;
+  EXPECT_EQ(&first.model().network(), &open.network());
+  EXPECT_EQ(&second.model().network(), &open.network());
+  EXPECT_EQ(second.parameters(), open.parameters());
 }
 
 TEST_F(LanguageModelTest, GivesTheScoresOfTheModel) {
@@ -93,9 +125,12 @@ TEST_F(LanguageModelTest, RefusesWhatItCannotDo) {
   expect_says([&] { model.logits({}); }, {"one token or more"});
   expect_says([&] { model.logits(std::vector<std::int32_t>{1, -1}); }, {"token", "-1"});
   expect_says([&] { model.logits(std::vector<std::int32_t>(13, 1)); }, {"at most 12", "13"});
-  expect_says([&] { model.write("", {.tokens = 3}); }, {"prompt", "empty"});
-  expect_says([&] { model.write(model.decode(std::vector<std::int32_t>{1}), {.top_p = 2}); },
-              {"top_p", "2"});
+  expect_says([&] { model.generate("", {.tokens = 3}); }, {"prompt", "empty"});
+  expect_says(
+      [&] {
+        model.generate(model.decode(std::vector<std::int32_t>{1}), {.sampling = {.top_p = 2}});
+      },
+      {"top_p", "2"});
   const std::string tagger = trained(
       "tagger", "kind = \"encoder\"\ntask = \"tag\"\n",
       "tags = \"" + data_.file("tags.tsv") + "\"\nvalidation_share = 0.2\ntokenizer = \"word\"\n");
@@ -126,7 +161,7 @@ TEST_F(LanguageModelTest, OneThatWasMovedAwayIsAnError) {
   const LanguageModel second = std::move(first);
   EXPECT_EQ(second.decode(tokens), text);
   // NOLINTBEGIN(bugprone-use-after-move): a program may make this mistake.
-  EXPECT_THROW(first.write(text), Error);
+  EXPECT_THROW(first.generate(text), Error);
   EXPECT_THROW(first.logits(tokens), Error);
   EXPECT_THROW(first.encode(text), Error);
   EXPECT_THROW(first.decode(tokens), Error);

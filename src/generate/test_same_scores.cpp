@@ -350,15 +350,15 @@ TEST(SameScores, WithoutACacheTheTextIsTheSame) {
       if (p.name == "head.weight") ops::copy_into(p.tensor, ops::scale(p.tensor.detach(), 40));
     for (const bool slide : {false, true}) {
       if (slide && variant.config.recurrent()) continue;
-      GenerateOptions o;
+      GenerationOptions o;
       o.tokens = slide ? 60 : 8;
       o.slide = slide;
       o.samples = 2;
-      o.sampler.seed = 6;
-      o.precision = DType::f64;
+      o.sampling.seed = 6;
       const auto tokens_of = [&](bool cache) {
         o.cache = cache;
-        const Generation g = generate(*model, std::span(kSentence).first(kGiven), o);
+        const Generation g =
+            generate(*model, std::span(kSentence).first(kGiven), o, {.precision = DType::f64});
         return std::pair(g.samples[0].tokens, g.samples[1].tokens);
       };
       const auto cached = tokens_of(true);

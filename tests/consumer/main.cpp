@@ -21,9 +21,10 @@ bool multiplies() {
 
 bool writes(const char* directory) {
   const heddle::LanguageModel model(directory);
-  const heddle::Writing text = model.write("the ", {.tokens = 20, .temperature = 0});
-  std::printf("%s\n", text.text.c_str());
-  return text.tokens.size() == 20;
+  const heddle::Generation g =
+      model.generate("the ", {.tokens = 20, .sampling = {.temperature = 0}});
+  std::printf("%s\n", g.text().c_str());
+  return g.samples[0].tokens.size() == 20;
 }
 
 }  // namespace

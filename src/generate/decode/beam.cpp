@@ -4,11 +4,14 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/number_text.h"
 #include "generate/decode/best_tokens.h"
 #include "generate/decode/context.h"
 #include "generate/decode/generate.h"
+#include "generate/decode/text_stream.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
 
@@ -51,8 +54,8 @@ struct Continuation {
 
 class Sentence {
  public:
-  Sentence(const BeamOptions& options, std::int64_t longest)
-      : options_(&options), longest_(longest), live_(1) {}
+  Sentence(const BeamOptions& options, std::optional<std::int32_t> end, std::int64_t longest)
+      : options_(&options), end_(end), longest_(longest), live_(1) {}
 
   const std::vector<Live>& live() const { return live_; }
   bool done() const { return done_; }
@@ -69,7 +72,7 @@ class Sentence {
     std::vector<std::size_t> parents;
     for (const Continuation& c : choose(best)) {
       const std::int32_t before = live_[c.parent].node;
-      if (options_->end && c.token == *options_->end) {
+      if (end_ && c.token == *end_) {
         finished_.push_back(rated(before, c.log_probability, finished_.size()));
         continue;
       }
@@ -144,6 +147,7 @@ class Sentence {
   }
 
   const BeamOptions* options_;
+  std::optional<std::int32_t> end_;
   std::int64_t longest_;
   std::int64_t length_ = 0;
   bool done_ = false;
@@ -157,7 +161,8 @@ class Sentence {
 class Search {
  public:
   Search(BeamStart& start, const BeamOptions& options) : start_(start) {
-    for (const std::int64_t longest : start.longest) sentences_.emplace_back(options, longest);
+    for (const std::int64_t longest : start.longest)
+      sentences_.emplace_back(options, start.end, longest);
     places_.resize(sentences_.size());
     std::iota(places_.begin(), places_.end(), 0);
   }
@@ -218,7 +223,7 @@ class Search {
   std::vector<std::int32_t> tokens_;
 };
 
-void check_start(const BeamStart& start, const BeamOptions& options) {
+void check_start(const BeamStart& start) {
   const auto sentences = static_cast<std::int64_t>(start.longest.size());
   if (!start.state || !start.logits.defined() || start.logits.rank() != 2 ||
       start.logits.size(0) != sentences)
@@ -229,14 +234,12 @@ void check_start(const BeamStart& start, const BeamOptions& options) {
     if (longest < 1)
       fail(ErrorCode::invalid_argument, kBeamSearch, "longest length", "1 or more",
            std::to_string(longest));
-  if (options.end && (*options.end < 0 || *options.end >= start.logits.size(1)))
+  if (start.end && (*start.end < 0 || *start.end >= start.logits.size(1)))
     fail(ErrorCode::out_of_range, kBeamSearch, "end token",
-         "0 to " + std::to_string(start.logits.size(1) - 1), std::to_string(*options.end));
+         "0 to " + std::to_string(start.logits.size(1) - 1), std::to_string(*start.end));
 }
 
 }  // namespace
-
-std::string_view to_string(LengthNorm norm) { return norm == LengthNorm::mean ? "mean" : "gnmt"; }
 
 void validate(const BeamOptions& o) {
   const auto require = [](bool ok, std::string_view option, const std::string& expected,
@@ -256,7 +259,7 @@ void validate(const BeamOptions& o) {
 std::vector<std::vector<Hypothesis>> beam_search(const model::Model& model, BeamStart start,
                                                  const BeamOptions& options, const nn::Pass& pass) {
   validate(options);
-  check_start(start, options);
+  check_start(start);
   if (start.longest.empty()) return {};
   const NoGrad no_grad;
   Search search(start, options);
@@ -267,7 +270,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const model::Model& model, Beam
 
 std::vector<Hypothesis> beam_continue(const model::Model& model,
                                       std::span<const std::int32_t> prompt, std::int64_t tokens,
-                                      const BeamOptions& options, const nn::Pass& pass) {
+                                      const BeamOptions& options, const Decoding& decoding) {
   validate(options);
   check_prompt(model, prompt);
   if (tokens < 1 || tokens > kMostTokens)
@@ -276,11 +279,17 @@ std::vector<Hypothesis> beam_continue(const model::Model& model,
   const auto length = static_cast<std::int64_t>(prompt.size());
   plan_window(model.config(), length, tokens, false);  // refuses what does not fit
   const NoGrad no_grad;
+  nn::Pass pass;
+  pass.precision = decoding.precision;
   BeamStart start;
   start.state = model.begin({}, 1, length + tokens, pass);
   start.logits = model.next(*start.state, Tensor::from<std::int32_t>({1, length}, prompt), pass);
   start.longest = {tokens};
-  return beam_search(model, std::move(start), options, pass).front();
+  start.end = decoding.end;
+  auto found = std::move(beam_search(model, std::move(start), options, pass).front());
+  for (Hypothesis& h : found)
+    if (decoding.tokenizer != nullptr) h.text = text_of(*decoding.tokenizer, h.tokens, prompt);
+  return found;
 }
 
 }  // namespace heddle::generate

@@ -17,52 +17,33 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "generate/decode/decoding.h"
+#include "heddle/generation.h"
 #include "model/model.h"
 
 namespace heddle::generate {
 
-inline constexpr std::int64_t kMostBeams = 1024;
-
-enum class LengthNorm : std::uint8_t { mean, gnmt };
-
-std::string_view to_string(LengthNorm norm);
-
-struct BeamOptions {
-  std::int64_t beam = 5;
-  std::int64_t best = 1;  // hypotheses that are given back, at most `beam`
-  LengthNorm norm = LengthNorm::mean;
-  double length_penalty = 1;             // 0 or more
-  std::optional<std::int32_t> end = {};  // absent: all hypotheses go on to the longest length
-};
-
 // Throws Error naming the option, what it may be and what it was.
 void validate(const BeamOptions& options);
-
-struct Hypothesis {
-  std::vector<std::int32_t> tokens;  // without the end token
-  double log_probability = 0;        // with the end token where it is finished
-  double score = 0;
-  bool finished = false;  // ends with the end token
-};
 
 // A batch of sentences whose beginnings the model has read.
 struct BeamStart {
   std::unique_ptr<model::DecodeState> state;
   Tensor logits;                      // [B, V] behind the beginnings
   std::vector<std::int64_t> longest;  // of each: tokens at most, the end token included
+  std::optional<std::int32_t> end;    // absent: all hypotheses go on to the longest length
 };
 
 // The best hypotheses of each sentence, best first: finished ones, then, where there are too few
-// of them, those that the longest length cut off.
+// of them, those that the longest length cut off. Their texts are left to the caller.
 std::vector<std::vector<Hypothesis>> beam_search(const model::Model& model, BeamStart start,
                                                  const BeamOptions& options, const nn::Pass& pass);
 
 // Continuations of a prompt by a language model; `tokens` more at most. Throws Error as generate().
 std::vector<Hypothesis> beam_continue(const model::Model& model,
                                       std::span<const std::int32_t> prompt, std::int64_t tokens,
-                                      const BeamOptions& options, const nn::Pass& pass);
+                                      const BeamOptions& options, const Decoding& decoding = {});
 
 }  // namespace heddle::generate

@@ -4,8 +4,14 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "generate/decode/context.h"
+#include "generate/decode/sampler.h"
 #include "generate/decode/text_stream.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
@@ -40,10 +46,10 @@ struct Writer {
 // The model at the end of a batch of sequences of the same length.
 class Reader {
  public:
-  Reader(const model::Model& model, const GenerateOptions& options, const Window& window,
-         std::int64_t positions)
-      : model_(&model), cached_(options.cache), window_(window), positions_(positions) {
-    pass_.precision = options.precision;
+  Reader(const model::Model& model, bool cached, const Window& window, std::int64_t positions,
+         DType precision)
+      : model_(&model), cached_(cached), window_(window), positions_(positions) {
+    pass_.precision = precision;
     if (window_.size) positions_ = std::min(positions_, *window_.size);
   }
 
@@ -110,18 +116,24 @@ class Reader {
 
 class Loop {
  public:
-  Loop(const GenerateOptions& options, std::int64_t tokens, const TextSink& sink)
-      : options_(options), tokens_(tokens), sink_(sink), sampler_(options.sampler) {
+  Loop(const GenerationOptions& options, const Decoding& decoding, std::int64_t tokens,
+       const TextSink& sink)
+      : options_(options),
+        decoding_(decoding),
+        tokens_(tokens),
+        sink_(sink),
+        sampler_(options.sampling) {
     result_.samples.resize(static_cast<std::size_t>(options.samples));
   }
 
-  void start(std::span<const std::int32_t> prompt, const text::Tokenizer* tokenizer) {
+  void start(std::span<const std::int32_t> prompt) {
     result_.prompt_tokens = static_cast<std::int64_t>(prompt.size());
     for (std::int64_t i = 0; i < options_.samples; ++i) {
       Writer writer;
       writer.sample = i;
       writer.sequence.assign(prompt.begin(), prompt.end());
-      if (tokenizer != nullptr) writer.stream.emplace(*tokenizer, options_.stop, prompt);
+      if (decoding_.tokenizer != nullptr)
+        writer.stream.emplace(*decoding_.tokenizer, options_.stop, prompt);
       writers_.push_back(std::move(writer));
     }
   }
@@ -167,7 +179,7 @@ class Loop {
     const DrawPlace place{static_cast<std::int64_t>(writer.sequence.size()),
                           static_cast<std::uint32_t>(writer.sample)};
     const std::int32_t token = sampler_.draw(scores, writer.sequence, place);
-    if (options_.end && token == *options_.end) return finish(writer, Finish::end);
+    if (decoding_.end && token == *decoding_.end) return finish(writer, Finish::end);
     writer.sequence.push_back(token);
     sample.tokens.push_back(token);
     if (writer.stream) {
@@ -194,7 +206,8 @@ class Loop {
     if (sink_ && !piece.empty()) sink_(sample, piece);
   }
 
-  const GenerateOptions& options_;
+  const GenerationOptions& options_;
+  const Decoding& decoding_;
   std::int64_t tokens_;
   const TextSink& sink_;
   Sampler sampler_;
@@ -203,15 +216,6 @@ class Loop {
 };
 
 }  // namespace
-
-std::string_view to_string(Finish finish) {
-  switch (finish) {
-    case Finish::length: return "length";
-    case Finish::end: return "end";
-    case Finish::stop: return "stop";
-  }
-  return "unknown";
-}
 
 void check_prompt(const model::Model& model, std::span<const std::int32_t> prompt) {
   const model::ModelConfig& config = model.config();
@@ -227,21 +231,21 @@ void check_prompt(const model::Model& model, std::span<const std::int32_t> promp
 }
 
 Generation generate(const model::Model& model, std::span<const std::int32_t> prompt,
-                    const GenerateOptions& options, const text::Tokenizer* tokenizer,
+                    const GenerationOptions& options, const Decoding& decoding,
                     const TextSink& sink) {
   check_prompt(model, prompt);
   const auto length = static_cast<std::int64_t>(prompt.size());
   if (options.tokens) check_range("tokens", *options.tokens, kMostTokens);
   check_range("samples", options.samples, kMostSamples);
-  if (tokenizer == nullptr && !options.stop.empty())
+  if (decoding.tokenizer == nullptr && !options.stop.empty())
     fail(ErrorCode::invalid_argument, kGenerate, "option stop", "a tokenizer", "none");
   const std::int64_t tokens = options.tokens.value_or(
       options.slide ? kDefaultTokens : tokens_that_fit(model.config(), length, kDefaultTokens));
   const Window window = plan_window(model.config(), length, tokens, options.slide);
   const NoGrad no_grad;
-  Loop loop(options, tokens, sink);
-  loop.start(prompt, tokenizer);
-  Reader reader(model, options, window, length + tokens);
+  Loop loop(options, decoding, tokens, sink);
+  loop.start(prompt);
+  Reader reader(model, options.cache, window, length + tokens, decoding.precision);
   return loop.run(reader);
 }
 

@@ -50,7 +50,7 @@ void filter(std::vector<Kept>& kept, std::vector<double>& weights, const Stays& 
 
 }  // namespace
 
-void validate(const SamplerOptions& o) {
+void validate(const SamplingOptions& o) {
   require(o.temperature >= 0 && std::isfinite(o.temperature), "temperature",
           "0 (the best token) or more", o.temperature);
   require(o.top_k >= 0, "top_k", "0 (all tokens) or more", static_cast<double>(o.top_k));
@@ -75,7 +75,7 @@ std::int32_t best_token(std::span<const float> logits) {
   return static_cast<std::int32_t>(token);
 }
 
-Sampler::Sampler(const SamplerOptions& options) : options_(options) { validate(options_); }
+Sampler::Sampler(const SamplingOptions& options) : options_(options) { validate(options_); }
 
 std::span<const float> Sampler::penalised(std::span<const float> logits,
                                           std::span<const std::int32_t> history) {

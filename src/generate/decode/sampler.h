@@ -1,35 +1,16 @@
-// From the scores of all tokens to one token.
-//
-// What is done, in this order:
-//   1. repetition_penalty: scores of tokens that were already there are divided by it when
-//      positive, multiplied when negative (Keskar et al. 2019)
-//   2. temperature: scores are divided by it; 0 takes the best token, and 3 to 5 do nothing
-//   3. top_k: the k best stay
-//   4. top_p: of the best, as many as it takes to reach the probability p stay (Holtzman et al.
-//      2020); the probabilities are those of what top_k left
-//   5. min_p: tokens stay that are at least p times as probable as the best
-//   6. one of them is drawn
-//
-// The best token always stays. Of equal scores the one with the lower id is the better.
+// From the scores of all tokens to one token, as SamplingOptions (heddle/generation.h) says.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "heddle/generation.h"
+
 namespace heddle::generate {
 
-struct SamplerOptions {
-  double temperature = 1;         // 0: greedy
-  std::int64_t top_k = 0;         // 0: all
-  double top_p = 1;               // 1: all
-  double min_p = 0;               // 0: all
-  double repetition_penalty = 1;  // 1: none
-  std::uint64_t seed = 0;
-};
-
 // Throws Error naming the option, what it may be and what it was.
-void validate(const SamplerOptions& options);
+void validate(const SamplingOptions& options);
 
 // Which random number a draw uses: the same place of the same stream gives the same number under
 // the same seed, whatever else is drawn and in whatever order.
@@ -45,7 +26,7 @@ struct Candidate {
 
 class Sampler {
  public:
-  explicit Sampler(const SamplerOptions& options);
+  explicit Sampler(const SamplingOptions& options);
 
   // logits: one a token; -inf never happens. history: tokens of the sequence so far, for the
   // repetition penalty. Throws Error when a score is NaN or +inf or when none is finite.
@@ -56,7 +37,7 @@ class Sampler {
   std::vector<Candidate> distribution(std::span<const float> logits,
                                       std::span<const std::int32_t> history);
 
-  const SamplerOptions& options() const { return options_; }
+  const SamplingOptions& options() const { return options_; }
 
  private:
   struct Scored {
@@ -70,7 +51,7 @@ class Sampler {
   void keep_top(std::span<const float> logits, std::size_t count);
   void keep_nucleus(double total);
 
-  SamplerOptions options_;
+  SamplingOptions options_;
   // Of one call; members, so that their memory serves the next one too.
   std::vector<float> penalised_;
   std::vector<bool> seen_;

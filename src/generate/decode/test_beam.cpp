@@ -19,6 +19,7 @@ using Tokens = std::vector<std::int32_t>;
 
 const Tokens kBeamPrompt = {1, 2};
 constexpr std::int32_t kEnd = 0;
+const Decoding kEnds = {.end = kEnd};
 
 double log_probability(const TreeModel& model, const Tokens& history, std::int32_t token) {
   const auto scores = model.scores(history);
@@ -47,7 +48,7 @@ void enumerate(const TreeModel& model, const BeamOptions& o, std::size_t longest
   for (std::int32_t t = 0; t < model.config().sizes.vocabulary; ++t) {
     const double total = sum + log_probability(model, history, t);
     if (t == kEnd) {
-      all.push_back({text, total, score_of(o, total, text.size() + 1), true});
+      all.push_back({text, "", total, score_of(o, total, text.size() + 1), true});
     } else if (text.size() + 1 < longest) {
       text.push_back(t);
       enumerate(model, o, longest, text, total, all);
@@ -105,7 +106,6 @@ std::vector<BeamOptions> norms() {
       BeamOptions o;
       o.norm = norm;
       o.length_penalty = a;
-      o.end = kEnd;
       all.push_back(o);
     }
   return all;
@@ -123,7 +123,7 @@ TEST(Beam, WideEnoughItFindsTheBestOfAllTexts) {
       o.beam = 300;  // more than there are texts
       o.best = 4;
       all.resize(4);
-      expect_same(beam_continue(model, kBeamPrompt, kLongest, o, {}), all);
+      expect_same(beam_continue(model, kBeamPrompt, kLongest, o, kEnds), all);
     }
   }
 }
@@ -136,7 +136,7 @@ TEST(Beam, NarrowItIsThePlainSearchAndItsEarlyEndChangesNothing) {
         for (const std::int64_t best : {std::int64_t{1}, beam}) {
           o.beam = beam;
           o.best = best;
-          expect_same(beam_continue(model, kBeamPrompt, 8, o, {}), plain_search(model, o, 8));
+          expect_same(beam_continue(model, kBeamPrompt, 8, o, kEnds), plain_search(model, o, 8));
         }
   }
 }
@@ -147,18 +147,16 @@ TEST(Beam, OfEqualSumsTheBetterBeginningAndTheLowerTokenComeFirst) {
   for (const std::int64_t beam : {2, 3, 5, 20}) {
     BeamOptions o;
     o.beam = o.best = beam;
-    o.end = kEnd;
     o.length_penalty = 0;
-    expect_same(beam_continue(model, kBeamPrompt, 8, o, {}), plain_search(model, o, 8));
+    expect_same(beam_continue(model, kBeamPrompt, 8, o, kEnds), plain_search(model, o, 8));
   }
 }
 
 TEST(Beam, EndsEarlyWhenNothingBetterIsPossible) {
   BeamOptions o;
-  o.end = kEnd;
   o.length_penalty = 0;  // the sum: nothing is gained by length
   const TreeModel model({.vocabulary = 6, .seed = 3, .spread = 8});
-  beam_continue(model, kBeamPrompt, 60, o, {});
+  beam_continue(model, kBeamPrompt, 60, o, kEnds);
   EXPECT_LT(model.calls, 30);
 }
 
@@ -167,13 +165,9 @@ TEST(Beam, ABeamOfOneIsGreedy) {
     const TreeModel model({.vocabulary = 5, .seed = seed});
     BeamOptions o;
     o.beam = 1;
-    o.end = kEnd;
-    const auto found = beam_continue(model, kBeamPrompt, 12, o, {});
-    GenerateOptions greedy;
-    greedy.sampler.temperature = 0;
-    greedy.tokens = 12;
-    greedy.end = kEnd;
-    const Sample sample = generate(model, kBeamPrompt, greedy).samples[0];
+    const auto found = beam_continue(model, kBeamPrompt, 12, o, kEnds);
+    const GenerationOptions greedy = {.tokens = 12, .sampling = {.temperature = 0}};
+    const Sample sample = generate(model, kBeamPrompt, greedy, kEnds).samples[0];
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].tokens, sample.tokens);
     EXPECT_EQ(found[0].finished, sample.finish == Finish::end);
@@ -184,7 +178,7 @@ TEST(Beam, WithoutAnEndTokenTextsHaveTheLongestLength) {
   const TreeModel model({.vocabulary = 4});
   BeamOptions o;
   o.best = 5;
-  const auto found = beam_continue(model, kBeamPrompt, 7, o, {});
+  const auto found = beam_continue(model, kBeamPrompt, 7, o);
   ASSERT_EQ(found.size(), 5u);
   for (const Hypothesis& h : found) {
     EXPECT_EQ(h.tokens.size(), 7u);
@@ -197,13 +191,13 @@ TEST(Beam, ABatchGivesWhatItsSentencesGiveAlone) {
   const TreeModel model({.vocabulary = 5, .translate = true});
   BeamOptions o;
   o.beam = o.best = 3;
-  o.end = kEnd;
   const std::vector<Tokens> sources = {{1}, {2, 3}, {4, 4, 1}, {3, 3, 3}, {1, 2}};
   const std::vector<std::int64_t> longest = {4, 9, 6, 1, 9};
   const auto search = [&](const std::vector<std::size_t>& which) {
     Tokens tokens;
     std::vector<std::int64_t> lengths;
     BeamStart start;
+    start.end = kEnd;
     for (const std::size_t i : which) {
       Tokens padded = sources[i];
       lengths.push_back(static_cast<std::int64_t>(padded.size()));
@@ -232,15 +226,14 @@ TEST(Beam, ABatchGivesWhatItsSentencesGiveAlone) {
 
 TEST(Beam, RefusesAStartThatIsNoMatrixOfScores) {
   const TreeModel model({});
-  BeamOptions o;
-  o.end = kEnd;
   for (const Shape& shape : {Shape{2, 1, 5}, Shape{2}, Shape{3, 5}}) {
     BeamStart start;
     start.longest = {4, 4};
+    start.end = kEnd;
     start.state = model.begin({}, 2, 10, {});
     start.logits = Tensor::zeros(shape, DType::f32);
     try {
-      beam_search(model, std::move(start), o, {});
+      beam_search(model, std::move(start), {}, {});
       ADD_FAILURE() << shape.rank();
     } catch (const Error& e) {
       EXPECT_EQ(e.problem(), "start") << e.what();
@@ -276,11 +269,12 @@ TEST(Beam, RefusesScoresThatAreNone) {
 
 TEST(Beam, RefusesOptionsByName) {
   const TreeModel model({});
-  const auto refused = [&](const auto& change, const std::string& problem) {
+  const auto refused = [&](const auto& change, const std::string& problem,
+                           const Decoding& decoding = {}) {
     BeamOptions o;
     change(o);
     try {
-      beam_continue(model, kBeamPrompt, 4, o, {});
+      beam_continue(model, kBeamPrompt, 4, o, decoding);
       ADD_FAILURE() << problem;
     } catch (const Error& e) {
       EXPECT_EQ(e.problem(), problem);
@@ -292,7 +286,7 @@ TEST(Beam, RefusesOptionsByName) {
   refused([](BeamOptions& o) { o.best = 0; }, "option best");
   refused([](BeamOptions& o) { o.length_penalty = -1; }, "option length_penalty");
   refused([](BeamOptions& o) { o.length_penalty = NAN; }, "option length_penalty");
-  refused([](BeamOptions& o) { o.end = 4; }, "end token");
+  refused([](BeamOptions&) {}, "end token", {.end = 4});
   EXPECT_THROW(beam_continue(model, kBeamPrompt, 0, {}, {}), Error);
   EXPECT_THROW(beam_continue(model, Tokens{}, 3, {}, {}), Error);
   EXPECT_THROW(beam_continue(model, Tokens{9}, 3, {}, {}), Error);

@@ -4,6 +4,7 @@
 
 #include "generate/decode/context.h"
 #include "generate/decode/generate.h"
+#include "generate/decode/sampler.h"
 #include "generate/decode/test_model.h"
 #include "heddle/error.h"
 
@@ -15,9 +16,9 @@ using Tokens = std::vector<std::int32_t>;
 
 const Tokens kPrompt = {1, 2, 0};
 
-GenerateOptions sampling(std::int64_t tokens, std::int64_t samples = 1) {
-  GenerateOptions o;
-  o.sampler.seed = 11;
+GenerationOptions sampling(std::int64_t tokens, std::int64_t samples = 1) {
+  GenerationOptions o;
+  o.sampling.seed = 11;
   o.tokens = tokens;
   o.samples = samples;
   return o;
@@ -31,8 +32,8 @@ std::vector<Tokens> tokens_of(const Generation& g) {
 
 TEST(Generate, GreedyFollowsTheBestTokens) {
   const TreeModel model({.vocabulary = 7});
-  GenerateOptions o = sampling(20);
-  o.sampler.temperature = 0;
+  GenerationOptions o = sampling(20);
+  o.sampling.temperature = 0;
   const Generation g = generate(model, kPrompt, o);
   Tokens history = kPrompt;
   for (const std::int32_t token : g.samples[0].tokens) {
@@ -55,18 +56,18 @@ TEST(Generate, TheSameSeedGivesTheSameText) {
   const TreeModel model({.vocabulary = 9});
   const auto first = tokens_of(generate(model, kPrompt, sampling(30)));
   EXPECT_EQ(first, tokens_of(generate(model, kPrompt, sampling(30))));
-  GenerateOptions other = sampling(30);
-  other.sampler.seed = 12;
+  GenerationOptions other = sampling(30);
+  other.sampling.seed = 12;
   EXPECT_NE(first, tokens_of(generate(model, kPrompt, other)));
 }
 
 TEST(Generate, ASampleDoesNotDependOnTheOthers) {
   const TreeModel model({.vocabulary = 5});
-  GenerateOptions o = sampling(25, 6);
-  o.end = 0;  // so that they end at different times
-  const auto six = generate(model, kPrompt, o).samples;
+  GenerationOptions o = sampling(25, 6);
+  const Decoding decoding = {.end = 0};  // so that they end at different times
+  const auto six = generate(model, kPrompt, o, decoding).samples;
   o.samples = 2;
-  const auto two = generate(model, kPrompt, o).samples;
+  const auto two = generate(model, kPrompt, o, decoding).samples;
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(six[i].tokens, two[i].tokens);
     EXPECT_EQ(six[i].finish, two[i].finish);
@@ -81,12 +82,12 @@ TEST(Generate, ASampleDoesNotDependOnTheOthers) {
 TEST(Generate, WithoutACacheEverythingIsTheSame) {
   for (const bool slide : {false, true}) {
     const TreeModel model({.vocabulary = 6, .context = 8});
-    GenerateOptions o = sampling(40, 3);
-    o.end = 5;
+    GenerationOptions o = sampling(40, 3);
+    const Decoding decoding = {.end = 5};
     o.slide = slide;
-    const auto cached = tokens_of(generate(model, kPrompt, o));
+    const auto cached = tokens_of(generate(model, kPrompt, o, decoding));
     o.cache = false;
-    EXPECT_EQ(cached, tokens_of(generate(model, kPrompt, o)));
+    EXPECT_EQ(cached, tokens_of(generate(model, kPrompt, o, decoding)));
     EXPECT_EQ(model.states > 1, slide);
   }
 }
@@ -95,8 +96,8 @@ TEST(Generate, WithoutACacheEverythingIsTheSame) {
 // the last 4, then more until it is full again.
 TEST(Generate, SlidingGoesOnFromTheLastHalf) {
   const TreeModel model({.vocabulary = 6, .context = 8, .learned_positions = true});
-  GenerateOptions o = sampling(20);
-  o.sampler.temperature = 0;
+  GenerationOptions o = sampling(20);
+  o.sampling.temperature = 0;
   o.slide = true;
   Tokens sequence = kPrompt, seen = kPrompt;
   const Generation g = generate(model, kPrompt, o);
@@ -112,8 +113,8 @@ TEST(Generate, SlidingGoesOnFromTheLastHalf) {
 
 TEST(Generate, SlidingReadsTheEndOfAPromptThatIsTooLong) {
   const TreeModel model({.vocabulary = 6, .context = 8, .learned_positions = true});
-  GenerateOptions o = sampling(1);
-  o.sampler.temperature = 0;
+  GenerationOptions o = sampling(1);
+  o.sampling.temperature = 0;
   o.slide = true;
   const Tokens prompt = {1, 2, 3, 4, 5, 1, 2, 3, 4};
   EXPECT_EQ(generate(model, prompt, o).samples[0].tokens[0],
@@ -122,7 +123,7 @@ TEST(Generate, SlidingReadsTheEndOfAPromptThatIsTooLong) {
 
 TEST(Generate, LearnedPositionsEndWhereTheyEnd) {
   const TreeModel model({.context = 8, .learned_positions = true});
-  GenerateOptions o = sampling(6);
+  GenerationOptions o = sampling(6);
   EXPECT_EQ(generate(model, kPrompt, o).samples[0].tokens.size(), 6u);  // reads 3 + 5
   o.tokens = 7;
   EXPECT_THROW(generate(model, kPrompt, o), Error);
@@ -165,7 +166,7 @@ TEST(Generate, WhichModelsHaveALimit) {
 TEST(Generate, RefusesByName) {
   const TreeModel model({});
   const auto refused = [&](const Tokens& prompt, const auto& change, const std::string& problem) {
-    GenerateOptions o = sampling(4);
+    GenerationOptions o = sampling(4);
     change(o);
     try {
       generate(model, prompt, o);
@@ -174,7 +175,7 @@ TEST(Generate, RefusesByName) {
       EXPECT_EQ(e.problem(), problem);
     }
   };
-  using O = GenerateOptions;
+  using O = GenerationOptions;
   refused({}, [](O&) {}, "prompt");
   refused({4}, [](O&) {}, "token of the prompt");
   refused({-1}, [](O&) {}, "token of the prompt");
@@ -182,7 +183,7 @@ TEST(Generate, RefusesByName) {
   refused({1}, [](O& o) { o.samples = 0; }, "option samples");
   refused({1}, [](O& o) { o.samples = 1 << 30; }, "option samples");
   refused({1}, [](O& o) { o.stop = {"x"}; }, "option stop");
-  refused({1}, [](O& o) { o.sampler.top_p = 2; }, "option top_p");
+  refused({1}, [](O& o) { o.sampling.top_p = 2; }, "option top_p");
   const TreeModel translator({.translate = true});
   EXPECT_THROW(generate(translator, kPrompt, sampling(1)), Error);
 }

@@ -26,7 +26,7 @@ std::map<std::int32_t, double> softmax_of(const Scores& scores, std::vector<std:
   return p;
 }
 
-void expect_distribution(const SamplerOptions& options, const Scores& scores,
+void expect_distribution(const SamplingOptions& options, const Scores& scores,
                          const std::map<std::int32_t, double>& expected,
                          const std::vector<std::int32_t>& history = {}) {
   Sampler sampler(options);
@@ -40,14 +40,14 @@ void expect_distribution(const SamplerOptions& options, const Scores& scores,
   }
 }
 
-SamplerOptions with(const auto& change) {
-  SamplerOptions o;
+SamplingOptions with(const auto& change) {
+  SamplingOptions o;
   change(o);
   return o;
 }
 
 // Σ (seen - expected)² / expected over many draws.
-double chi_square(const SamplerOptions& options, const Scores& scores, std::uint32_t stream) {
+double chi_square(const SamplingOptions& options, const Scores& scores, std::uint32_t stream) {
   constexpr int kDraws = 20000;
   Sampler sampler(options);
   std::map<std::int32_t, double> seen;
@@ -256,7 +256,7 @@ TEST(Sampler, RefusesScoresThatAreNone) {
 }
 
 TEST(Sampler, RefusesOptionsByName) {
-  const auto refused = [](const SamplerOptions& o, const std::string& name) {
+  const auto refused = [](const SamplingOptions& o, const std::string& name) {
     try {
       Sampler sampler(o);
       ADD_FAILURE() << name << " was taken";
@@ -264,7 +264,7 @@ TEST(Sampler, RefusesOptionsByName) {
       EXPECT_EQ(e.problem(), "option " + name);
     }
   };
-  using O = SamplerOptions;
+  using O = SamplingOptions;
   refused(with([](O& o) { o.temperature = -0.1; }), "temperature");
   refused(with([](O& o) { o.temperature = NAN; }), "temperature");
   refused(with([](O& o) { o.temperature = INFINITY; }), "temperature");

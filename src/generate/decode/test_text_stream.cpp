@@ -114,14 +114,14 @@ TEST(TextStream, WordsHaveSpacesBetweenThem) {
 TEST(TextStream, GenerationStreamsWhatItReturns) {
   const testing::TreeModel model({.vocabulary = 256});
   const auto t = bytes();
-  GenerateOptions o;
+  GenerationOptions o;
   o.tokens = 200;
   o.samples = 3;
   std::vector<std::string> streamed(3);
   const auto sink = [&](std::int64_t sample, std::string_view piece) {
     streamed[static_cast<std::size_t>(sample)] += piece;
   };
-  const Generation g = generate(model, Tokens{1}, o, t.get(), sink);
+  const Generation g = generate(model, Tokens{1}, o, {.tokenizer = t.get()}, sink);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(streamed[i], g.samples[i].text);
     EXPECT_EQ(io::first_invalid_utf8(streamed[i]), std::string_view::npos);
@@ -129,7 +129,7 @@ TEST(TextStream, GenerationStreamsWhatItReturns) {
   // The first character that sample 0 wrote ends it.
   std::string first = g.samples[0].text.substr(0, io::utf8_sequence(g.samples[0].text));
   o.stop = {first};
-  const Generation stopped = generate(model, Tokens{1}, o, t.get());
+  const Generation stopped = generate(model, Tokens{1}, o, {.tokenizer = t.get()});
   EXPECT_EQ(stopped.samples[0].text, "");
   EXPECT_EQ(stopped.samples[0].finish, Finish::stop);
   EXPECT_LE(stopped.samples[0].tokens.size(), 4u);
@@ -139,7 +139,7 @@ TEST(TextStream, WhatTheSinkThrowsEndsIt) {
   const testing::TreeModel model({.vocabulary = 256});
   const auto t = bytes();
   const auto sink = [](std::int64_t, std::string_view) { throw std::runtime_error("enough"); };
-  EXPECT_THROW(generate(model, Tokens{1}, {}, t.get(), sink), std::runtime_error);
+  EXPECT_THROW(generate(model, Tokens{1}, {}, {.tokenizer = t.get()}, sink), std::runtime_error);
 }
 
 }  // namespace

@@ -242,9 +242,11 @@ TEST(Translate, ManyTextsGiveWhatEachGivesAloneInTheirOrder) {
     SCOPED_TRACE(i);
     const auto alone = translate(*task.model, *task.codec, Texts{texts[i]}, o).front();
     EXPECT_EQ(all[i].text, alone.text);
-    EXPECT_EQ(all[i].n_best, alone.n_best);
-    for (std::size_t j = 0; j < alone.best.size(); ++j)
+    ASSERT_EQ(all[i].best.size(), alone.best.size());
+    for (std::size_t j = 0; j < alone.best.size(); ++j) {
+      EXPECT_EQ(all[i].best[j].text, alone.best[j].text);
       EXPECT_NEAR(all[i].best[j].score, alone.best[j].score, 1e-5);
+    }
     EXPECT_EQ(alone.best.empty(), i == 1 || i == 4);  // nothing in, nothing out
   }
 }

@@ -47,6 +47,7 @@ BeamStart start(const model::Model& model, const data::Codec& codec,
                 std::span<const std::vector<std::int32_t>> sources, const TranslateOptions& o,
                 const nn::Pass& pass) {
   BeamStart start;
+  start.end = codec.end();
   for (const auto& source : sources) start.longest.push_back(longest(model, o, source.size()));
   const auto count = static_cast<std::int64_t>(sources.size());
   const std::int64_t most = *std::max_element(start.longest.begin(), start.longest.end());
@@ -63,26 +64,25 @@ std::vector<Translation> translate(const model::Model& model, const data::Codec&
                                    const TranslateOptions& options) {
   check(model, options);
   const NoGrad no_grad;
-  BeamOptions beam = options.beam;
-  beam.end = codec.end();
   nn::Pass pass;
   pass.precision = options.precision;
   EncodedTexts encoded = encode_texts(model, codec, texts, kTranslate);
   std::vector<Translation> all(texts.size());
   std::size_t done = 0;
   // Each text becomes `beam` sequences.
-  const BucketLimits limits{options.batch, std::max<std::int64_t>(1, 40960 / beam.beam)};
+  const BucketLimits limits{options.batch, std::max<std::int64_t>(1, 40960 / options.beam.beam)};
   for (const auto& bucket : buckets(encoded.lengths(), limits)) {
     std::vector<std::vector<std::int32_t>> sources;
     sources.reserve(bucket.size());
     for (const std::size_t i : bucket) sources.push_back(std::move(encoded.tokens[i]));
-    auto found = beam_search(model, start(model, codec, sources, options, pass), beam, pass);
+    auto found =
+        beam_search(model, start(model, codec, sources, options, pass), options.beam, pass);
     for (std::size_t i = 0; i < bucket.size(); ++i) {
       Translation& t = all[bucket[i]];
       t.source_tokens = static_cast<std::int64_t>(sources[i].size());
       t.best = std::move(found[i]);
-      for (const Hypothesis& h : t.best) t.n_best.push_back(as_utf8(codec.decode_target(h.tokens)));
-      t.text = t.n_best.front();
+      for (Hypothesis& h : t.best) h.text = as_utf8(codec.decode_target(h.tokens));
+      t.text = t.best.front().text;
     }
     done += bucket.size();
     if (options.progress) options.progress(done, texts.size());

@@ -16,7 +16,7 @@
 namespace heddle::generate {
 
 struct TranslateOptions {
-  BeamOptions beam = {};    // its end token is the codec's
+  BeamOptions beam = {};
   std::int64_t batch = 64;  // texts at a time, at most; of similar length
   // A translation has at most so many tokens: ratio · tokens of its source + extra, and not more
   // than the model has positions.
@@ -28,10 +28,9 @@ struct TranslateOptions {
 };
 
 struct Translation {
-  std::string text;                 // the best; empty for a text of nothing but white space
-  std::int64_t source_tokens = 0;   // end token included
-  std::vector<Hypothesis> best;     // n-best, the best first; none for such a text
-  std::vector<std::string> n_best;  // their texts
+  std::string text;                // the best; empty for a text of nothing but white space
+  std::int64_t source_tokens = 0;  // end token included
+  std::vector<Hypothesis> best;    // n-best, the best first; none for such a text
 };
 
 // In the order of the texts. The result does not depend on which texts are translated together,

@@ -1,0 +1,54 @@
+// A model that `heddle train` wrote, whatever it was trained for: its directory, opened. The task
+// says which class uses it: LanguageModel, Translator, Tagger or Classifier. These open a directory
+// themselves; who does not know what is in one, or uses one model in two ways, opens it here.
+//
+//   const heddle::TrainedModel model("runs/mystery");
+//   std::cout << to_string(model.task()) << ", " << model.parameters() << " parameters\n";
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "heddle/device.h"
+#include "heddle/dtype.h"
+
+namespace heddle {
+
+class TrainedModel;
+
+namespace model {
+class Model;
+enum class Task : std::uint8_t;
+std::string_view to_string(Task task);
+}  // namespace model
+
+namespace run {
+struct LoadedRun;
+const LoadedRun& loaded(const TrainedModel& model);
+}  // namespace run
+
+// A handle: copies share the weights. One thread at a time may use a model; it computes on all of
+// them itself (heddle/runtime.h). Every function throws heddle::Error.
+class TrainedModel {
+ public:
+  // A run directory. An Error names the file that is missing or bad. `precision` is that of
+  // activations: f32 or bf16.
+  explicit TrainedModel(const std::string& directory, DType precision = DType::f32,
+                        Device device = Device::cpu);
+
+  const std::string& directory() const;
+  DType precision() const;
+  model::Task task() const;             // heddle/model/config.h lists them
+  std::int64_t parameters() const;      // numbers that were learned
+  const model::Model& network() const;  // heddle/model/model.h
+
+ private:
+  friend const run::LoadedRun& run::loaded(const TrainedModel& model);
+  struct Parts;
+  const Parts& parts() const;  // Error for a model that was moved away
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,21 @@
+// All that decoding needs beside the model and what the caller asks for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "heddle/dtype.h"
+#include "text/tokenizer.h"
+
+namespace heddle::generate {
+
+inline constexpr std::int64_t kDefaultTokens = 256;
+inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
+
+struct Decoding {
+  const text::Tokenizer* tokenizer = nullptr;  // without one there is no text
+  std::optional<std::int32_t> end = {};        // the token that ends a text
+  DType precision = DType::f32;                // of activations
+};
+
+}  // namespace heddle::generate
