@@ -30,7 +30,8 @@ PUBLIC = {
     "ops": "ops", "operators": "ops",
     "generation": "generate",
     "trained_model": "run",
-    "language_model": "generate",
+    "language_model": "generate", "translator": "generate", "prediction": "generate",
+    "tagger": "generate", "classifier": "generate", "images": "generate",
 }
 
 # Layers that know nothing of any one device's backend.

@@ -6,25 +6,22 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "generate/tasks/predict.h"
-#include "generate/tasks/read_images.h"
+#include "heddle/classifier.h"
 #include "heddle/error.h"
 #include "language/language.h"
 #include "print_json.h"
-#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::classify_command {
 
 namespace {
 
-using generate::Prediction;
 using nlohmann::json;
 
 struct Arguments {
   ModelArguments model;
   std::vector<std::string> files;
-  generate::PredictOptions options;
+  PredictionOptions options;
 };
 
 struct Labelled {
@@ -32,51 +29,48 @@ struct Labelled {
   std::vector<Prediction> predictions;
 };
 
-Labelled label_images(const Arguments& a, const run::LoadedRun& run) {
+Labelled label_images(const Arguments& a, const Classifier& model) {
   if (a.files.empty())
     fail(ErrorCode::invalid_argument, "classify", "images",
          "files (PNG, JPEG or IDX) as arguments: the model classifies images", "none");
-  Labelled result;
-  std::vector<Tensor> images;
+  std::vector<NamedImage> images;
   for (const std::string& file : a.files)
-    for (generate::NamedImage& image : generate::read_images(file)) {
-      generate::check_size(image, *run.codec->image());
-      result.names.push_back(std::move(image.name));
-      images.push_back(std::move(image.pixels));
-    }
-  result.predictions = generate::classify_images(*run.model, *run.codec, images, a.options);
+    for (NamedImage& image : read_images(file)) images.push_back(std::move(image));
+  Labelled result;
+  result.predictions = model.classify(images, a.options);
+  for (NamedImage& image : images) result.names.push_back(std::move(image.name));
   return result;
 }
 
-Labelled label_lines(const Arguments& a, const run::LoadedRun& run) {
+Labelled label_lines(const Arguments& a, const Classifier& model) {
   if (!a.files.empty())
     fail(ErrorCode::invalid_argument, "classify", "files",
          "lines on standard input: the model classifies texts", a.files.front());
   const io::TextLines lines = read_standard_lines();
-  return {{}, generate::classify_texts(*run.model, *run.codec, all_of(lines), a.options)};
+  return {{}, model.classify(all_of(lines), a.options)};
 }
 
-void print(const Labelled& all, const data::Codec& codec) {
+void print(const Labelled& all) {
   for (std::size_t i = 0; i < all.predictions.size(); ++i) {
     const Prediction& p = all.predictions[i];
     if (!all.names.empty()) std::cout << all.names[i] << '\t';
-    if (p.label >= 0) std::cout << fmt::format("{}\t{:.4f}", codec.label(p.label), p.probability);
+    if (p.id >= 0) std::cout << fmt::format("{}\t{:.4f}", p.label, p.probability);
     std::cout << '\n';
   }
 }
 
-json to_json(const Labelled& all, const data::Codec& codec) {
+json to_json(const Labelled& all, const std::vector<std::string>& labels) {
   json list = json::array();
   for (std::size_t i = 0; i < all.predictions.size(); ++i) {
     const Prediction& p = all.predictions[i];
     json j = json::object();
     if (!all.names.empty()) j["name"] = all.names[i];
     if (p.cut) j["cut"] = true;
-    if (p.label >= 0) {
-      j["label"] = codec.label(p.label);
+    if (p.id >= 0) {
+      j["label"] = p.label;
       j["probability"] = p.probability;
       for (std::size_t k = 0; k < p.probabilities.size(); ++k)
-        j["probabilities"][codec.label(static_cast<std::int64_t>(k))] = p.probabilities[k];
+        j["probabilities"][labels[k]] = p.probabilities[k];
     }
     list.push_back(std::move(j));
   }
@@ -84,22 +78,20 @@ json to_json(const Labelled& all, const data::Codec& codec) {
 }
 
 void run(Arguments& a) {
-  const TrainedModel model = open_model(a.model, model::Task::classify);
-  const run::LoadedRun& run = run::loaded(model);
-  a.options.precision = precision_of(a.model);
-  const Labelled all = run.codec->image() ? label_images(a, run) : label_lines(a, run);
+  const Classifier model(open_model(a.model, model::Task::classify));
+  const Labelled all = model.reads_images() ? label_images(a, model) : label_lines(a, model);
   std::size_t cut = 0;
   for (const Prediction& p : all.predictions) cut += p.cut ? 1 : 0;
   if (cut > 0)
     std::cerr << (cut == 1 ? tr("1 line was cut to the {} tokens that the model learned from",
-                                run.codec->max_tokens())
+                                model.longest())
                            : tr("{} lines were cut to the {} tokens that the model learned from",
-                                cut, run.codec->max_tokens()))
+                                cut, model.longest()))
               << "\n";
   if (a.model.as_json)
-    cli::print_json(to_json(all, *run.codec));
+    cli::print_json(to_json(all, model.labels()));
   else
-    print(all, *run.codec);
+    print(all);
 }
 
 }  // namespace

@@ -132,20 +132,19 @@ void run(const Arguments& a) {
   train::EvaluateOptions options;
   options.split = a.split;
   options.batch = a.batch;
-  options.precision = precision_of(a.model);
+  options.precision = model.precision();
   options.progress = [&](std::int64_t done, std::int64_t all) {
     progress.show(tr("batch {} of {}", done, all));
   };
   const train::Evaluation result = train::evaluate(*run.model, *data, options);
   std::optional<text::Bleu> bleu;
   if (task == model::Task::translate && !a.no_bleu) {
-    generate::TranslateOptions translate;
+    TranslationOptions translate;
     translate.beam = a.beam;
-    translate.precision = options.precision;
     translate.progress = [&](std::size_t done, std::size_t all) {
       progress.show(tr("translated {} of {} lines", done, all));
     };
-    bleu = generate::translation_bleu(*run.model, *data, a.split, translate);
+    bleu = generate::translation_bleu(*run.model, *data, a.split, translate, options.precision);
   }
   progress.finish();
   if (a.model.as_json)

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "command.h"
-#include "generate/tasks/read_images.h"
 #include "heddle/error.h"
+#include "heddle/images.h"
 #include "io/files/file.h"
 #include "language/language.h"
 #include "print_json.h"
@@ -87,7 +87,7 @@ generate::InspectInput input_of(const Arguments& a, std::size_t side) {
   const auto file = of_side(a.images, side);
   if (!file) return input;
   const std::int64_t index = of_side(a.indices, side).value_or(0);
-  const auto images = generate::read_images(*file);
+  const auto images = read_images(*file);
   const auto count = static_cast<std::int64_t>(images.size());
   if (index < 0 || index >= count)
     fail(ErrorCode::out_of_range, "--index", "image of " + *file,

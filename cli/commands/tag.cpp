@@ -6,36 +6,21 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "generate/tasks/predict.h"
+#include "heddle/tagger.h"
 #include "print_json.h"
-#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::tag_command {
 
 namespace {
 
-using generate::Prediction;
-using generate::Words;
 using nlohmann::json;
 
 struct Arguments {
   ModelArguments model;
   std::string format = "lines";
-  generate::PredictOptions options;
+  PredictionOptions options;
 };
-
-constexpr std::string_view kWhite = " \t\r\v\f";
-
-Words split(std::string_view line) {
-  Words words;
-  for (std::size_t at = line.find_first_not_of(kWhite); at != std::string_view::npos;) {
-    const std::size_t end = std::min(line.find_first_of(kWhite, at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = line.find_first_not_of(kWhite, end);
-  }
-  return words;
-}
 
 // lines: a sentence a line. words: a word a line, in the first column, and an empty line between
 // sentences.
@@ -43,7 +28,7 @@ std::vector<Words> sentences_of(const io::TextLines& lines, bool one_word_a_line
   std::vector<Words> sentences;
   bool between = true;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    Words words = split(lines[i]);
+    Words words = words_of(lines[i]);
     if (!one_word_a_line) {
       sentences.push_back(std::move(words));
       continue;
@@ -56,23 +41,20 @@ std::vector<Words> sentences_of(const io::TextLines& lines, bool one_word_a_line
 }
 
 void run(Arguments& a) {
-  const TrainedModel model = open_model(a.model, model::Task::tag);
-  const run::LoadedRun& run = run::loaded(model);
-  a.options.precision = precision_of(a.model);
+  const Tagger model(open_model(a.model, model::Task::tag));
   const io::TextLines lines = read_standard_lines();
   const std::vector<Words> sentences = sentences_of(lines, a.format == "words");
-  const auto tags = generate::tag_sentences(*run.model, *run.codec, sentences, a.options);
+  const auto tags = model.tag(sentences, a.options);
   json list = json::array();
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     json sentence = json::array();
     for (std::size_t j = 0; j < sentences[i].size(); ++j) {
       const Prediction& p = tags[i][j];
-      const std::string& tag = run.codec->label(p.label);
       if (a.model.as_json)
         sentence.push_back(
-            {{"word", sentences[i][j]}, {"tag", tag}, {"probability", p.probability}});
+            {{"word", sentences[i][j]}, {"tag", p.label}, {"probability", p.probability}});
       else
-        std::cout << sentences[i][j] << '\t' << tag << '\n';
+        std::cout << sentences[i][j] << '\t' << p.label << '\n';
     }
     if (a.model.as_json)
       list.push_back(std::move(sentence));

@@ -1,6 +1,4 @@
 // heddle translate: lines of text into lines of another.
-#include "generate/tasks/translate.h"
-
 #include <fmt/core.h>
 
 #include <chrono>
@@ -9,22 +7,21 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "heddle/translator.h"
 #include "language/language.h"
 #include "print_json.h"
 #include "progress.h"
-#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::translate_command {
 
 namespace {
 
-using generate::Translation;
 using nlohmann::json;
 
 struct Arguments {
   ModelArguments model;
-  generate::TranslateOptions options;
+  TranslationOptions options;
 };
 
 json to_json(const Translation& t) {
@@ -51,16 +48,14 @@ void print(const std::vector<Translation>& all, bool scores) {
 }
 
 void run(Arguments& a) {
-  const TrainedModel model = open_model(a.model, model::Task::translate);
-  const run::LoadedRun& run = run::loaded(model);
+  const Translator model(open_model(a.model, model::Task::translate));
   const io::TextLines lines = read_standard_lines();
   ProgressLine progress;
-  a.options.precision = precision_of(a.model);
   a.options.progress = [&](std::size_t done, std::size_t count) {
     progress.show(tr("translated {} of {} lines", done, count));
   };
   const auto start = std::chrono::steady_clock::now();
-  const auto all = generate::translate(*run.model, *run.codec, all_of(lines), a.options);
+  const auto all = model.translate(all_of(lines), a.options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   progress.finish();
   if (!a.model.as_json) return print(all, a.options.beam.best > 1);

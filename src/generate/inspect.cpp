@@ -9,10 +9,11 @@
 
 #include "generate/decode/context.h"
 #include "generate/scores.h"
-#include "generate/tasks/read_images.h"
+#include "generate/tasks/image_size.h"
 #include "generate/tasks/texts.h"
 #include "generate/tasks/translate.h"
 #include "heddle/error.h"
+#include "heddle/tagger.h"
 #include "heddle/tape.h"
 #include "language/language.h"
 #include "model/prompt.h"
@@ -70,16 +71,8 @@ void check_length(const Work& w, std::string_view option, const Tokens& tokens,
 }
 
 // White space separates the words of a tagger.
-Tokens words_of(const data::Codec& codec, std::string_view text) {
-  std::vector<std::string_view> words;
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  while (true) {
-    const std::size_t begin = text.find_first_not_of(kSpace);
-    if (begin == std::string_view::npos) break;
-    const std::size_t end = std::min(text.find_first_of(kSpace, begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    text.remove_prefix(end);
-  }
+Tokens tagged_tokens(const data::Codec& codec, std::string_view text) {
+  const Words words = words_of(text);
   return words.empty() ? Tokens() : codec.encode_words(words).tokens;
 }
 
@@ -91,7 +84,7 @@ Tokens read_prompt(const Work& w, Inspection& result) {
     fail(ErrorCode::invalid_argument, "--prompt", "the model reads text", "--prompt TEXT",
          w.input.prompt ? "an empty text" : "none");
   const Tokens tokens = for_option("--prompt", [&] {
-    return w.codec.task() == Task::tag ? words_of(w.codec, *w.input.prompt)
+    return w.codec.task() == Task::tag ? tagged_tokens(w.codec, *w.input.prompt)
                                        : w.codec.encode_source(*w.input.prompt);
   });
   // White space that is none in ASCII: words have nothing in it.
@@ -107,12 +100,11 @@ Tokens read_prompt(const Work& w, Inspection& result) {
 Tokens read_target(const Work& w, Inspection& result) {
   if (w.input.target)
     return for_option("--target", [&] { return w.codec.encode_target(*w.input.target); });
-  TranslateOptions options;
+  TranslationOptions options;
   options.beam = w.options.beam;
-  options.precision = w.options.precision;
   const std::array<std::string_view, 1> texts = {*w.input.prompt};
-  const auto all =
-      for_option("--prompt", [&] { return translate(w.model, w.codec, texts, options); });
+  const auto all = for_option(
+      "--prompt", [&] { return translate(w.model, w.codec, texts, options, w.options.precision); });
   result.answer = all[0].text;
   return all[0].best.empty() ? Tokens() : all[0].best[0].tokens;
 }

@@ -8,40 +8,19 @@
 #include <utility>
 
 #include "base/test_support.h"
-#include "data/test_support.h"
 #include "generate/decode/generate.h"
+#include "generate/test_trained.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
 #include "run/load_run.h"
-#include "run/recipe_file.h"
 #include "run/run_directory.h"
 #include "run/weights.h"
 #include "train/checkpoint.h"
-#include "train/job.h"
 
 namespace heddle {
 namespace {
 
-class LanguageModelTest : public testing::Test {
- protected:
-  // A run of a few steps; its directory.
-  std::string trained(const std::string& name, const std::string& model, const std::string& data) {
-    const std::string recipe =
-        dir_.file(name + ".toml", "[model]\nlayers = 1\nwidth = 8\n" + model + "[data]\n" + data +
-                                      "[train]\nsteps = 3\nbatch = 4\n");
-    train::Job job = train::Job::begin(run::load_recipe(recipe, {}), dir_.file(name));
-    job.run({});
-    return dir_.file(name);
-  }
-  std::string decoder() {
-    return trained("decoder", "kind = \"decoder\"\nattention.position = \"learned\"\n",
-                   "text = \"" + data_.file("text.txt") +
-                       "\"\ncontext = 12\ntokenizer = \"char\"\nvalidation_share = 0.2\n");
-  }
-
-  data::SampleData data_;
-  io::TempDir dir_;
-};
+class LanguageModelTest : public TrainedTest {};
 
 TEST_F(LanguageModelTest, WritesWhatTheLibraryWrites) {
   const std::string directory = decoder();
@@ -131,10 +110,7 @@ TEST_F(LanguageModelTest, RefusesWhatItCannotDo) {
         model.generate(model.decode(std::vector<std::int32_t>{1}), {.sampling = {.top_p = 2}});
       },
       {"top_p", "2"});
-  const std::string tagger = trained(
-      "tagger", "kind = \"encoder\"\ntask = \"tag\"\n",
-      "tags = \"" + data_.file("tags.tsv") + "\"\nvalidation_share = 0.2\ntokenizer = \"word\"\n");
-  expect_says([&] { LanguageModel{tagger}; }, {"tagger", "language", "tag"});
+  expect_says([&] { LanguageModel{tagger()}; }, {"tagger", "language", "tag"});
 }
 
 // One number in any parameter: also where it would not show in the scores.

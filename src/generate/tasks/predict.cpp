@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "generate/tasks/buckets.h"
@@ -16,7 +18,7 @@ namespace heddle::generate {
 namespace {
 
 void check(const model::Model& model, model::Task task, std::string_view where,
-           const PredictOptions& options) {
+           const PredictionOptions& options) {
   if (model.config().task != task)
     fail(ErrorCode::invalid_argument, where, "model",
          "one of task " + std::string(model::to_string(task)),
@@ -26,29 +28,26 @@ void check(const model::Model& model, model::Task task, std::string_view where,
          std::to_string(options.batch));
 }
 
-nn::Pass pass_of(const PredictOptions& options) {
-  nn::Pass pass;
-  pass.precision = options.precision;
-  return pass;
-}
-
 // f32 probabilities of the logits, row by row.
 std::vector<float> probabilities(const model::Model& model, const model::Batch& batch,
-                                 const nn::Pass& pass) {
+                                 DType precision) {
+  nn::Pass pass;
+  pass.precision = precision;
   const Tensor logits = model.logits(batch, pass);
   return ops::softmax(ops::cast(logits, DType::f32)).to_vector<float>();
 }
 
-Prediction predict(std::span<const float> row, std::string_view where) {
+Prediction predict(const data::Codec& codec, std::span<const float> row, std::string_view where) {
   Prediction p;
   p.probabilities.assign(row.begin(), row.end());
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (std::isnan(row[i]))
       fail(ErrorCode::invalid_argument, where, "scores of the labels", "numbers", "NaN");
-    if (p.label >= 0 && row[i] <= row[static_cast<std::size_t>(p.label)]) continue;
-    p.label = static_cast<std::int32_t>(i);
+    if (p.id >= 0 && row[i] <= row[static_cast<std::size_t>(p.id)]) continue;
+    p.id = static_cast<std::int32_t>(i);
     p.probability = row[i];
   }
+  p.label = codec.label(p.id);
   return p;
 }
 
@@ -62,7 +61,7 @@ std::span<const float> row_of(const std::vector<float>& all, std::size_t place,
 
 std::vector<Prediction> classify_texts(const model::Model& model, const data::Codec& codec,
                                        std::span<const std::string_view> texts,
-                                       const PredictOptions& options) {
+                                       const PredictionOptions& options, DType precision) {
   constexpr std::string_view kWhere = "classify";
   check(model, model::Task::classify, kWhere, options);
   const NoGrad no_grad;
@@ -82,10 +81,10 @@ std::vector<Prediction> classify_texts(const model::Model& model, const data::Co
     std::vector<std::vector<std::int32_t>> sequences;
     sequences.reserve(bucket.size());
     for (const std::size_t i : bucket) sequences.push_back(std::move(encoded.tokens[i]));
-    const auto p = probabilities(model, codec.batch_of(sequences), pass_of(options));
+    const auto p = probabilities(model, codec.batch_of(sequences), precision);
     for (std::size_t i = 0; i < bucket.size(); ++i) {
       const bool cut = all[bucket[i]].cut;
-      all[bucket[i]] = predict(row_of(p, i, labels), kWhere);
+      all[bucket[i]] = predict(codec, row_of(p, i, labels), kWhere);
       all[bucket[i]].cut = cut;
     }
   }
@@ -94,7 +93,7 @@ std::vector<Prediction> classify_texts(const model::Model& model, const data::Co
 
 std::vector<Prediction> classify_images(const model::Model& model, const data::Codec& codec,
                                         std::span<const Tensor> images,
-                                        const PredictOptions& options) {
+                                        const PredictionOptions& options, DType precision) {
   constexpr std::string_view kWhere = "classify";
   check(model, model::Task::classify, kWhere, options);
   if (!codec.image())
@@ -107,8 +106,9 @@ std::vector<Prediction> classify_images(const model::Model& model, const data::C
   for (std::size_t begin = 0; begin < images.size(); begin += batch) {
     const std::size_t count = std::min(batch, images.size() - begin);
     const auto part = codec.batch_of_images(images.subspan(begin, count));
-    const auto p = probabilities(model, part, pass_of(options));
-    for (std::size_t i = 0; i < count; ++i) all.push_back(predict(row_of(p, i, labels), kWhere));
+    const auto p = probabilities(model, part, precision);
+    for (std::size_t i = 0; i < count; ++i)
+      all.push_back(predict(codec, row_of(p, i, labels), kWhere));
   }
   return all;
 }
@@ -116,7 +116,8 @@ std::vector<Prediction> classify_images(const model::Model& model, const data::C
 std::vector<std::vector<Prediction>> tag_sentences(const model::Model& model,
                                                    const data::Codec& codec,
                                                    std::span<const Words> sentences,
-                                                   const PredictOptions& options) {
+                                                   const PredictionOptions& options,
+                                                   DType precision) {
   constexpr std::string_view kWhere = "tag";
   check(model, model::Task::tag, kWhere, options);
   const NoGrad no_grad;
@@ -135,12 +136,12 @@ std::vector<std::vector<Prediction>> tag_sentences(const model::Model& model,
     sequences.reserve(bucket.size());
     for (const std::size_t i : bucket) sequences.push_back(std::move(encoded[i].tokens));
     const model::Batch batch = codec.batch_of(sequences);
-    const auto p = probabilities(model, batch, pass_of(options));  // [B, T, labels]
+    const auto p = probabilities(model, batch, precision);  // [B, T, labels]
     const auto length = static_cast<std::size_t>(batch.tokens.size(1));
     for (std::size_t i = 0; i < bucket.size(); ++i)
       for (const std::int64_t first : encoded[bucket[i]].first)
-        all[bucket[i]].push_back(
-            predict(row_of(p, i * length + static_cast<std::size_t>(first), labels), kWhere));
+        all[bucket[i]].push_back(predict(
+            codec, row_of(p, i * length + static_cast<std::size_t>(first), labels), kWhere));
   }
   return all;
 }

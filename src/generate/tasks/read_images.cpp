@@ -1,13 +1,15 @@
-#include "generate/tasks/read_images.h"
+#include <cstddef>
+#include <string_view>
 
 #include "heddle/error.h"
+#include "heddle/images.h"
 #include "io/errors.h"
 #include "io/files/file.h"
 #include "io/files/gzip.h"
 #include "io/images/idx.h"
 #include "io/images/image.h"
 
-namespace heddle::generate {
+namespace heddle {
 
 namespace {
 
@@ -15,11 +17,6 @@ constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 
 bool is_picture(std::string_view bytes) {
   return bytes.starts_with("\x89PNG") || bytes.starts_with("\xFF\xD8\xFF");
-}
-
-std::string size_text(std::int64_t width, std::int64_t height, std::int64_t channels) {
-  return std::to_string(width) + " × " + std::to_string(height) + " pixels with " +
-         std::to_string(channels) + (channels == 1 ? " channel" : " channels");
 }
 
 }  // namespace
@@ -45,14 +42,4 @@ std::vector<NamedImage> read_images(const std::string& path) {
   return images;
 }
 
-void check_size(const NamedImage& image, const data::ImageFacts& learned) {
-  const Tensor& p = image.pixels;
-  if (p.size(1) == learned.height && p.size(2) == learned.width &&
-      (p.size(0) == learned.channels || p.size(0) == 1))
-    return;
-  fail(ErrorCode::shape_mismatch, image.name, "size of the image",
-       size_text(learned.width, learned.height, learned.channels) + ", as the model has learned",
-       size_text(p.size(2), p.size(1), p.size(0)));
-}
-
-}  // namespace heddle::generate
+}  // namespace heddle

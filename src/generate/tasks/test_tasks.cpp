@@ -7,8 +7,8 @@
 #include "generate/inspect.h"
 #include "generate/scores.h"
 #include "generate/tasks/buckets.h"
+#include "generate/tasks/image_size.h"
 #include "generate/tasks/predict.h"
-#include "generate/tasks/read_images.h"
 #include "generate/tasks/translate.h"
 #include "heddle/error.h"
 #include "heddle/ops.h"
@@ -223,7 +223,7 @@ TEST(Inspect, KnowsHowMuchWasLearned) {
 TEST(Translate, ManyTextsGiveWhatEachGivesAloneInTheirOrder) {
   const Task task = translator();
   const Texts texts = {"a b c", "", "d", "h g f e d c b a", " \t", "a a", "b c", "e f g h"};
-  TranslateOptions o;
+  TranslationOptions o;
   o.beam.beam = o.beam.best = 3;
   o.batch = 3;
   std::size_t seen = 0, groups = 0;
@@ -253,7 +253,7 @@ TEST(Translate, ManyTextsGiveWhatEachGivesAloneInTheirOrder) {
 
 TEST(Translate, HasAtMostTheTokensThatItsSourceAllows) {
   const Task task = translator();
-  TranslateOptions o;
+  TranslationOptions o;
   o.longest_ratio = 1;
   o.longest_extra = 2;
   for (const auto& t : translate(*task.model, *task.codec, Texts{"a", "a b c d"}, o)) {
@@ -288,9 +288,11 @@ TEST(Predict, TextsHaveTheLabelsThatTheModelGivesThem) {
     EXPECT_NEAR(all[i].probability, alone.probability, 1e-5);
     EXPECT_EQ(all[i].cut, i == 3);
     if (i == 1) {
-      EXPECT_EQ(all[i].label, -1);
+      EXPECT_EQ(all[i].id, -1);
+      EXPECT_EQ(all[i].label, "");
       continue;
     }
+    EXPECT_EQ(all[i].label, task.codec->label(all[i].id));
     double sum = 0;
     for (const double p : all[i].probabilities) {
       sum += p;

@@ -3,8 +3,25 @@
 #include <algorithm>
 
 #include "generate/decode/context.h"
+#include "heddle/tagger.h"
 
-namespace heddle::generate {
+namespace heddle {
+
+namespace {
+constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
+}  // namespace
+
+Words words_of(std::string_view sentence) {
+  Words words;
+  for (std::size_t at = sentence.find_first_not_of(kWhiteSpace); at != std::string_view::npos;) {
+    const std::size_t end = std::min(sentence.find_first_of(kWhiteSpace, at), sentence.size());
+    words.push_back(sentence.substr(at, end - at));
+    at = sentence.find_first_not_of(kWhiteSpace, end);
+  }
+  return words;
+}
+
+namespace generate {
 
 std::vector<std::size_t> EncodedTexts::lengths() const {
   std::vector<std::size_t> all;
@@ -14,7 +31,7 @@ std::vector<std::size_t> EncodedTexts::lengths() const {
 }
 
 bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+  return text.find_first_not_of(kWhiteSpace) == std::string_view::npos;
 }
 
 void check_length(const model::Model& model, std::size_t tokens, std::size_t line,
@@ -38,4 +55,6 @@ EncodedTexts encode_texts(const model::Model& model, const data::Codec& codec,
   return all;
 }
 
-}  // namespace heddle::generate
+}  // namespace generate
+
+}  // namespace heddle

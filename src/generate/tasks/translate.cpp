@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "generate/decode/beam.h"
 #include "generate/decode/context.h"
 #include "generate/decode/text_stream.h"
 #include "generate/tasks/buckets.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::string_view kTranslate = "translate";
 
-void check(const model::Model& model, const TranslateOptions& o) {
+void check(const model::Model& model, const TranslationOptions& o) {
   if (model.config().task != model::Task::translate)
     fail(ErrorCode::invalid_argument, kTranslate, "model", "one that translates",
          model::to_string(model.config().task));
@@ -35,7 +36,7 @@ void check(const model::Model& model, const TranslateOptions& o) {
           static_cast<double>(o.longest_extra));
 }
 
-std::int64_t longest(const model::Model& model, const TranslateOptions& o, std::size_t source) {
+std::int64_t longest(const model::Model& model, const TranslationOptions& o, std::size_t source) {
   const auto by_source =
       static_cast<std::int64_t>(std::floor(o.longest_ratio * static_cast<double>(source))) +
       o.longest_extra;
@@ -44,7 +45,7 @@ std::int64_t longest(const model::Model& model, const TranslateOptions& o, std::
 
 // Reads the sources and the begin token.
 BeamStart start(const model::Model& model, const data::Codec& codec,
-                std::span<const std::vector<std::int32_t>> sources, const TranslateOptions& o,
+                std::span<const std::vector<std::int32_t>> sources, const TranslationOptions& o,
                 const nn::Pass& pass) {
   BeamStart start;
   start.end = codec.end();
@@ -61,11 +62,11 @@ BeamStart start(const model::Model& model, const data::Codec& codec,
 
 std::vector<Translation> translate(const model::Model& model, const data::Codec& codec,
                                    std::span<const std::string_view> texts,
-                                   const TranslateOptions& options) {
+                                   const TranslationOptions& options, DType precision) {
   check(model, options);
   const NoGrad no_grad;
   nn::Pass pass;
-  pass.precision = options.precision;
+  pass.precision = precision;
   EncodedTexts encoded = encode_texts(model, codec, texts, kTranslate);
   std::vector<Translation> all(texts.size());
   std::size_t done = 0;
@@ -91,7 +92,7 @@ std::vector<Translation> translate(const model::Model& model, const data::Codec&
 }
 
 text::Bleu translation_bleu(const model::Model& model, const data::Dataset& data, data::Split split,
-                            const TranslateOptions& options) {
+                            const TranslationOptions& options, DType precision) {
   const auto pairs = data.pairs(split);
   if (pairs.empty())
     fail(ErrorCode::invalid_argument, kTranslate, "pairs of the split", "one or more", "none");
@@ -101,7 +102,7 @@ text::Bleu translation_bleu(const model::Model& model, const data::Dataset& data
     sources.push_back(pair.source);
     references.push_back(pair.target);
   }
-  for (Translation& t : translate(model, data.codec(), sources, options))
+  for (Translation& t : translate(model, data.codec(), sources, options, precision))
     hypotheses.push_back(std::move(t.text));
   return text::corpus_bleu(hypotheses, references);
 }

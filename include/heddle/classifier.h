@@ -1,0 +1,52 @@
+// A trained model that gives texts or images labels, inside a program.
+//
+//   const heddle::Classifier reviews("runs/reviews");
+//   std::cout << reviews.classify("what a film").label << "\n";
+//
+//   const heddle::Classifier clothes("runs/vit-fashion");
+//   for (const heddle::Prediction& p : clothes.classify(heddle::read_images("shoe.png")))
+//     std::cout << p.label << " " << p.probability << "\n";
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/images.h"
+#include "heddle/prediction.h"
+#include "heddle/trained_model.h"
+
+namespace heddle {
+
+// A handle, as TrainedModel is. Every function throws heddle::Error.
+class Classifier {
+ public:
+  // As TrainedModel does; an Error names the task when the model is not one that classifies.
+  explicit Classifier(const std::string& directory, DType precision = DType::f32,
+                      Device device = Device::cpu);
+  explicit Classifier(TrainedModel model);
+
+  bool reads_images() const;  // or texts
+
+  // Of equal probabilities the label with the lower id. Texts longer than longest() are cut, as
+  // they were in training. Error for a model of images.
+  std::vector<Prediction> classify(std::span<const std::string_view> texts,
+                                   const PredictionOptions& options = {}) const;
+  Prediction classify(std::string_view text) const;
+
+  // Images of the size that the model learned from: an Error names the one that has another. Grey
+  // ones are fine for a model of colours. Error for a model of texts.
+  std::vector<Prediction> classify(std::span<const NamedImage> images,
+                                   const PredictionOptions& options = {}) const;
+
+  const std::vector<std::string>& labels() const;  // by id
+  std::int64_t longest() const;                    // tokens of a text that are read
+  const TrainedModel& model() const { return model_; }
+
+ private:
+  TrainedModel model_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,29 @@
+#include "generate/tasks/image_size.h"
+
+#include <cstdint>
+#include <string>
+
+#include "heddle/error.h"
+
+namespace heddle::generate {
+
+namespace {
+
+std::string size_text(std::int64_t width, std::int64_t height, std::int64_t channels) {
+  return std::to_string(width) + " × " + std::to_string(height) + " pixels with " +
+         std::to_string(channels) + (channels == 1 ? " channel" : " channels");
+}
+
+}  // namespace
+
+void check_size(const NamedImage& image, const data::ImageFacts& learned) {
+  const Tensor& p = image.pixels;
+  if (p.size(1) == learned.height && p.size(2) == learned.width &&
+      (p.size(0) == learned.channels || p.size(0) == 1))
+    return;
+  fail(ErrorCode::shape_mismatch, image.name, "size of the image",
+       size_text(learned.width, learned.height, learned.channels) + ", as the model has learned",
+       size_text(p.size(2), p.size(1), p.size(0)));
+}
+
+}  // namespace heddle::generate
