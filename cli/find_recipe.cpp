@@ -1,27 +1,14 @@
 #include "find_recipe.h"
 
 #include <filesystem>
-#include <optional>
 
 #include "heddle/error.h"
-#include "recipe/shipped.h"
+#include "run/find_recipe.h"
 #include "run/run_directory.h"
 
 namespace heddle::cli {
 
-namespace {
-
 namespace fs = std::filesystem;
-
-[[noreturn]] void refuse_name(const std::string& name, const std::string& problem) {
-  const std::string near = recipe::nearest_shipped(name), all = recipe::list_of_shipped();
-  std::string expected = "a recipe's path, the directory of a run";
-  expected += all.empty() ? "" : ", or a recipe that ships: " + all;
-  fail(ErrorCode::invalid_argument, name,
-       problem + (near.empty() ? "" : "; did you mean " + near + "?"), expected);
-}
-
-}  // namespace
 
 void declare_recipe(CLI::App& command, RecipeArguments& a) {
   command.add_option("RECIPE", a.given,
@@ -42,15 +29,7 @@ void declare_device(CLI::App& command, RecipeArguments& a) {
       ->type_name("DEVICE");
 }
 
-std::string recipe_file(const std::string& given) {
-  if (run::is_run(given)) return run::RunPaths{given}.recipe();
-  std::error_code error;
-  if (const bool folder = fs::is_directory(given, error); fs::exists(given, error) && !folder)
-    return given;
-  if (const auto shipped = recipe::find_shipped(given)) return *shipped;
-  if (fs::is_directory(given, error)) refuse_name(given, "is a directory without a recipe.toml");
-  refuse_name(given, "there is no such recipe");
-}
+std::string recipe_file(const std::string& given) { return run::recipe_file(given); }
 
 std::string recipe_file(const RecipeArguments& a) {
   if (a.given.empty() == a.named.empty())
@@ -58,8 +37,7 @@ std::string recipe_file(const RecipeArguments& a) {
          "either a path, or --recipe with the name of one that ships (char-gpt)",
          a.given.empty() ? "neither" : "both");
   if (a.named.empty()) return recipe_file(a.given);
-  if (const auto shipped = recipe::find_shipped(a.named)) return *shipped;
-  refuse_name(a.named, "there is no such recipe");
+  return run::shipped_file(a.named);
 }
 
 std::string recipe_name(const RecipeArguments& a) {

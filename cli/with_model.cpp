@@ -109,8 +109,26 @@ void declare_beam(CLI::App& command, BeamOptions& options) {
       ->default_str("mean");
 }
 
+namespace {
+
+// The options that are fields of the library's inputs, and what these call them.
+struct FieldOption {
+  std::string_view field, wanted, usage;
+};
+
+constexpr FieldOption kFieldOptions[] = {{"prompt", "a prompt", "--prompt TEXT"},
+                                         {"target", "a target", "--target TEXT"},
+                                         {"image", "an image", "--image FILE"}};
+
+}  // namespace
+
 Error with_option_named(const Error& e) {
-  if (e.where() == "prompt") return {e.code(), "--prompt", e.problem(), e.expected(), e.got()};
+  std::string expected = e.expected();
+  for (const FieldOption& o : kFieldOptions)
+    if (expected == o.wanted) expected = o.usage;
+  for (const FieldOption& o : kFieldOptions)
+    if (e.where() == o.field)
+      return {e.code(), "--" + std::string(o.field), e.problem(), expected, e.got()};
   constexpr std::string_view kOption = "option ";
   if (!e.problem().starts_with(kOption)) return e;
   std::string name = e.problem().substr(kOption.size());

@@ -39,7 +39,7 @@ inline constexpr std::array kBeamOptions = {"--beam", "--length-penalty", "--nor
 std::string given_beam_option(const CLI::App& command);  // one of them; empty where none was given
 
 // The error with "--top-p" as its place where its problem is "option top_p", and "--prompt" where
-// its place is "prompt".
+// its place is "prompt" (or target, or image).
 Error with_option_named(const Error& error);
 
 // An option that only translating has a use for; empty where none was given.

@@ -28,15 +28,29 @@ set(HEDDLE_PUBLIC
   nn/save.h                  nn/save.h
   nn/stack.h                 nn/transformer/stack.h
   nn/stack_config.h          nn/transformer/config.h
+  inspect.h                  generate/inspect.h
   model/attention_maps.h     model/maps/attention_maps.h
+  model/attention_stats.h    model/maps/attention_stats.h
   model/batch.h              model/batch.h
   model/config.h             model/config.h
   model/model.h              model/model.h
   text/bytes.h               text/bytes.h
   text/tokenizer.h           text/tokenizer.h
   text/train.h               text/train.h
+  data/codec.h               data/codec/codec.h
+  data/config.h              data/config.h
+  data/dataset.h             data/dataset.h
   data/windows.h             data/windows.h
-  optim/adamw.h              optim/adamw.h)
+  optim/adamw.h              optim/adamw.h
+  optim/optimizer.h          optim/optimizer.h
+  optim/schedule.h           optim/schedule.h
+  optim/step.h               optim/step.h
+  recipe/train_config.h      recipe/train_config.h
+  run/train_state.h          run/train_state.h
+  train/evaluation.h         train/evaluation.h
+  train/hooks.h              train/hooks.h
+  train/open_recipe.h        train/open_recipe.h
+  train.h                    train/train.h)
 
 set(HEDDLE_PUBLIC_HEADERS "${PROJECT_BINARY_DIR}/public")  # as they are installed
 

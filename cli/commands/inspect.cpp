@@ -19,18 +19,17 @@
 #include "heddle/images.h"
 #include "io/files/file.h"
 #include "language/language.h"
+#include "model/model.h"
 #include "print_json.h"
 #include "progress.h"
 #include "report/inspect/page.h"
 #include "report/page/numbers.h"
-#include "run/load_run.h"
 #include "with_model.h"
 
 namespace heddle::cli::inspect_command {
 
 namespace {
 
-using generate::Inspection;
 using nlohmann::json;
 
 // Weights that --json writes at most: some hundred megabytes of text.
@@ -51,7 +50,7 @@ struct Arguments {
 // One model on one input, with what is shown of it.
 struct Side {
   ModelArguments model;
-  generate::InspectInput input;
+  InspectInput input;
   TrainedModel trained;
   Inspection inspection;
   report::MapChoice choice;
@@ -80,8 +79,8 @@ std::optional<T> of_side(const std::vector<T>& given, std::size_t side) {
   return given[std::min(side, given.size() - 1)];
 }
 
-generate::InspectInput input_of(const Arguments& a, std::size_t side) {
-  generate::InspectInput input;
+InspectInput input_of(const Arguments& a, std::size_t side) {
+  InspectInput input;
   input.prompt = of_side(a.prompts, side);
   input.target = of_side(a.targets, side);
   const auto file = of_side(a.images, side);
@@ -272,13 +271,9 @@ Side open_side(const Arguments& a, std::size_t number) {
   ModelArguments model = a.model;
   if (number == 1 && !a.against.empty()) model.model = a.against;
   TrainedModel trained = open_model(model);
-  const run::LoadedRun& run = run::loaded(trained);
   require_translation(a.beam_option, trained.task());
-  generate::InspectOptions options;
-  options.precision = precision_of(model);
-  options.beam = a.beam;
-  generate::InspectInput input = input_of(a, number);
-  Inspection inspection = generate::inspect(*run.model, *run.codec, input, options);
+  InspectInput input = input_of(a, number);
+  Inspection inspection = with_options_named([&] { return inspect(trained, input, a.beam); });
   if (inspection.learned)
     std::cerr << tr("the input is longer than the {} tokens that the model learned from",
                     *inspection.learned)

@@ -1,4 +1,4 @@
-#include "generate/inspect.h"
+#include "generate/inspect_model.h"
 
 #include <algorithm>
 #include <array>
@@ -20,6 +20,7 @@
 #include "nn/finite.h"
 #include "ops/copy/copy.h"
 #include "ops/softmax/softmax.h"
+#include "run/load_run.h"
 
 namespace heddle::generate {
 
@@ -48,22 +49,21 @@ std::vector<std::string> shown(const text::Tokenizer& tokenizer, const Tokens& t
   return all;
 }
 
-// What body refuses is refused in the option's name.
+// What body refuses is refused in the name of the input's field.
 template <class Body>
-auto for_option(std::string_view option, const Body& body) {
+auto for_field(std::string_view field, const Body& body) {
   try {
     return body();
   } catch (const Error& e) {
-    fail(e.code(), option, e.problem(), e.expected(), e.got());
+    fail(e.code(), field, e.problem(), e.expected(), e.got());
   }
 }
 
-void check_length(const Work& w, std::string_view option, const Tokens& tokens,
-                  Inspection& result) {
+void check_length(const Work& w, std::string_view field, const Tokens& tokens, Inspection& result) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   const auto limit = position_limit(w.model.config());
   if (limit && count > *limit)
-    fail(ErrorCode::out_of_range, option, "tokens",
+    fail(ErrorCode::out_of_range, field, "tokens",
          "at most " + std::to_string(*limit) + ", the positions the model has learned",
          std::to_string(count));
   const std::int64_t learned = w.model.config().sizes.context;
@@ -78,19 +78,19 @@ Tokens tagged_tokens(const data::Codec& codec, std::string_view text) {
 
 Tokens read_prompt(const Work& w, Inspection& result) {
   if (w.input.image.defined())
-    fail(ErrorCode::invalid_argument, "--image", "the model reads text", "--prompt TEXT",
+    fail(ErrorCode::invalid_argument, "image", "the model reads text", "a prompt",
          w.input.image_name);
   if (!w.input.prompt || is_blank(*w.input.prompt))
-    fail(ErrorCode::invalid_argument, "--prompt", "the model reads text", "--prompt TEXT",
+    fail(ErrorCode::invalid_argument, "prompt", "the model reads text", "a prompt",
          w.input.prompt ? "an empty text" : "none");
-  const Tokens tokens = for_option("--prompt", [&] {
+  const Tokens tokens = for_field("prompt", [&] {
     return w.codec.task() == Task::tag ? tagged_tokens(w.codec, *w.input.prompt)
                                        : w.codec.encode_source(*w.input.prompt);
   });
   // White space that is none in ASCII: words have nothing in it.
   if (tokens.empty())
-    fail(ErrorCode::invalid_argument, "--prompt", "tokens of the text", "one or more", "none");
-  check_length(w, "--prompt", tokens, result);
+    fail(ErrorCode::invalid_argument, "prompt", "tokens of the text", "one or more", "none");
+  check_length(w, "prompt", tokens, result);
   result.source = shown(w.codec.source(), tokens);
   if (w.model.config().has_class_token()) result.source.insert(result.source.begin(), "[class]");
   return tokens;
@@ -99,12 +99,12 @@ Tokens read_prompt(const Work& w, Inspection& result) {
 // The translation's tokens without begin and end: the ones given, or the model's own.
 Tokens read_target(const Work& w, Inspection& result) {
   if (w.input.target)
-    return for_option("--target", [&] { return w.codec.encode_target(*w.input.target); });
+    return for_field("target", [&] { return w.codec.encode_target(*w.input.target); });
   TranslationOptions options;
   options.beam = w.options.beam;
   const std::array<std::string_view, 1> texts = {*w.input.prompt};
-  const auto all = for_option(
-      "--prompt", [&] { return translate(w.model, w.codec, texts, options, w.options.precision); });
+  const auto all = for_field(
+      "prompt", [&] { return translate(w.model, w.codec, texts, options, w.options.precision); });
   result.answer = all[0].text;
   return all[0].best.empty() ? Tokens() : all[0].best[0].tokens;
 }
@@ -114,7 +114,7 @@ void add_target(const Work& w, model::Batch& batch, Inspection& result) {
   Tokens read = {w.codec.begin()}, written = tokens;
   read.insert(read.end(), tokens.begin(), tokens.end());
   written.push_back(w.codec.end());
-  check_length(w, "--target", read, result);
+  check_length(w, "target", read, result);
   result.target = shown(w.codec.target(), read);
   result.written = shown(w.codec.target(), written);
   batch.target_tokens = row(read);
@@ -131,7 +131,7 @@ model::Batch text_batch(const Work& w, Inspection& result) {
   if (task == Task::translate) {
     add_target(w, batch, result);
   } else if (w.input.target) {
-    fail(ErrorCode::invalid_argument, "--target", "model", "one that translates",
+    fail(ErrorCode::invalid_argument, "target", "model", "one that translates",
          model::to_string(task));
   }
   // As generation reads it: with attention.prefix the tokens all see each other, so that none is
@@ -147,14 +147,13 @@ model::Batch text_batch(const Work& w, Inspection& result) {
 
 model::Batch image_batch(const Work& w, Inspection& result) {
   if (w.input.prompt || w.input.target)
-    fail(ErrorCode::invalid_argument, w.input.prompt ? "--prompt" : "--target",
-         "the model looks at images", "--image FILE", "a text");
+    fail(ErrorCode::invalid_argument, w.input.prompt ? "prompt" : "target",
+         "the model looks at images", "an image", "a text");
   if (!w.input.image.defined())
-    fail(ErrorCode::invalid_argument, "--image", "the model looks at images", "--image FILE",
-         "none");
+    fail(ErrorCode::invalid_argument, "image", "the model looks at images", "an image", "none");
   if (w.codec.image()) check_size({w.input.image_name, w.input.image}, *w.codec.image());
   const model::ModelConfig& c = w.model.config();
-  const model::Batch batch = for_option(
+  const model::Batch batch = for_field(
       w.input.image_name, [&] { return w.codec.batch_of_images(std::span(&w.input.image, 1)); });
   result.image = w.input.image;
   result.image_name = w.input.image_name;
@@ -213,15 +212,6 @@ void run(const Work& w, model::Batch& batch, Inspection& result) {
 
 }  // namespace
 
-const std::vector<std::string>& Inspection::queries(const model::AttentionLayer& layer) const {
-  if (layer.cross()) return written;
-  return layer.part == model::MapPart::decoder ? target : source;
-}
-
-const std::vector<std::string>& Inspection::keys(const model::AttentionLayer& layer) const {
-  return layer.part == model::MapPart::decoder ? target : source;
-}
-
 Inspection inspect(const model::Model& model, const data::Codec& codec, const InspectInput& input,
                    const InspectOptions& options) {
   Inspection result{
@@ -234,3 +224,22 @@ Inspection inspect(const model::Model& model, const data::Codec& codec, const In
 }
 
 }  // namespace heddle::generate
+
+namespace heddle {
+
+const std::vector<std::string>& Inspection::queries(const model::AttentionLayer& layer) const {
+  if (layer.cross()) return written;
+  return layer.part == model::MapPart::decoder ? target : source;
+}
+
+const std::vector<std::string>& Inspection::keys(const model::AttentionLayer& layer) const {
+  return layer.part == model::MapPart::decoder ? target : source;
+}
+
+Inspection inspect(const TrainedModel& model, const InspectInput& input, const BeamOptions& beam) {
+  const run::LoadedRun& run = run::loaded(model);
+  return generate::inspect(*run.model, *run.codec, input,
+                           {.precision = model.precision(), .beam = beam});
+}
+
+}  // namespace heddle

@@ -1,4 +1,10 @@
-// One input through a model, with its attention kept: what `heddle inspect` shows.
+// One input through a trained model, with its attention kept: where every layer and head looked.
+//
+//   const heddle::TrainedModel model("runs/llama-style");
+//   const heddle::Inspection seen = heddle::inspect(model, {.prompt = "And God said"});
+//   const heddle::model::AttentionMaps& maps = seen.maps;
+//   std::cout << maps.rows(maps.find("3"), 0, 0, 1);  // layer 3, head 0, the first query: [1,
+//   keys]
 #pragma once
 
 #include <cstdint>
@@ -6,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "data/codec/codec.h"
-#include "generate/decode/beam.h"
+#include "heddle/generation.h"
+#include "heddle/tensor.h"
+#include "heddle/trained_model.h"
 #include "model/maps/attention_maps.h"
 #include "model/maps/attention_stats.h"
-#include "model/model.h"
 
-namespace heddle::generate {
+namespace heddle {
 
 // What the model is given. A model of texts takes a prompt, one of images an image.
 struct InspectInput {
@@ -20,11 +26,6 @@ struct InspectInput {
   std::optional<std::string> target = {};  // translate; absent: what the model translates it into
   Tensor image = {};                       // u8 [C, H, W]
   std::string image_name = {};
-};
-
-struct InspectOptions {
-  DType precision = DType::f32;
-  BeamOptions beam = {};  // for a target that is not given
 };
 
 struct Inspection {
@@ -46,9 +47,10 @@ struct Inspection {
   const std::vector<std::string>& keys(const model::AttentionLayer& layer) const;
 };
 
-// Throws Error naming the option of the command line: an input the model does not take, one that
-// has more tokens than the model has positions, a model without attention.
-Inspection inspect(const model::Model& model, const data::Codec& codec, const InspectInput& input,
-                   const InspectOptions& options = {});
+// `beam` is for a target that is not given. Throws Error naming the field of the input that the
+// model does not take or that has more tokens than the model has positions, and for a model
+// without attention.
+Inspection inspect(const TrainedModel& model, const InspectInput& input,
+                   const BeamOptions& beam = {});
 
-}  // namespace heddle::generate
+}  // namespace heddle

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "generate/decode/generate.h"
-#include "generate/inspect.h"
+#include "generate/inspect_model.h"
 #include "generate/scores.h"
 #include "heddle/error.h"
 #include "model/prompt.h"

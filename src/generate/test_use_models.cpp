@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/test_support.h"
+#include "generate/inspect.h"
 #include "generate/tasks/predict.h"
 #include "generate/tasks/translate.h"
 #include "generate/test_trained.h"
@@ -97,6 +98,34 @@ TEST_F(UseModels, AClassifierLabelsImages) {
   expect_says([&] { model.classify("w3"); }, {"classifies texts", "classifies images"});
   images[7].pixels = Tensor::full({1, 6, 4}, 1, DType::u8);
   expect_says([&] { model.classify(images); }, {"images.idx[7]", "6 × 4", "4 × 6"});
+}
+
+// Every row of every map is a distribution over what is visible, and a tensor.
+TEST_F(UseModels, AnInspectionHasTheMapsOfThePrompt) {
+  const TrainedModel model(decoder());
+  const std::string prompt = "w3 w4";
+  const Inspection seen = inspect(model, {.prompt = prompt});
+  ASSERT_EQ(seen.source.size(), prompt.size());
+  EXPECT_TRUE(seen.loss);
+  ASSERT_EQ(seen.maps.layers().size(), 1u);
+  const model::AttentionLayer& layer = seen.maps.layers()[0];
+  EXPECT_EQ(&seen.queries(layer), &seen.source);
+  for (std::int64_t head = 0; head < layer.heads; ++head) {
+    const Tensor map = seen.maps.rows(0, head, 0, layer.queries);  // [5, 5]
+    const std::vector<float> weights = map.to_vector<float>();
+    for (std::size_t i = 0; i < 5; ++i) {
+      double sum = 0;
+      for (std::size_t j = 0; j < 5; ++j) {
+        sum += weights[i * 5 + j];
+        if (j > i) {
+          EXPECT_EQ(weights[i * 5 + j], 0) << "causal";
+        }
+      }
+      EXPECT_NEAR(sum, 1, 1e-5);
+    }
+  }
+  expect_says([&] { inspect(model, {}); }, {"prompt: the model reads text", "a prompt", "none"});
+  expect_says([&] { inspect(model, {.prompt = prompt, .target = "w"}); }, {"target", "translates"});
 }
 
 }  // namespace

@@ -7,15 +7,9 @@
 
 #include "data/dataset.h"
 #include "model/model.h"
+#include "train/evaluation.h"
 
 namespace heddle::train {
-
-struct Evaluation {
-  double loss = 0;        // mean cross-entropy over all counted targets, in nats, without smoothing
-  double perplexity = 0;  // e^loss
-  std::int64_t tokens = 0;              // targets that counted
-  std::optional<double> accuracy = {};  // tag, classify: share of the targets that were hit
-};
 
 struct EvaluateOptions {
   data::Split split = data::Split::validation;

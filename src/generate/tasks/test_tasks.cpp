@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "generate/inspect.h"
+#include "generate/inspect_model.h"
 #include "generate/scores.h"
 #include "generate/tasks/buckets.h"
 #include "generate/tasks/image_size.h"
@@ -189,7 +189,7 @@ TEST(Inspect, RefusesAPromptWithoutTokens) {
       inspect(*task.model, *task.codec, {.prompt = blank});
       ADD_FAILURE() << blank;
     } catch (const Error& e) {
-      EXPECT_EQ(e.where(), "--prompt");
+      EXPECT_EQ(e.where(), "prompt");
       EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
     }
   }
@@ -214,7 +214,7 @@ TEST(Inspect, KnowsHowMuchWasLearned) {
     inspect(*learned.model, *learned.codec, {.prompt = thirteen});
     ADD_FAILURE();
   } catch (const Error& e) {
-    EXPECT_EQ(e.where(), "--prompt");
+    EXPECT_EQ(e.where(), "prompt");
     EXPECT_EQ(e.expected(), "at most 12, the positions the model has learned");
     EXPECT_EQ(e.got(), "13");
   }

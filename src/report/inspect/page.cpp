@@ -16,7 +16,6 @@ namespace heddle::report {
 
 namespace {
 
-using generate::Inspection;
 using model::AttentionLayer;
 using model::MapPart;
 using nlohmann::json;

@@ -17,7 +17,7 @@ namespace heddle::report {
 using HeadTable = std::vector<std::vector<model::HeadSummary>>;  // [layer][head]
 
 // Statistics and pooled maps of all heads. `progress` is called with heads done and of all.
-HeadTable summarise_heads(const generate::Inspection& inspection,
+HeadTable summarise_heads(const Inspection& inspection,
                           const std::function<void(std::int64_t, std::int64_t)>& progress = {});
 
 // What `--json` and the page say of a head; what it has not is absent.
@@ -34,7 +34,7 @@ struct InspectPage {
 // A model on an input. What it refers to must live as long as it.
 struct InspectSide {
   std::string name;  // of two: what tells them apart
-  const generate::Inspection& inspection;
+  const Inspection& inspection;
   const HeadTable& heads;
   const MapChoice& choice;
   bool asked = false;  // whether somebody chose layers or heads: the page opens the first of them

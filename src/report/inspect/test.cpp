@@ -24,9 +24,8 @@ model::ModelConfig decoder() {
 }
 
 // One layer of two heads over tokens of which one wants to end the script.
-generate::Inspection inspection(std::int64_t tokens) {
-  generate::Inspection i{
-      .source = {}, .target = {}, .written = {}, .maps = model::AttentionMaps(decoder())};
+Inspection inspection(std::int64_t tokens) {
+  Inspection i{.source = {}, .target = {}, .written = {}, .maps = model::AttentionMaps(decoder())};
   for (std::int64_t t = 0; t < tokens; ++t) i.source.push_back(t == 1 ? "</script>" : "a");
   nn::AttentionTrace t;
   t.q = ops::random_normal({1, tokens, 2, 4}, 0, 1, {1, 0, 1});
@@ -44,8 +43,7 @@ std::size_t occurrences(const std::string& text, std::string_view what) {
   return count;
 }
 
-MadePage page_of(const InspectPage& page, const generate::Inspection& i,
-                 const MapRequest& request) {
+MadePage page_of(const InspectPage& page, const Inspection& i, const MapRequest& request) {
   const HeadTable heads = summarise_heads(i);
   const MapChoice choice = choose(i.maps, request);
   const std::vector<InspectSide> sides = {{"", i, heads, choice}};
@@ -53,7 +51,7 @@ MadePage page_of(const InspectPage& page, const generate::Inspection& i,
 }
 
 TEST(InspectPage, HoldsExactWeightsWhereTheyFit) {
-  const generate::Inspection i = inspection(5);
+  const Inspection i = inspection(5);
   InspectPage page{.title = "t", .subtitle = "s"};
   const MadePage all = page_of(page, i, {});
   EXPECT_EQ(all.exact_heads, 2);
@@ -84,7 +82,7 @@ TEST(InspectPage, HoldsExactWeightsWhereTheyFit) {
 // Two sides share the room that exact weights have. A head takes 80 bytes: of 200 each side has
 // room for one.
 TEST(InspectPage, TwoSidesHaveTheSameHeadsExactly) {
-  const generate::Inspection first = inspection(5), second = inspection(5);
+  const Inspection first = inspection(5), second = inspection(5);
   const HeadTable heads = summarise_heads(first);
   const MapChoice choice = choose(first.maps, {});
   const std::vector<InspectSide> sides = {{"A", first, heads, choice},
@@ -98,8 +96,8 @@ TEST(InspectPage, TwoSidesHaveTheSameHeadsExactly) {
 }
 
 TEST(InspectPage, SidesThatCannotBeComparedAreRefused) {
-  const generate::Inspection text = inspection(5);
-  generate::Inspection image = inspection(5);
+  const Inspection text = inspection(5);
+  Inspection image = inspection(5);
   image.grid = model::PatchGrid{2, 2, true};
   image.image = Tensor::zeros({1, 4, 4}, DType::u8);
   const HeadTable heads = summarise_heads(text);
@@ -112,7 +110,7 @@ TEST(InspectPage, SidesThatCannotBeComparedAreRefused) {
 }
 
 TEST(MapRequest, IsCheckedAgainstTheMaps) {
-  const generate::Inspection i = inspection(5);
+  const Inspection i = inspection(5);
   const auto message = [&](const MapRequest& r) -> std::string {
     try {
       choose(i.maps, r);

@@ -13,11 +13,10 @@ namespace {
 using nlohmann::json;
 
 // Causal layers of two heads over so many tokens, each with its look_back; 0: none.
-generate::Inspection seen(std::int64_t tokens, const std::vector<std::int64_t>& look_back) {
+Inspection seen(std::int64_t tokens, const std::vector<std::int64_t>& look_back) {
   model::ModelConfig config;
   config.kind = model::Kind::decoder;
-  generate::Inspection i{
-      .source = {}, .target = {}, .written = {}, .maps = model::AttentionMaps(config)};
+  Inspection i{.source = {}, .target = {}, .written = {}, .maps = model::AttentionMaps(config)};
   for (std::int64_t t = 0; t < tokens; ++t) i.source.push_back("t" + std::to_string(t));
   for (std::size_t layer = 0; layer < look_back.size(); ++layer) {
     nn::AttentionTrace t;
@@ -31,7 +30,7 @@ generate::Inspection seen(std::int64_t tokens, const std::vector<std::int64_t>& 
   return i;
 }
 
-json document_of(const generate::Inspection& i, const MapRequest& request = {},
+json document_of(const Inspection& i, const MapRequest& request = {},
                  std::int64_t most_bytes = 1 << 20) {
   const InspectPage page{.title = "t", .subtitle = "s", .most_exact_bytes = most_bytes};
   const HeadTable heads = summarise_heads(i);
@@ -81,7 +80,7 @@ TEST(InspectDocument, OpensWhereThereIsMostToSee) {
   EXPECT_EQ(document_of(seen(4, {0, 0}))["open"], json({0, 0, 3}));  // the last of a text
   EXPECT_EQ(document_of(seen(4, {0, 0}), {.layers = {"1"}, .heads = {1}})["open"], json({1, 1, 3}));
   EXPECT_EQ(document_of(seen(4, {0}), {.rows = "2"})["open"], json({0, 0, 2}));
-  generate::Inspection image = seen(13, {0});  // patches of 3 × 4 behind a class token
+  Inspection image = seen(13, {0});  // patches of 3 × 4 behind a class token
   image.image = Tensor::zeros({1, 3, 4}, DType::u8);
   image.grid = model::PatchGrid{3, 4, true};
   EXPECT_EQ(document_of(image)["open"], json({0, 0, 0}));
@@ -97,10 +96,10 @@ TEST(InspectDocument, OpensWhereThereIsMostToSee) {
 TEST(InspectDocument, TranslationOpensTheMostDecidedCrossAttention) {
   model::ModelConfig config;
   config.kind = model::Kind::encoder_decoder;
-  generate::Inspection i{.source = {"a", "b", "c", "d"},
-                         .target = {"<s>", "x"},
-                         .written = {"x", "</s>"},
-                         .maps = model::AttentionMaps(config)};
+  Inspection i{.source = {"a", "b", "c", "d"},
+               .target = {"<s>", "x"},
+               .written = {"x", "</s>"},
+               .maps = model::AttentionMaps(config)};
   nn::AttentionTrace t;
   t.q = Tensor::from<float>({1, 2, 2, 2}, std::vector<float>{0, 0, 9, 0, 0, 0, 9, 0});
   t.k = Tensor::from<float>({1, 4, 2, 2}, std::vector<float>{0, 0, 9, 0, 0, 0, 0, 0,  //
