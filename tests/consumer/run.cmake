@@ -1,6 +1,6 @@
 # Installs the build at HEDDLE_BUILD to a fresh prefix, then configures, builds and runs this folder
-# against it, as a user's project would. Where the program is installed too, it first trains a small
-# model, which the project then writes a text with.
+# against it, as a user's project would, and the examples. Where the program is installed too, it trains
+# a small model, which the project then writes a text with; the library must train and write the same.
 file(REMOVE_RECURSE "${WORK}")
 
 function(run)
@@ -19,14 +19,20 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G Ninja
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 
-# The examples, each a project of its own.
+# The examples, each a project of its own. The time that their compilation takes is told: to include
+# Heddle should be cheap.
 string(REPEAT "the cat sat on the mat\n" 200 text)
 file(WRITE ${WORK}/text.txt "${text}")
-foreach(example train own_layer own_op load_and_write)
+foreach(example train own_layer own_op load_and_write train_recipe maps_to_json)
   run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/../../examples/${example} -B ${WORK}/${example}
     -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${HEDDLE_COMPILER}
     -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wshadow -Werror"
     -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+  string(TIMESTAMP begin "%s%f")
+  run(${CMAKE_COMMAND} --build ${WORK}/${example} --target CMakeFiles/${example}.dir/main.cpp.o)
+  string(TIMESTAMP end "%s%f")
+  math(EXPR milliseconds "(${end} - ${begin}) / 1000")
+  message("${example}: compiled in ${milliseconds} ms")
   run(${CMAKE_COMMAND} --build ${WORK}/${example})
 endforeach()
 run(${WORK}/train/train ${WORK}/text.txt 40 ${WORK}/tiny.safetensors)
@@ -46,13 +52,13 @@ file(WRITE ${WORK}/every_header.cpp ${headers})
 run(${HEDDLE_COMPILER} -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Werror
   -I${WORK}/prefix/include ${WORK}/every_header.cpp)
 
-set(model)
-set(program ${WORK}/prefix/bin/heddle)
-if(EXISTS ${program})
-  file(WRITE ${WORK}/small.toml "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 32\n\
+file(WRITE ${WORK}/small.toml "[model]\nkind = \"decoder\"\nlayers = 1\nwidth = 32\n\
 [model.attention]\nheads = 2\nposition = \"rope\"\n\
 [data]\ntext = \"${WORK}/text.txt\"\ntokenizer = \"char\"\ncontext = 16\n\
 [train]\nsteps = 60\nbatch = 8\nwarmup = 5\n")
+set(model)
+set(program ${WORK}/prefix/bin/heddle)
+if(EXISTS ${program})
   set(model ${WORK}/model)
   run(${program} train ${WORK}/small.toml --out ${model})
 endif()
@@ -61,3 +67,37 @@ if(model)
   run(${WORK}/load_and_write/load_and_write ${model} "the cat ")
 endif()
 message("${output}")
+
+# A recipe trained by a program, and where its model looks.
+run(${WORK}/train_recipe/train_recipe ${WORK}/small.toml ${WORK}/own_model 60 "the cat ")
+if(NOT output MATCHES "step 60  loss ([0-9.]+)" OR CMAKE_MATCH_1 GREATER 2 OR
+    NOT output MATCHES "60 steps, 7680 tokens\n(the cat .+)$")
+  message(FATAL_ERROR "the example train_recipe should have learned: ${output}")
+endif()
+set(written "${CMAKE_MATCH_1}")
+if(model)
+  run(${CMAKE_COMMAND} -E compare_files ${model}/model.safetensors
+    ${WORK}/own_model/model.safetensors)
+  run(${program} generate ${model} --prompt "the cat " --tokens 40 --temperature 0)
+  if(NOT output STREQUAL written)
+    message(FATAL_ERROR "program and library should write the same: ${output}\n${written}")
+  endif()
+endif()
+run(${WORK}/maps_to_json/maps_to_json ${WORK}/own_model "the cat")
+string(JSON layers LENGTH "${output}" layers)
+string(JSON heads LENGTH "${output}" layers 0 heads)
+string(JSON queries LENGTH "${output}" layers 0 heads 1)
+string(JSON alone GET "${output}" layers 0 heads 1 0 0)  # the first token sees itself alone
+string(JSON hidden GET "${output}" layers 0 heads 1 0 6)
+if(NOT "${layers} ${heads} ${queries} ${alone} ${hidden}" STREQUAL "1 2 7 1 0")
+  message(FATAL_ERROR "the maps should be causal, 1 layer of 2 heads over 7 tokens: ${output}")
+endif()
+
+# The smallest writer, without what only debuggers need.
+find_program(strip strip)
+if(strip)
+  run(${strip} ${WORK}/load_and_write/load_and_write -o ${WORK}/smallest)
+  file(SIZE ${WORK}/smallest bytes)
+  math(EXPR kilobytes "${bytes} / 1000")
+  message("load_and_write, stripped: ${kilobytes} kB")
+endif()
