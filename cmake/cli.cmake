@@ -17,8 +17,8 @@ heddle_unity(heddle_cli cli)
 set_target_properties(heddle_cli PROPERTIES OUTPUT_NAME heddle)
 target_include_directories(heddle_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
 target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(heddle_cli PRIVATE heddle_tools heddle CLI11::CLI11 heddle_fmt
-  nlohmann_json::nlohmann_json)
+target_link_libraries(heddle_cli PRIVATE heddle_tools heddle ${HEDDLE_COMPONENTS} CLI11::CLI11
+  heddle_fmt nlohmann_json::nlohmann_json)
 # CLI11 lives in headers, and nothing here is worth optimising.
 target_compile_options(heddle_cli PRIVATE -O1)
 if(NOT HEDDLE_SANITIZE)

@@ -1,11 +1,13 @@
 # The CUDA backend: src/backend/cuda, and src/ops/*/<name>.cu with the routines of ops (whose kernels,
-# where they are many, are in src/ops/*/cuda). It is never required. The program opens the driver when it runs, so that one binary serves machines with and
-# without a GPU.
+# where they are many, are in src/ops/*/cuda). It is never required, and a library of its own,
+# heddle::cuda, because it is several times as large as the rest: a program that wants GPUs links it.
+# The program opens the driver when it runs, so that one binary serves machines with and without a GPU.
 set(HEDDLE_CUDA AUTO CACHE STRING
   "The CUDA backend: AUTO (where nvcc 12.4 or newer is found), ON or OFF")
 set_property(CACHE HEDDLE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(HEDDLE_CUDA_OLDEST 12.4)
 
+set(HEDDLE_COMPONENTS "")  # libraries for devices that our own programs link
 set(HEDDLE_CUDA_ENABLED OFF)
 set(cuda_absence "HEDDLE_CUDA is ${HEDDLE_CUDA}")
 if(HEDDLE_CUDA AND HEDDLE_SANITIZE)
@@ -48,7 +50,7 @@ file(GLOB cuda_op_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*/*.c
 file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cu"
   "${PROJECT_SOURCE_DIR}/src/ops/*/cuda/*.cu"
   "${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cpp")
-list(FILTER cuda_sources EXCLUDE REGEX "/(absent|test[^/]*)\\.cpp$")
+list(FILTER cuda_sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
 
 # Every <name>.cu of an op says which calls it has routines for.
 set(routine_declarations "")
@@ -71,13 +73,23 @@ void add_routines() {
 }  // namespace heddle::cuda
 ]])
 
+add_library(heddle_cuda STATIC ${cuda_sources} ${cuda_op_sources}
+  "${HEDDLE_GENERATED}/ops/cuda_routines.cpp")
+add_library(heddle::cuda ALIAS heddle_cuda)
+set(HEDDLE_COMPONENTS heddle_cuda)
+set_target_properties(heddle_cuda PROPERTIES EXPORT_NAME cuda POSITION_INDEPENDENT_CODE ON
+  CXX_STANDARD 20 CXX_EXTENSIONS OFF)
+if(NOT PROJECT_IS_TOP_LEVEL)  # for minutes of nvcc: where another project links it, and only there
+  set_target_properties(heddle_cuda PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
 # Headers of CUDA are for these files alone.
-add_library(heddle_cuda OBJECT ${cuda_sources} ${cuda_op_sources})
 target_include_directories(heddle_cuda PRIVATE "${PROJECT_SOURCE_DIR}/include"
   "${PROJECT_SOURCE_DIR}/src" "${HEDDLE_GENERATED}")
 target_include_directories(heddle_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-set_target_properties(heddle_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_STANDARD 20
-  CXX_EXTENSIONS OFF)
+target_link_libraries(heddle_cuda PUBLIC heddle PRIVATE CUDA::cudart_static)
+# To link it is enough: the linker is asked for what the library heddle only looks for
+# (src/backend/component.h), and the rest of the archive follows.
+target_link_options(heddle_cuda INTERFACE LINKER:-u,heddle_cuda_component)
 # nvcc writes code of its own into what the host's compiler sees, which -Wpedantic would complain of.
 target_compile_options(heddle_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic
   -Wshadow> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)

@@ -30,11 +30,10 @@ list(APPEND sources ${support})                         # ... except for what th
 file(GLOB op_tiles CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*/amx/*.cpp")
 list(APPEND sources ${op_tiles})                        # ... and what runs on tiles
 
-# The CUDA backend is compiled by itself (cuda.cmake); without it a file says that there is none.
+# The CUDA backend is a library of its own (cuda.cmake); this one knows whether it was built.
 list(FILTER sources EXCLUDE REGEX "/backend/cuda/")
-if(NOT HEDDLE_CUDA_ENABLED)
-  list(APPEND sources "${PROJECT_SOURCE_DIR}/src/backend/cuda/absent.cpp")
-endif()
+set_source_files_properties("${PROJECT_SOURCE_DIR}/src/backend/routine.cpp" PROPERTIES
+  COMPILE_DEFINITIONS HEDDLE_HAS_CUDA=$<BOOL:${HEDDLE_CUDA_ENABLED}>)
 
 function(heddle_read_embedded file out)
   set(path "${PROJECT_SOURCE_DIR}/${file}")
@@ -103,12 +102,6 @@ target_include_directories(heddle SYSTEM PRIVATE "${HEDDLE_TOMLPLUSPLUS}")
 target_link_libraries(heddle PUBLIC Threads::Threads
   PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc
   $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:heddle_fmt>)
-
-if(HEDDLE_CUDA_ENABLED)
-  target_sources(heddle PRIVATE $<TARGET_OBJECTS:heddle_cuda>
-    "${HEDDLE_GENERATED}/ops/cuda_routines.cpp")
-  target_link_libraries(heddle PRIVATE $<LINK_ONLY:CUDA::cudart_static>)
-endif()
 
 set(HEDDLE_ISA_TARGETS "")
 foreach(isa IN LISTS HEDDLE_ISAS)

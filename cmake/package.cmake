@@ -3,13 +3,18 @@ include(CMakePackageConfigHelpers)
 
 set(HEDDLE_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/heddle")
 
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/heddle" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY "${HEDDLE_PUBLIC_HEADERS}/heddle" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.h")
-install(FILES "${HEDDLE_GENERATED}/heddle/ops.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/heddle")
-install(FILES ${HEDDLE_OP_HEADERS} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/heddle/ops")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/heddle" "${HEDDLE_PUBLIC_HEADERS}/heddle"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT headers FILES_MATCHING PATTERN "*.h")
+install(FILES "${HEDDLE_GENERATED}/heddle/ops.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/heddle"
+  COMPONENT headers)
+install(FILES ${HEDDLE_OP_HEADERS} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/heddle/ops"
+  COMPONENT headers)
 install(TARGETS heddle EXPORT heddle-targets)
+# A component has its targets in a file of its own: who does not ask for it needs nothing of CUDA.
+if(HEDDLE_CUDA_ENABLED)
+  install(TARGETS heddle_cuda EXPORT heddle-cuda-targets)
+  install(EXPORT heddle-cuda-targets NAMESPACE heddle:: DESTINATION "${HEDDLE_PACKAGE_DIR}")
+endif()
 if(TARGET heddle_cli)
   install(TARGETS heddle_cli)
 endif()

@@ -28,7 +28,8 @@ function(heddle_test_executable name)
   add_executable(${name} ${ARGN})
   heddle_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(${name} PRIVATE heddle_mock heddle_tools heddle GTest::gtest)
+  target_link_libraries(${name} PRIVATE heddle_mock heddle_tools heddle ${HEDDLE_COMPONENTS}
+    GTest::gtest)
   # Tests run for seconds, and compiling them is half of a clean build: -O3 took a third longer.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
@@ -118,7 +119,7 @@ if(HEDDLE_CUDA_ENABLED)
   file(GLOB cuda_test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp")
   add_executable(cuda_tests ${cuda_test_sources})
   heddle_target(cuda_tests)
-  target_link_libraries(cuda_tests PRIVATE heddle_mock heddle)
+  target_link_libraries(cuda_tests PRIVATE heddle_mock heddle ${HEDDLE_COMPONENTS})
   heddle_test(cuda quick 120 cuda_tests)
   set_tests_properties(cuda PROPERTIES SKIP_RETURN_CODE 77)
 endif()
@@ -172,7 +173,7 @@ if(Python3_FOUND AND TARGET heddle_cli)
   add_executable(heddle_faulty $<TARGET_OBJECTS:heddle_cli>
     "${PROJECT_SOURCE_DIR}/tests/e2e/plant_fault.cpp")
   heddle_target(heddle_faulty)
-  target_link_libraries(heddle_faulty PRIVATE heddle_tools heddle)
+  target_link_libraries(heddle_faulty PRIVATE heddle_tools heddle ${HEDDLE_COMPONENTS})
   heddle_test(e2e.check slow 300 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/e2e/check_recipes.py $<TARGET_FILE:heddle_cli>
     $<TARGET_FILE:heddle_faulty> ${PROJECT_SOURCE_DIR}/recipes)

@@ -2,16 +2,42 @@
 
 #include <map>
 #include <mutex>
+#include <string>
 
+#include "backend/component.h"
 #include "backend/cpu/routines.h"
-#include "backend/cuda/cuda.h"
+#include "language/language.h"
+
+// Null in a program that was linked without heddle_cuda.
+extern "C" [[gnu::weak]] const heddle::backend::Component heddle_cuda_component;
 
 namespace heddle {
+
+namespace {
+
+// HEDDLE_HAS_CUDA: whether this build has made heddle_cuda, for programs to link.
+std::string absence_of_cuda() {
+  if constexpr (HEDDLE_HAS_CUDA != 0)
+    return mark(
+        "this program was linked without heddle::cuda, the library for GPUs: link it too "
+        "(find_package(heddle COMPONENTS cuda), or pkg-config heddle-cuda)");
+  return mark("this build has no CUDA backend");
+}
+
+void find_gpus() {
+  if (&heddle_cuda_component != nullptr)
+    heddle_cuda_component.find_devices();
+  else
+    explain_absence(DeviceKind::cuda, absence_of_cuda());
+}
+
+}  // namespace
 
 void open_backends() {
   static const bool opened = [] {
     cpu::add_routines();
-    cuda::open();  // the meta device plans like a GPU wherever it runs
+    // The meta device plans like a GPU wherever it runs.
+    if (&heddle_cuda_component != nullptr) heddle_cuda_component.open();
     explain_absence(DeviceKind::plugin, "the program has brought no backend of its own");
     return true;
   }();
@@ -21,7 +47,7 @@ void open_backends() {
 void find_devices(DeviceKind kind) {
   open_backends();
   if (kind != DeviceKind::cuda) return;
-  static const bool found = (cuda::find_devices(), true);
+  static const bool found = (find_gpus(), true);
   (void)found;
 }
 

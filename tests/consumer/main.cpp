@@ -1,5 +1,5 @@
-// The smallest programs that use Heddle: [[1, 2], [3, 4]] times [[5], [6]], and, given the
-// directory of a run, a text by its model.
+// The smallest programs that use Heddle: whether there is a GPU, [[1, 2], [3, 4]] times [[5], [6]],
+// and, given the directory of a run, a text by its model.
 #include <cstdio>
 #include <vector>
 
@@ -19,6 +19,16 @@ bool multiplies() {
   return c == std::vector<float>{17, 39};
 }
 
+// The first GPU, or why there is none.
+void looks_for_a_gpu() {
+  try {
+    (void)heddle::Tensor::zeros({1}, heddle::DType::f32, heddle::Device::cuda());
+    std::printf("cuda:0\n");
+  } catch (const heddle::Error& error) {
+    std::printf("%s\n", error.what());
+  }
+}
+
 bool writes(const char* directory) {
   const heddle::LanguageModel model(directory);
   const heddle::Generation g =
@@ -31,6 +41,7 @@ bool writes(const char* directory) {
 
 int main(int count, char** arguments) {
   try {
+    looks_for_a_gpu();
     return multiplies() && (count < 2 || writes(arguments[1])) ? 0 : 1;
   } catch (const heddle::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

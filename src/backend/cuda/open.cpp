@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backend/component.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/engine.h"
 #include "language/language.h"
@@ -28,11 +29,7 @@ std::string absence(cudaError_t why) {
   return std::string("the NVIDIA driver failed: ") + cudaGetErrorString(why);
 }
 
-}  // namespace
-
-void open() { add_routines(); }
-
-void find_devices() {
+void find_gpus() {
   int count = 0;
   const cudaError_t counted = cudaGetDeviceCount(&count);
   if (counted != cudaSuccess || count == 0) {
@@ -58,4 +55,10 @@ void find_devices() {
   }
 }
 
+}  // namespace
 }  // namespace heddle::cuda
+
+const heddle::backend::Component heddle_cuda_component = {
+    .open = heddle::cuda::add_routines,
+    .find_devices = heddle::cuda::find_gpus,
+};
