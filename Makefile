@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check install clean
+.PHONY: help setup tools build run test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -80,6 +80,10 @@ tidy: tools ## clang-tidy over all sources (FILES="..." for some)
 check: ## layers and style
 	@scripts/check_layers.py
 	@scripts/check_style.py
+
+docs: tools ## pages of the public headers, in build/release/docs/html; a warning is an error
+	@cmake --preset release > /dev/null
+	@cmake --build build/release --target docs
 
 install: build ## install to PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $(PREFIX)

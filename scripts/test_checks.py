@@ -9,6 +9,7 @@ from pathlib import Path
 import chapters
 import check_layers
 import check_style
+import doxygen_filter
 import texts
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -308,6 +309,39 @@ heddle data x   # 显示它
             with self.subTest(new=new):
                 self.assertIn(old, self.CHINESE)
                 self.assertIn(reason, self.complaints(chinese=self.CHINESE.replace(old, new))[0])
+
+
+class DoxygenFilter(unittest.TestCase):
+    def test_comments_become_doxygens(self):
+        header = """// A layer.
+#pragma once
+
+namespace heddle {
+
+// Draws <n> numbers, see #3 and `a<b>`.
+struct Draw {  // seeded
+  int n = 0;      // how many,
+                  // or none
+  std::string url = "http://here";
+};
+
+}  // namespace heddle"""
+        expected = r"""/// @file
+/// A layer.
+#pragma once
+
+namespace heddle {
+
+/// Draws \<n\> numbers, see \#3 and `a<b>`.
+struct Draw {  ///< seeded
+  int n = 0;      ///< how many,
+                  ///< or none
+  std::string url = "http://here";
+};
+
+}  """
+        found = "\n".join(doxygen_filter.filtered(header.split("\n")))
+        self.assertEqual(expected, found)
 
 
 if __name__ == "__main__":
