@@ -41,6 +41,12 @@ if(HEDDLE_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_definitions(heddle_compile_options INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
+# What goes into the library, each function and constant in a section of its own: a program that links
+# with --gc-sections has only what it uses, however files were compiled together.
+function(heddle_sections name)
+  target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections)
+endfunction()
+
 function(heddle_target name)
   target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:heddle_compile_options>)
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)

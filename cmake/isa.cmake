@@ -44,6 +44,7 @@ function(heddle_isa_library isa)
   set(target heddle_isa_${isa})
   add_library(${target} OBJECT ${ARGN})
   heddle_target(${target})
+  heddle_sections(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include"
     "${PROJECT_SOURCE_DIR}/src" "${HEDDLE_GENERATED}")
   # -O3 in every build type: kernels that are not inlined are hundreds of times slower, and what the

@@ -87,6 +87,9 @@ add_library(heddle STATIC ${plain_sources} ${HEDDLE_OP_SOURCES}
   ${HEDDLE_FMT_SOURCE})
 add_library(heddle::heddle ALIAS heddle)
 heddle_target(heddle)
+heddle_sections(heddle)
+# -O3 is for kernels (isa.cmake): what plans, reads and parses is a tenth larger by it.
+target_compile_options(heddle PRIVATE $<$<CONFIG:Release>:-O2>)
 heddle_unity(heddle src/autograd src/base src/compare src/data src/generate src/io src/language
   src/model src/nn src/ops src/optim src/plan src/recipe src/run src/tensor src/text src/train)
 set_target_properties(heddle PROPERTIES POSITION_INDEPENDENT_CODE ON)

@@ -106,11 +106,10 @@ if(NOT "${layers} ${heads} ${queries} ${alone} ${hidden}" STREQUAL "1 2 7 1 0")
   message(FATAL_ERROR "the maps should be causal, 1 layer of 2 heads over 7 tokens: ${output}")
 endif()
 
-# The smallest writer, without what only debuggers need.
-find_program(strip strip)
-if(strip)
-  run(${strip} ${WORK}/load_and_write/load_and_write -o ${WORK}/smallest)
-  file(SIZE ${WORK}/smallest bytes)
-  math(EXPR kilobytes "${bytes} / 1000")
-  message("load_and_write, stripped: ${kilobytes} kB")
+# A program that writes carries no more than it can use.
+run(${HEDDLE_STRIP} -o ${WORK}/stripped ${WORK}/load_and_write/load_and_write)
+file(SIZE ${WORK}/stripped bytes)
+if(bytes GREATER 7300000)
+  message(FATAL_ERROR "the smallest program that writes has ${bytes} bytes, 7,300,000 at most")
 endif()
+message("load_and_write: ${bytes} bytes, stripped")
