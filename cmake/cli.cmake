@@ -21,6 +21,8 @@ target_link_libraries(heddle_cli PRIVATE heddle_tools heddle ${HEDDLE_COMPONENTS
   heddle_fmt nlohmann_json::nlohmann_json)
 # CLI11 lives in headers, and nothing here is worth optimising.
 target_compile_options(heddle_cli PRIVATE -O1)
-if(NOT HEDDLE_SANITIZE)
+if(BUILD_SHARED_LIBS)
+  set_target_properties(heddle_cli PROPERTIES INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+elseif(NOT HEDDLE_SANITIZE)
   target_link_options(heddle_cli PRIVATE -static-libstdc++ -static-libgcc)
 endif()

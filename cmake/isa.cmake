@@ -60,7 +60,9 @@ function(heddle_isa_library isa)
   # it has vectors of 16 bytes, which the compiler maps to SSE2.
   target_compile_definitions(${target} PRIVATE HEDDLE_ISA=${isa}
     $<IF:$<STREQUAL:${isa},generic>,HWY_COMPILE_ONLY_EMU128,HWY_COMPILE_ONLY_STATIC>)
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  # Hidden, for kernels are nobody's but the library's own, also where that is a shared one.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden)
   if(HEDDLE_UNITY)  # of the sources that ops.cmake has put into groups
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   endif()

@@ -9,7 +9,7 @@ find_path(HEDDLE_TOMLPLUSPLUS toml++/toml.h REQUIRED)  # package libtomlplusplus
 # so that the program needs nothing but the C library to run. Users of the installed library have
 # their own choice.
 set(library_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
-if(PROJECT_IS_TOP_LEVEL)
+if(PROJECT_IS_TOP_LEVEL AND NOT BUILD_SHARED_LIBS)
   list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES .a)
 endif()
 find_package(ZLIB REQUIRED)  # package zlib1g-dev
@@ -82,7 +82,7 @@ foreach(source IN LISTS sources)
   endif()
 endforeach()
 
-add_library(heddle STATIC ${plain_sources} ${HEDDLE_OP_SOURCES}
+add_library(heddle ${plain_sources} ${HEDDLE_OP_SOURCES}
   "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" "${HEDDLE_GENERATED}/ops/cpu_routines.cpp"
   ${HEDDLE_FMT_SOURCE})
 add_library(heddle::heddle ALIAS heddle)
@@ -92,7 +92,15 @@ heddle_sections(heddle)
 target_compile_options(heddle PRIVATE $<$<CONFIG:Release>:-O2>)
 heddle_unity(heddle src/autograd src/base src/compare src/data src/generate src/io src/language
   src/model src/nn src/ops src/optim src/plan src/recipe src/run src/tensor src/text src/train)
-set_target_properties(heddle PROPERTIES POSITION_INDEPENDENT_CODE ON)
+# As a shared library (BUILD_SHARED_LIBS) it shows what is Heddle's and hides what it is made of. One
+# minor version may change the interface, so that the name has it.
+set_target_properties(heddle PROPERTIES POSITION_INDEPENDENT_CODE ON DEFINE_SYMBOL ""
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+if(BUILD_SHARED_LIBS)
+  set(exported "${PROJECT_SOURCE_DIR}/cmake/heddle.map")
+  target_link_options(heddle PRIVATE "LINKER:--version-script=${exported},--no-undefined,--gc-sections")
+  set_target_properties(heddle PROPERTIES LINK_DEPENDS "${exported}")
+endif()
 target_compile_features(heddle PUBLIC cxx_std_20)
 target_include_directories(heddle
   PUBLIC

@@ -155,6 +155,12 @@ if(PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE)
     -D HEDDLE_STRIP=${CMAKE_STRIP}
     -D WORK=${PROJECT_BINARY_DIR}/consumer
     -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
+  heddle_test(consumer.shared nightly 1800 ${CMAKE_COMMAND}
+    -D SOURCE=${PROJECT_SOURCE_DIR}
+    -D HEDDLE_COMPILER=${CMAKE_CXX_COMPILER}
+    -D HEDDLE_STRIP=${CMAKE_STRIP}
+    -D WORK=${PROJECT_BINARY_DIR}/consumer.shared
+    -P ${PROJECT_SOURCE_DIR}/tests/consumer/shared.cmake)
 endif()
 
 # Sanitizers add symbols of their own to every object.

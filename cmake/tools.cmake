@@ -52,6 +52,9 @@ namespace heddle::lab {
 file(GLOB_RECURSE tool_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
 list(FILTER tool_sources INCLUDE REGEX "/src/(${HEDDLE_TOOL_ROOMS})/")
 list(FILTER tool_sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
+if(BUILD_SHARED_LIBS)  # which hides its own fmt
+  list(APPEND tool_sources ${HEDDLE_FMT_SOURCE})
+endif()
 add_library(heddle_tools STATIC ${tool_sources})
 heddle_target(heddle_tools)
 heddle_unity(heddle_tools src/bench src/check src/lab)
