@@ -7,6 +7,7 @@
 #include <string>
 
 #include "command.h"
+#include "data/library/library.h"
 #include "heddle/error.h"
 #include "io/files/file.h"
 #include "io/shell_word.h"
@@ -41,6 +42,46 @@ void explain(std::initializer_list<Value> all) {
     std::cerr << "  " << recipe::to_string(value) << ": " << tr(recipe::explain(value)) << "\n";
 }
 
+// What it is called until somebody says otherwise.
+std::string usual_path(StarterData data) {
+  switch (data) {
+    case StarterData::text: break;
+    case StarterData::pairs: return "pairs.tsv";
+    case StarterData::tags: return "tags.tsv";
+    case StarterData::labelled: return "labelled.tsv";
+    case StarterData::images: return "images";
+  }
+  return "input.txt";
+}
+
+// Looked for as training will.
+bool is_there(const std::string& path, const std::string& recipe) {
+  const std::string folder = std::filesystem::path(recipe).parent_path().string();
+  return data::find_path(folder.empty() ? "." : folder, path).has_value();
+}
+
+// A path that was typed in is refused where nothing is: a slip is mended at once and not in the
+// recipe.
+void check_path(const std::string& path, const std::string& recipe) {
+  if (is_there(path, recipe)) return;
+  const data::KnownData* known = data::known_data_of(path);
+  fail(ErrorCode::invalid_argument, "--path", "there is no such file or folder",
+       known != nullptr ? data::how_to_get(*known)
+                        : "one that is there, from the working directory; without --path the "
+                          "recipe names a place that you can fill later",
+       path);
+}
+
+// Asks until something is there, or until Enter takes the usual place, which may be filled later.
+std::string ask_path(StarterData data, const std::string& recipe) {
+  for (;;) {
+    std::string path =
+        answer(data == StarterData::images ? tr("folder") : tr("file"), usual_path(data));
+    if (path == usual_path(data) || is_there(path, recipe)) return path;
+    std::cerr << tr("{} is not here; the path is from the working directory.", path) << "\n";
+  }
+}
+
 // What the options leave open is asked for, where somebody is there to answer.
 recipe::Starter starter(const Arguments& a) {
   const bool ask =
@@ -54,9 +95,9 @@ recipe::Starter starter(const Arguments& a) {
     data = answer(tr("data"), "text");
   }
   if (!data.empty()) s.data = recipe::starter_data(data);
-  if (ask && path.empty())
-    path = answer(s.data == StarterData::images ? tr("folder") : tr("file"), s.path);
-  if (!path.empty()) s.path = path;
+  if (!path.empty()) check_path(path, a.file);
+  if (ask && path.empty()) path = ask_path(s.data, a.file);
+  s.path = path.empty() ? usual_path(s.data) : path;
   if (ask && size.empty()) {
     std::cerr << tr("How large?") << "\n";
     explain({StarterSize::tiny, StarterSize::small, StarterSize::medium});
@@ -68,7 +109,14 @@ recipe::Starter starter(const Arguments& a) {
 
 std::string text_of(const Arguments& a) {
   const std::string file = io::shell_word(a.file);
-  if (a.base.empty()) return recipe::starter_recipe(starter(a), file);
+  if (a.base.empty()) {
+    const recipe::Starter s = starter(a);
+    if (!is_there(s.path, a.file))
+      std::cerr << tr("{} is not here yet: put your data there, or write its place into {}.",
+                      s.path, a.file)
+                << "\n";
+    return recipe::starter_recipe(s, file);
+  }
   const auto base = recipe::read_with_bases(recipe::find_base(a.file, a.base, "--base"));
   return recipe::derived_recipe(a.base, base.text(), file);
 }
@@ -95,7 +143,9 @@ void add(CLI::App& app) {
   command->add_option("FILE", a->file, "the recipe to write")->capture_default_str();
   command->add_option("--data", a->data, "what there is to learn from; absent: asked, or text")
       ->check(CLI::IsMember({"text", "pairs", "tags", "labelled", "images"}));
-  command->add_option("--path", a->path, "where it is; absent: asked, or input.txt");
+  command->add_option(
+      "--path", a->path,
+      "where it is; absent: asked, or input.txt, pairs.tsv, tags.tsv, labelled.tsv, images");
   command->add_option("--size", a->size, "of the model; absent: asked, or small")
       ->check(CLI::IsMember({"tiny", "small", "medium"}));
   CLI::Option* base = command->add_option(
