@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "language/layout.h"
+#include "report/page/numbers.h"
 #include "tell.h"
 
 namespace heddle::cli {
@@ -48,7 +49,11 @@ void ProgressLine::draw(const std::string& text) {
 }
 
 void ProgressLine::show(const std::string& text) {
-  if (!rhythm_.due(LineRhythm::Clock::now())) return;
+  if (!rhythm_.due(LineRhythm::Clock::now())) {
+    held_back_ = text;
+    return;
+  }
+  held_back_.clear();
   if (live_)
     draw(text);
   else
@@ -56,6 +61,7 @@ void ProgressLine::show(const std::string& text) {
 }
 
 void ProgressLine::show_last(const std::string& text) {
+  held_back_.clear();
   if (live_)
     draw(text);
   else
@@ -72,9 +78,13 @@ void ProgressLine::say(const std::string& line) {
 }
 
 void ProgressLine::finish() {
-  if (live_ && !shown_.empty()) tell("\n");
+  if (live_ && !shown_.empty()) {
+    if (!held_back_.empty()) draw(held_back_);
+    tell("\n");
+  }
   std::fflush(stderr);
   shown_.clear();
+  held_back_.clear();
 }
 
 std::string ProgressLine::styled(const std::string& text, const char* style) const {
@@ -83,11 +93,6 @@ std::string ProgressLine::styled(const std::string& text, const char* style) con
 
 std::string megabytes(double bytes) { return fmt::format("{:.0f} MB", bytes / 1e6); }
 
-std::string count(double number) {
-  if (number >= 1e9) return fmt::format("{:.3g}G", number / 1e9);
-  if (number >= 1e6) return fmt::format("{:.3g}M", number / 1e6);
-  if (number >= 1e3) return fmt::format("{:.3g}k", number / 1e3);
-  return fmt::format("{:.0f}", number);
-}
+std::string count(double number) { return report::count_text(number); }
 
 }  // namespace heddle::cli

@@ -33,7 +33,9 @@ class ProgressLine {
   void show_last(const std::string& text);  // at once, and it stays
   // A line that stays, above the live one.
   void say(const std::string& line);
-  void finish();  // the live line stays as it is; what comes next begins a new one
+  // The live line stays, with what was shown last, due or not: "batch 218 of 218". What comes next
+  // begins a new one.
+  void finish();
 
   bool live() const { return live_; }
   // The text in an ANSI style ("1;32") where colours are welcome: on a terminal without NO_COLOR.
@@ -43,11 +45,12 @@ class ProgressLine {
   void draw(const std::string& text);
 
   bool live_, colour_;
-  std::string shown_;  // the live line, to draw it again below what say() says
+  std::string shown_;      // the live line, to draw it again below what say() says
+  std::string held_back_;  // the newest that was not due
   LineRhythm rhythm_;
 };
 
 std::string megabytes(double bytes);  // "512 MB": 1 MB is 10^6 bytes
-std::string count(double number);     // "950", "12.3k", "124M"
+std::string count(double number);     // "950", "12.3 k", "124 M", as in reports
 
 }  // namespace heddle::cli

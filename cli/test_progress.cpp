@@ -55,12 +55,12 @@ std::string echoed(const std::string& word) {
 TEST(Count, HasThreeDigitsAndItsUnit) {
   EXPECT_EQ(count(0), "0");
   EXPECT_EQ(count(999), "999");
-  EXPECT_EQ(count(1000), "1k");
-  EXPECT_EQ(count(1536), "1.54k");
-  EXPECT_EQ(count(1e6), "1M");
-  EXPECT_EQ(count(124.4e6), "124M");
-  EXPECT_EQ(count(1e9), "1G");
-  EXPECT_EQ(count(2.75e12), "2.75e+03G");
+  EXPECT_EQ(count(1000), "1.00 k");
+  EXPECT_EQ(count(1536), "1.54 k");
+  EXPECT_EQ(count(1e6), "1.00 M");
+  EXPECT_EQ(count(124.4e6), "124 M");
+  EXPECT_EQ(count(1e9), "1.00 G");
+  EXPECT_EQ(count(2.75e12), "2.75 T");
 }
 
 TEST(ShellWord, IsThePathAgainInAShell) {

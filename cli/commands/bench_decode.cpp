@@ -9,6 +9,7 @@
 #include "bench/decode.h"
 #include "language/language.h"
 #include "print_json.h"
+#include "report/page/numbers.h"
 
 namespace heddle::cli::bench_command {
 
@@ -36,18 +37,18 @@ json to_json(const DecodeFigure& f) {
 }
 
 void print(const DecodeFigure& f) {
-  std::string text = tr("{} ({:.1f}M parameters, {}): {:.0f} tokens/s of a prompt, {:.1f} written",
-                        f.name, static_cast<double>(f.parameters) / 1e6, f.precision,
+  std::string text = tr("{} ({} parameters, {}): {:.0f} tokens/s of a prompt, {:.1f} written",
+                        f.name, report::count_text(static_cast<double>(f.parameters)), f.precision,
                         f.prompt_tokens_per_s, f.decode_tokens_per_s);
   if (f.share_of_bandwidth)
     text = tr("{}, {:.0f}% of the bandwidth", text, 100 * *f.share_of_bandwidth);
-  fmt::print("{}\n", tr("{}, {:.0f} MB", text, static_cast<double>(f.peak_bytes) / 1e6));
+  fmt::print("{}\n", tr("{}, {}", text, report::bytes_text(static_cast<double>(f.peak_bytes))));
   if (f.torch)
     fmt::print("  {}\n",
-               tr("PyTorch, {}: {:.0f} of a prompt, {:.1f} written, {:.0f} MB; Heddle "
+               tr("PyTorch, {}: {:.0f} of a prompt, {:.1f} written, {}; Heddle "
                   "writes {:.2f} times as fast",
                   f.torch->mode, f.torch->prompt_tokens_per_s, f.torch->decode_tokens_per_s,
-                  static_cast<double>(f.torch->peak_bytes) / 1e6, *f.times_torch));
+                  report::bytes_text(static_cast<double>(f.torch->peak_bytes)), *f.times_torch));
 }
 
 void run_decode(const BenchArguments& arguments) {

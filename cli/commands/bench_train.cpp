@@ -9,6 +9,7 @@
 #include "bench/train.h"
 #include "language/language.h"
 #include "print_json.h"
+#include "report/page/numbers.h"
 
 namespace heddle::cli::bench_command {
 
@@ -35,22 +36,21 @@ json to_json(const TrainFigure& f) {
 }
 
 void print(const TrainFigure& f) {
-  const double millions = static_cast<double>(f.parameters) / 1e6;
-  const double megabytes = static_cast<double>(f.peak_bytes) / 1e6;
+  const std::string parameters = report::count_text(static_cast<double>(f.parameters));
+  const std::string memory = report::bytes_text(static_cast<double>(f.peak_bytes));
   if (f.share_of_peak > 0)
-    fmt::print("{}\n", tr("{} ({:.1f}M parameters, {}): {:.2f} ms a step, {:.0f} tokens/s, {:.0f}% "
-                          "of peak, {:.0f} MB",
-                          f.name, millions, f.precision, 1e3 * f.step_seconds, f.tokens_per_s,
-                          100 * f.share_of_peak, megabytes));
+    fmt::print("{}\n", tr("{} ({} parameters, {}): {:.2f} ms a step, {:.0f} tokens/s, {:.0f}% "
+                          "of peak, {}",
+                          f.name, parameters, f.precision, 1e3 * f.step_seconds, f.tokens_per_s,
+                          100 * f.share_of_peak, memory));
   else
-    fmt::print("{}\n",
-               tr("{} ({:.1f}M parameters, {}): {:.2f} ms a step, {:.0f} tokens/s, {:.0f} MB",
-                  f.name, millions, f.precision, 1e3 * f.step_seconds, f.tokens_per_s, megabytes));
+    fmt::print("{}\n", tr("{} ({} parameters, {}): {:.2f} ms a step, {:.0f} tokens/s, {}", f.name,
+                          parameters, f.precision, 1e3 * f.step_seconds, f.tokens_per_s, memory));
   if (f.torch)
-    fmt::print(
-        "  {}\n",
-        tr("PyTorch, {}: {:.0f} tokens/s, {:.0f} MB; Heddle is {:.2f} times as fast", f.torch->mode,
-           f.torch->tokens_per_s, static_cast<double>(f.torch->peak_bytes) / 1e6, *f.times_torch));
+    fmt::print("  {}\n",
+               tr("PyTorch, {}: {:.0f} tokens/s, {}; Heddle is {:.2f} times as fast", f.torch->mode,
+                  f.torch->tokens_per_s,
+                  report::bytes_text(static_cast<double>(f.torch->peak_bytes)), *f.times_torch));
 }
 
 void run_train(const BenchArguments& arguments) {

@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "data/dataset.h"
+#include "data/job.h"
 #include "generate/tasks/translate.h"
 #include "heddle/error.h"
 #include "language/language.h"
@@ -103,7 +104,7 @@ void print(const train::Evaluation& e, std::string_view unit,
   };
   line(tr("loss"), fmt::format("{:.4f}", e.loss));
   line(tr("perplexity"), fmt::format("{:.4f}", e.perplexity));
-  line(tr(unit), fmt::format("{}", e.tokens));
+  line(tr(unit), data::grouped(e.tokens));
   if (e.accuracy) line(tr("accuracy"), fmt::format("{:.4f}", *e.accuracy));
   if (bleu)
     line("bleu", tr("{:.2f}  ({:.1f}/{:.1f}/{:.1f}/{:.1f}, brevity {:.3f}, {} words)", bleu->score,

@@ -18,6 +18,7 @@
 #include "io/files/memory_limit.h"
 #include "language/language.h"
 #include "print_json.h"
+#include "report/page/numbers.h"
 #include "text/train.h"
 
 namespace heddle::cli::tokenizer_command {
@@ -33,6 +34,8 @@ struct Options {
   bool as_json = false;
 };
 
+std::string size(std::int64_t bytes) { return report::bytes_text(static_cast<double>(bytes)); }
+
 // One line that changes on a terminal; otherwise one line for each half of the work.
 class Progress {
  public:
@@ -40,12 +43,13 @@ class Progress {
     const bool counting = progress.phase == TrainingProgress::Phase::counting;
     if (is_terminal_) {
       std::cerr << "\r\033[K"
-                << (counting ? tr("counting words: {} of {} bytes", progress.done, progress.total)
-                             : tr("merging: {} of {} tokens", progress.done, progress.total))
+                << (counting
+                        ? tr("counting words: {} of {}", size(progress.done), size(progress.total))
+                        : tr("merging: {} of {} tokens", progress.done, progress.total))
                 << std::flush;
       shown_ = true;
     } else if (progress.phase != last_) {
-      std::cerr << (counting ? tr("counting words: {} bytes", progress.total)
+      std::cerr << (counting ? tr("counting words: {}", size(progress.total))
                              : tr("merging: {} tokens", progress.total))
                 << "\n";
     }
@@ -101,8 +105,8 @@ void report(const Options& options, const text::Tokenizer& tokenizer, std::size_
     cli::print_json(document);
     return;
   }
-  std::cout << tr("{}: {}, {} tokens, from {} bytes in {:.2f} s", options.out, tokenizer.kind(),
-                  tokenizer.vocabulary(), bytes, seconds)
+  std::cout << tr("{}: {}, {} tokens, from {} in {:.2f} s", options.out, tokenizer.kind(),
+                  tokenizer.vocabulary(), size(bytes), seconds)
             << "\n";
 }
 

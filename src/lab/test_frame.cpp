@@ -294,6 +294,13 @@ TEST(Lab, NumbersAreReadable) {
   EXPECT_EQ(number_text(0.123456), "0.1235");
   EXPECT_EQ(number_text(12345.6), "12346") << "not 1.235e+04 beside 12346";
   EXPECT_EQ(number_text(1.5e-13), "1.5e-13");
+  const auto measured = [](double value, const char* unit) {
+    return measured_text({.key = "k", .value = value, .label = "l", .unit = unit});
+  };
+  EXPECT_EQ(measured(67633152, "bytes"), "67.6 MB");
+  EXPECT_EQ(measured(256, "bytes"), "256 bytes");
+  EXPECT_EQ(measured(1.25, "s"), "1.25 s");
+  EXPECT_EQ(measured(7, ""), "7");
 }
 
 }  // namespace

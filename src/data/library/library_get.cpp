@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "data/job.h"
 #include "data/library/library.h"
 #include "heddle/error.h"
 #include "io/errors.h"
@@ -137,7 +138,7 @@ std::vector<std::string> get_data(const KnownData& data, const GetOptions& optio
     const std::string bytes = made(data, i, options.from, say);
     io::make_directories(path.parent_path().string());
     io::write_file_atomic(path.string(), bytes);
-    say(tr("{}: {} bytes", path.string(), bytes.size()));
+    say(tr("{}: {} bytes", path.string(), grouped(static_cast<std::int64_t>(bytes.size()))));
   }
   return paths;
 }

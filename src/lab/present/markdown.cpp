@@ -30,7 +30,7 @@ std::string table(std::span<const Outcome> outcomes) {
                                 tr(said::verdict), tr(said::claim));
   for (const Outcome& o : outcomes)
     out += fmt::format("| [{}](#{}){} | {} | {} |\n", o.experiment->name, o.experiment->name,
-                       o.experiment->slow ? " (" + tr(said::slow) + ")" : "", verdict_of(o),
+                       o.experiment->slow ? tr(" ({})", tr(said::slow)) : "", verdict_of(o),
                        cell(tr(o.experiment->claim)));
   return out;
 }
@@ -49,8 +49,7 @@ std::string experiment(const Outcome& o) {
   if (!o.findings.numbers().empty()) {
     out += fmt::format("| {} | {} |\n|---|---:|\n", tr(said::quantity), tr(said::measured));
     for (const Findings::Number& n : o.findings.numbers())
-      out += fmt::format("| {} | {}{} |\n", cell(n.label), number_text(n.value),
-                         n.unit.empty() ? "" : " " + tr(n.unit));
+      out += fmt::format("| {} | {} |\n", cell(n.label), measured_text(n));
     out += "\n";
   }
   for (const std::string& note : o.findings.notes()) out += cell(note) + "\n\n";

@@ -114,9 +114,8 @@ std::string numbers_table(const Findings& findings) {
     out += "<th>" + escaped(tr(t)) + "</th>";
   out += "</tr></thead><tbody>\n";
   for (const Findings::Number& n : findings.numbers())
-    out += fmt::format("<tr><td>{}</td><td>{}{}</td><td><code>{}</code></td></tr>\n",
-                       with_indices(n.label), number_text(n.value),
-                       n.unit.empty() ? "" : " " + escaped(tr(n.unit)), escaped(n.key));
+    out += fmt::format("<tr><td>{}</td><td>{}</td><td><code>{}</code></td></tr>\n",
+                       with_indices(n.label), escaped(measured_text(n)), escaped(n.key));
   return out + "</tbody></table></div>\n";
 }
 

@@ -27,5 +27,7 @@ std::string outcomes_markdown(std::span<const Outcome> outcomes);
 // A measured number as people read it: whole ones exactly, large ones without what is behind the
 // point, others to four digits.
 std::string number_text(double value);
+// With its unit; bytes as everywhere else, "67.6 MB".
+std::string measured_text(const Findings::Number& number);
 
 }  // namespace heddle::lab

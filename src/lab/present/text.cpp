@@ -9,6 +9,7 @@
 #include "language/language.h"
 #include "language/layout.h"
 #include "report/page/formula.h"
+#include "report/page/numbers.h"
 
 namespace heddle::lab {
 
@@ -39,10 +40,6 @@ std::string measured_row(const std::string& label, const std::string& number, st
   std::string text = std::string(kIndent, ' ') + wrapped(label, room - kIndent, kIndent);
   const std::size_t last = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
   return text.substr(0, last) + padded(text.substr(last), room) + " " + number + "\n";
-}
-
-std::string with_unit(double value, const std::string& unit) {
-  return unit.empty() ? number_text(value) : number_text(value) + " " + tr(unit);
 }
 
 // What decides, with what each condition says of the claim; then what shows that the measurement
@@ -85,6 +82,11 @@ std::string number_text(double value) {
   return fmt::format("{:.4g}", value);
 }
 
+std::string measured_text(const Findings::Number& number) {
+  if (number.unit == "bytes") return report::bytes_text(number.value);
+  return number_text(number.value) + (number.unit.empty() ? "" : " " + tr(number.unit));
+}
+
 std::string list_text(std::span<const Experiment* const> list, std::size_t columns) {
   std::string out, topic;
   for (const Experiment* e : list) {
@@ -92,7 +94,7 @@ std::string list_text(std::span<const Experiment* const> list, std::size_t colum
       topic = tr(e->topic);
       out += (out.empty() ? "" : "\n") + topic + "\n";
     }
-    const std::string title = tr(e->title) + (e->slow ? " (" + tr(said::slow) + ")" : "");
+    const std::string title = tr(e->title) + (e->slow ? tr(" ({})", tr(said::slow)) : "");
     out += "  " + padded(e->name, 24) + padded(words(e->expected), 12) +
            wrapped(title, columns - 38, 38) + "\n";
   }
@@ -112,7 +114,7 @@ std::string outcome_text(const Outcome& outcome, bool colour, std::size_t column
   add(said::source, tr(e.source));
   add(said::method, tr(e.method));
   for (const Findings::Number& n : outcome.findings.numbers())
-    out += measured_row(n.label, with_unit(n.value, n.unit), columns);
+    out += measured_row(n.label, measured_text(n), columns);
   for (const std::string& note : outcome.findings.notes())
     out += "    " + wrapped(note, columns - 4, 4) + "\n";
   add(said::threshold, tr(e.threshold));

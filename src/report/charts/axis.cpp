@@ -24,9 +24,9 @@ struct Unit {
 };
 
 Unit unit_for(double largest) {
-  if (largest >= 1e9) return {1e9, "G"};
-  if (largest >= 1e6) return {1e6, "M"};
-  if (largest >= 1e4) return {1e3, "k"};
+  if (largest >= 1e9) return {1e9, " G"};
+  if (largest >= 1e6) return {1e6, " M"};
+  if (largest >= 1e4) return {1e3, " k"};
   // A power of ten for all, so that the digits of all ticks are few.
   if (largest < 1e-3 && largest > 0) {
     const int exponent = exponent_of(largest);
