@@ -36,6 +36,10 @@ struct Arguments {
 
 using Row = std::vector<std::string>;
 
+std::string bytes_or_none(std::int64_t bytes) {
+  return bytes > 0 ? report::bytes_text(static_cast<double>(bytes)) : "-";
+}
+
 // A column of steps only where it tells something: under --budget steps they are all the same.
 std::vector<Row> table_of(const ComparisonResults& r) {
   const bool with_steps = r.unequal_steps();
@@ -46,13 +50,13 @@ std::vector<Row> table_of(const ComparisonResults& r) {
   rows[0].insert(rows[0].end(), {tr("time/step"), rate, tr("memory"), tr("cache per token")});
   for (std::size_t i = 0; i < r.variants.size(); ++i) {
     const compare::VariantResult& v = r.variants[i];
-    Row row = {v.name + (r.best == i ? " *" : ""), report::loss_text(v, r)};
+    Row row = {v.name + (r.best == i ? " *" : ""), report::loss_text(v)};
     if (with_steps) row.push_back(fmt::format("{}", v.steps));
     const bool timed = v.step_seconds > 0;
     row.push_back(timed ? report::time_text(v) : "-");
-    row.push_back(timed ? count(r.unit_of(v).count(v.tokens_per_s)) : "-");
-    row.push_back(v.peak_bytes > 0 ? report::bytes_text(static_cast<double>(v.peak_bytes)) : "-");
-    row.push_back(v.kv_bytes_per_token > 0 ? fmt::format("{} B", v.kv_bytes_per_token) : "-");
+    row.push_back(timed ? report::count_text(r.unit_of(v).count(v.tokens_per_s)) : "-");
+    row.push_back(bytes_or_none(v.peak_bytes));
+    row.push_back(bytes_or_none(v.kv_bytes_per_token));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -86,11 +90,13 @@ void print(const std::vector<Row>& rows, std::size_t names) {
 }
 
 void print_wrapped(const std::string& text) {
-  fmt::print("{}\n", wrapped(text, help_columns(), 2));
+  fmt::print("{}\n", wrapped(text, help_columns() - 2, 2));
 }
 
 void print(const ComparisonResults& r) {
   print(table_of(r), 1);
+  fmt::print("\n");
+  print_wrapped(report::figures_note(r, "*"));
   fmt::print("\n");
   for (const compare::VariantResult& v : r.variants)
     if (!v.diverged.empty()) print_wrapped(report::divergence_in_words(v, r.seeds));
@@ -113,20 +119,23 @@ void print(const ComparisonResults& r) {
 }
 
 void show(ProgressLine& line, const compare::TurnReport& t) {
-  std::string text =
-      tr("{:3.0f}%  round {}/{}  {}", 100 * t.share_done, t.round, t.rounds, t.variant->name);
-  if (t.seeds > 1) text += "  " + tr("seed {}", t.seed);
+  // The name stands last: a narrow terminal cuts what is too long.
+  std::string text = fmt::format("{:3.0f}%", 100 * t.share_done);
+  if (t.seconds_left > 0) text += "  " + tr("{} left", report::duration_text(t.seconds_left));
+  text += "  " + tr("round {}/{}", t.round, t.rounds);
   text += "  " + tr("step {}/{}  loss {:.4f}  {:.3g} ms", t.step.step, t.steps, t.step.loss,
                     1e3 * t.step.seconds);
-  if (t.seconds_left > 0) text += "  " + tr("{} left", report::duration_text(t.seconds_left));
-  line.show(text);
+  if (t.seeds > 1) text += "  " + tr("seed {}", t.seed);
+  line.show(text + "  " + t.variant->name);
 }
 
 bool run_turns(Comparison& comparison, ProgressLine& line) {
   compare::ComparisonHooks hooks;
   hooks.on_step = [&line](const compare::TurnReport& t) { show(line, t); };
   hooks.machine = plan::measure_machine;
-  hooks.on_note = [&line](const std::string& sentence) { line.say(sentence); };
+  hooks.on_note = [&line](const std::string& sentence) {
+    line.say(line.live() ? wrapped(sentence, help_columns() - 2, 2) : sentence);
+  };
   hooks.should_stop = [] { return caught_signal() != 0; };
   try {
     return comparison.run(hooks);

@@ -187,6 +187,10 @@ def bad_input():
     check(not (WORK / "bad").exists(), "a refused comparison leaves no directory")
 
 
+CUT_OFF = """[...document.querySelectorAll('.scroll > svg text:not(.reading)')].filter(t =>
+  t.getBoundingClientRect().left < t.closest('.scroll').getBoundingClientRect().left).map(t => t.textContent)"""
+SCROLLS = """[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)
+  .map(e => e.textContent.slice(0, 80))"""
 COVERED = """[...document.querySelectorAll('svg')].flatMap(svg => {
   const boxes = [...svg.querySelectorAll('text:not(.reading)')].map(t => [t.textContent, t.getBoundingClientRect()]);
   return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([, q]) => p.left < q.right - 1 &&
@@ -210,7 +214,14 @@ def pages():
         check(len(sizes) > 20 and min(sizes) > 9, "labels on a phone", min(sizes, default=0))
         wide = page.evaluate("document.documentElement.scrollWidth")
         check(wide <= 390, "the page scrolls sideways as a whole", wide)
+        for page_of_run in (WORK / "whole" / "runs").rglob("report.html"):
+            cut = phone.open(page_of_run, width=390, height=844).evaluate(CUT_OFF)
+            check(cut == [], "numbers beside a drawing are cut off on a phone", page_of_run, cut)
+            break
         check(page.complaints == [], "the page complains", page.complaints)
+        for name in ("whole", "diverged"):
+            hidden = phone.open(WORK / name / "index.html", width=1100).evaluate(SCROLLS)
+            check(hidden == [], "a table does not fit a page of 1100 pixels", name, hidden)
         covered = phone.open(WORK / "whole" / "index.html", width=1200).evaluate(COVERED)
         check(covered == [], "names of points cover each other", covered)
 

@@ -30,10 +30,6 @@ using compare::VariantResult;
 
 constexpr std::size_t kMostInMatrix = 12;  // variants whose pairs are all shown
 
-std::string milliseconds_text(double seconds) {
-  return seconds < 1 ? fmt::format("{:.3g} ms", 1e3 * seconds) : fmt::format("{:.3g} s", seconds);
-}
-
 Series series_of(const std::string& name, const std::vector<CurvePoint>& curve) {
   Series s;
   s.name = name;
@@ -136,7 +132,7 @@ Html figures(const ComparisonResults& r) {
     const VariantResult& v = r.variants[i];
     const bool timed = v.step_seconds > 0;
     t.rows.push_back(
-        {v.name + (i == r.best ? " ★" : ""), loss_text(v, r), fmt::format("{}", v.steps),
+        {v.name + (i == r.best ? "\u00a0★" : ""), loss_text(v), fmt::format("{}", v.steps),
          time_text(v), timed ? count_text(r.unit_of(v).count(v.tokens_per_s)) : "–",
          v.peak_bytes > 0 ? bytes_text(static_cast<double>(v.peak_bytes)) : "–",
          v.kv_bytes_per_token > 0 ? bytes_text(static_cast<double>(v.kv_bytes_per_token)) : "–",
@@ -171,7 +167,7 @@ Html memory_bars(const ComparisonResults& r) {
 }
 
 Html time_bars(const ComparisonResults& r) {
-  StackedBars c{.parts = {}, .bars = {}, .text = milliseconds_text};
+  StackedBars c{.parts = {}, .bars = {}, .text = step_time_text};
   for (const VariantResult& v : r.variants)
     if (v.step_seconds > 0) c.bars.push_back({v.name, {v.step_seconds}});
   return stacked_bars(c);
@@ -244,11 +240,7 @@ std::string comparison_page(const ComparisonResults& r) {
     page.add(section(tr("Not the same batches"),
                      paragraph(tr("The variants have different batch sizes, so that their steps "
                                   "read different parts of the same data."))));
-  page.add(
-      section(tr("Figures"),
-              join({figures(r), paragraph(tr("★ lowest loss; ± deviation over seeds; times are "
-                                             "medians, with the middle half of them in "
-                                             "brackets."))})));
+  page.add(section(tr("Figures"), join({figures(r), paragraph(figures_note(r, "★"))})));
   if (r.seeds > 1) page.add(section(tr("Final loss, seed by seed"), losses_of_seeds(r)));
   page.add(section(tr("Training loss"), curves(r, &VariantResult::curve)));
   bool evaluated = false;

@@ -34,10 +34,13 @@ std::string time_in_words(const compare::PairResult& pair,
 std::string noise_note(const compare::ComparisonResults& results);
 
 // "2.5000 ± 0.2500", or that it diverged.
-std::string loss_text(const compare::VariantResult& variant,
-                      const compare::ComparisonResults& results);
+std::string loss_text(const compare::VariantResult& variant);
+std::string step_time_text(double seconds);  // "8.60 ms"
 // "250 ms (240 to 262)": the median, and the middle half.
 std::string time_text(const compare::VariantResult& variant);
+
+// What stands in a table of these: `star` marks the lowest loss there.
+std::string figures_note(const compare::ComparisonResults& results, const char* star);
 
 // "+0.0120 ± 0.0040"
 std::string difference_text(const compare::Difference95& difference);

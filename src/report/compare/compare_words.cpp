@@ -41,8 +41,16 @@ std::string difference_of_models(const std::string& other, const std::string& ba
                   other, -worse, interval, base);
 }
 
+// Three digits that count, zeros too: 8.60 beside 8.58.
 std::string three_digits(double value) {
-  return value < 999.5 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+  if (value < 0.9995) return fmt::format("{:.3g}", value);
+  const int behind_point = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f}", value, behind_point);
+}
+
+// Of all seeds that diverged, the one that did so first.
+const auto& first_divergence(const VariantResult& v) {
+  return std::ranges::min_element(v.diverged, {}, [](const auto& d) { return d.at.step; })->at;
 }
 
 }  // namespace
@@ -97,16 +105,14 @@ std::string seeds_formula() {
 
 std::string divergence_text(const VariantResult& v, std::int64_t seeds) {
   if (v.diverged.empty()) return "";
-  const auto first = std::ranges::min_element(
-      v.diverged, {}, [](const compare::SeedDivergence& d) { return d.at.step; });
-  return seeds > 1
-             ? tr("diverged at step {} ({} of {} seeds)", first->at.step, v.diverged.size(), seeds)
-             : tr("diverged at step {}", first->at.step);
+  const std::int64_t step = first_divergence(v).step;
+  return seeds > 1 ? tr("diverged at step {} ({} of {} seeds)", step, v.diverged.size(), seeds)
+                   : tr("diverged at step {}", step);
 }
 
 std::string divergence_in_words(const VariantResult& v, std::int64_t seeds) {
   return tr("{} {}: {}. It takes no part in the verdicts.", v.name, divergence_text(v, seeds),
-            v.diverged.front().at.reason);
+            first_divergence(v).reason);
 }
 
 std::string time_in_words(const PairResult& p, const ComparisonResults& r) {
@@ -141,22 +147,32 @@ std::string noise_note(const ComparisonResults& r) {
       "measures it.");
 }
 
-std::string loss_text(const VariantResult& v, const ComparisonResults& r) {
-  if (!v.diverged.empty()) return divergence_text(v, r.seeds);
+std::string figures_note(const ComparisonResults& r, const char* star) {
+  if (r.seeds == 1)
+    return tr("{} lowest loss; times are medians, with the middle half of them in brackets.", star);
+  return tr(
+      "{} lowest loss; here ± is the standard deviation over the seeds; times are medians, with "
+      "the middle half of them in brackets.",
+      star);
+}
+
+std::string loss_text(const VariantResult& v) {
+  // In how many seeds is told in words: a cell is narrow.
+  if (!v.diverged.empty()) return tr("diverged at step {}", first_divergence(v).step);
   return v.spread ? fmt::format("{:.4f} ± {:.4f}", v.mean, *v.spread)
                   : fmt::format("{:.4f}", v.mean);
 }
 
+std::string step_time_text(double seconds) {
+  return seconds < 1 ? three_digits(1e3 * seconds) + " ms" : tr("{} s", three_digits(seconds));
+}
+
 std::string time_text(const VariantResult& v) {
   if (v.step_seconds <= 0) return "–";
-  const bool short_steps = v.step_seconds < 1;
-  const double scale = short_steps ? 1e3 : 1;
-  const std::string median = three_digits(scale * v.step_seconds),
-                    low = three_digits(scale * v.step_low),
-                    high = three_digits(scale * v.step_high);
-  if (v.step_high <= 0) return short_steps ? median + " ms" : tr("{} s", median);
-  return short_steps ? tr("{} ms ({} to {})", median, low, high)
-                     : tr("{} s ({} to {})", median, low, high);
+  if (v.step_high <= 0) return step_time_text(v.step_seconds);
+  const double scale = v.step_seconds < 1 ? 1e3 : 1;
+  return tr("{} ({} to {})", step_time_text(v.step_seconds), three_digits(scale * v.step_low),
+            three_digits(scale * v.step_high));
 }
 
 std::vector<std::vector<std::string>> effects_table(const ComparisonResults& r) {

@@ -99,9 +99,13 @@ TEST(ReportCompare, AVariantThatDivergedIsMarked) {
   r.seeds = 3;
   EXPECT_EQ(divergence_in_words(r.variants[0], 3),
             "a<1> diverged at step 12 (1 of 3 seeds): loss nan. It takes no part in the verdicts.");
+  r.variants[1].diverged = {{1, {40, "loss inf"}}, {2, {30, "loss nan"}}};
+  EXPECT_EQ(divergence_in_words(r.variants[1], 3),
+            "b diverged at step 30 (2 of 3 seeds): loss nan. It takes no part in the verdicts.");
+  r.variants[1].diverged.clear();
   const std::string page = comparison_page(r);
   EXPECT_TRUE(has(page, "a&lt;1&gt; (diverged)"));
-  EXPECT_TRUE(has(page, "<td class=\"number\">diverged at step 12 (1 of 3 seeds)</td>"));
+  EXPECT_TRUE(has(page, "<td class=\"number\">diverged at step 12</td>"));
   // The others are not drawn as one flat line: what is above is named at the edge.
   EXPECT_FALSE(has(page, "e+"));
   EXPECT_TRUE(has(page, ">a&lt;1&gt;: diverged at step 12 (1 of 3 seeds)</text>"));
@@ -164,12 +168,14 @@ TEST(ReportCompare, EverySeedIsADotAndEveryTimeHasItsSpread) {
   r.variants[1].losses = {1, 1.5, 2};
   r.variants[0].step_low = 0.09;
   r.variants[0].step_high = 0.125;
-  EXPECT_EQ(time_text(r.variants[0]), "100 ms (90 to 125)");
+  EXPECT_EQ(time_text(r.variants[0]), "100 ms (90.0 to 125)");
   EXPECT_EQ(time_text(r.variants[1]), "100 ms");
   r.variants[1].step_seconds = 1200;
   EXPECT_EQ(time_text(r.variants[1]), "1200 s");
+  EXPECT_EQ(step_time_text(0.0086), "8.60 ms");
+  EXPECT_EQ(step_time_text(0.09996), "100 ms");
   const std::string page = comparison_page(r);
-  EXPECT_TRUE(has(page, ">100 ms (90 to 125)</td>"));
+  EXPECT_TRUE(has(page, ">100 ms (90.0 to 125)</td>"));
   for (const char* dot : {"<title>2.5000</title>", "<title>1.0000</title>", "class=\"interval\""})
     EXPECT_TRUE(has(page, dot)) << dot;
   r.seeds = 1;

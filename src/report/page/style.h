@@ -72,7 +72,10 @@ svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
   /* Chinese may break everywhere: without a width, one character a line. */
   td:first-child { min-width: 7.5em; }
   td:not(.number) { min-width: 5.5em; }
-  .scroll > svg.chart { min-width: 560px; font-size: 18px; }
+  table { font-size: .92rem; }
+  th, td { padding: .35rem .4rem; }
+  /* Letters are larger beside the same drawing: numbers of seven digits need room on the left. */
+  .scroll > svg.chart { min-width: 560px; font-size: 18px; padding-left: 1rem; overflow: visible; }
   .scroll > svg.bars { min-width: 780px; font-size: 14px; }
 }
 /* On paper nothing scrolls: tables are set small enough, and nothing is torn in two. */
