@@ -93,6 +93,9 @@ def looks(page, width):
     check(page.evaluate(OVERLAPS) == [], f"no labels overlap at {width}", page.evaluate(OVERLAPS)[:5])
     check(min(page.evaluate("[...document.querySelectorAll('math')].map(m => m.getBoundingClientRect().height)"))
           > 10, "formulas are set")
+    hidden = page.evaluate("[...document.querySelectorAll('.formula')].filter(f => f.scrollWidth > f.clientWidth + 1)"
+                           ".map(f => [f.closest('section').id, f.scrollWidth])")
+    check(hidden == [], f"formulas are seen whole at {width}", hidden)
     check(page.evaluate("document.querySelectorAll('math').length") >= 9, "formulas are there")
 
 

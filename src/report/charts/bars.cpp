@@ -70,7 +70,7 @@ double level_of(const std::string& text, double width, std::size_t series) {
       std::count_if(text.begin(), text.end(),
                     [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }) *
       7.0;
-  return wide > width && series % 2 == 1 ? 13 : 0;
+  return wide > width && series % 2 == 1 ? 16 : 0;
 }
 
 std::string bar_svg(const Scale& s, double x, double width, double value, std::size_t colour) {

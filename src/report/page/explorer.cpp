@@ -30,7 +30,7 @@ json axis_json(const Explorer::Axis& axis) {
   const std::vector<double> places = places_on(axis);
   const std::vector<std::string> texts = tick_texts(places);
   for (std::size_t i = 0; i < places.size(); ++i) marks.push_back({places[i], texts[i]});
-  return {{"label", axis.label},
+  return {{"label", axis_label(axis.label, axis.logarithmic)},
           {"low", axis.low},
           {"high", axis.high},
           {"log", axis.logarithmic},

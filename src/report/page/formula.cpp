@@ -27,6 +27,7 @@ struct Node {
 using Kind = Node::Kind;
 
 constexpr std::size_t kDeepest = 20;  // groups in groups
+constexpr const char* kQuad = "\u2003";
 
 class Parser {
  public:
@@ -106,7 +107,7 @@ class Parser {
     std::string name =
         taken([](char d) { return std::isalpha(static_cast<unsigned char>(d)) != 0; });
     if (name == "sqrt") return {.kind = Kind::root, .parts = {group()}};
-    if (name == "quad") return {Kind::text, "\u2003"};
+    if (name == "quad") return {Kind::text, kQuad};
     if (name == "sum") return {Kind::sign, "Σ"};
     if (name == "prod") return {Kind::sign, "Π"};
     if (name != "frac") return {Kind::letter, std::move(name)};
@@ -285,9 +286,19 @@ std::string line(const Node& node) {
 
 }  // namespace
 
+// What stands between wide spaces is set apart, so that a narrow page may put it into lines.
 Html formula(std::string_view notation) {
-  return {"<div class=\"formula\"><math display=\"block\">" + mathml(Parser(notation).whole()) +
-          "</math></div>\n"};
+  Node row = Parser(notation).whole();
+  std::vector<Node> pieces(1);
+  for (Node& part : row.parts) {
+    if (part.kind == Kind::text && part.text == kQuad)
+      pieces.emplace_back();
+    else
+      pieces.back().parts.push_back(std::move(part));
+  }
+  std::string out = "<div class=\"formula\">";
+  for (const Node& piece : pieces) out += "<math display=\"block\">" + mathml(piece) + "</math>";
+  return {out + "</div>\n"};
 }
 
 std::string formula_text(std::string_view notation) { return line(Parser(notation).whole()); }

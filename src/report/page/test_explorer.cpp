@@ -21,10 +21,11 @@ Explorer small() {
 
 TEST(Explorer, HoldsWhatWasMeasured) {
   const std::string html = explorer(small()).text;
-  for (const char* part : {"id=\"explore-one\"", "<h3>a &lt; b</h3>", "type=\"range\"", "max=\"2\"",
-                           "&quot;measured&quot;:[[10.0,0,100.0,0.5]]",
-                           "&quot;marks&quot;:[[10.0,&quot;10&quot;],[100.0,&quot;100&quot;],[1000."
-                           "0,&quot;1000&quot;]]"})
+  for (const char* part :
+       {"id=\"explore-one\"", "<h3>a &lt; b</h3>", "type=\"range\"", "max=\"2\"",
+        "&quot;label&quot;:&quot;N (log scale)&quot;", "&quot;measured&quot;:[[10.0,0,100.0,0.5]]",
+        "&quot;marks&quot;:[[10.0,&quot;10&quot;],[100.0,&quot;100&quot;],[1000."
+        "0,&quot;1000&quot;]]"})
     EXPECT_NE(html.find(part), std::string::npos) << part << "\nis not in\n" << html;
 }
 

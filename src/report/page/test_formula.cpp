@@ -17,6 +17,7 @@ TEST(Formula, IsMathML) {
   EXPECT_EQ(math("x"), "<mi>x</mi>");
   EXPECT_EQ(math("2.5 < β"), "<mn>2.5</mn><mo>&lt;</mo><mi>β</mi>");
   EXPECT_EQ(math("k^T W_s"), "<msup><mi>k</mi><mi>T</mi></msup><msub><mi>W</mi><mi>s</mi></msub>");
+  EXPECT_EQ(math("x quad y"), "<mi>x</mi></mrow></math><math display=\"block\"><mrow><mi>y</mi>");
   EXPECT_EQ(math("x_i^2"), "<msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup>");
   EXPECT_EQ(
       math("frac{1}{sqrt{d}}"),
