@@ -188,6 +188,69 @@ std::string joined(const std::vector<std::string_view>& lines) {
   return text;
 }
 
+// The last space outside of quotes before which the text fits, of a command one before an option;
+// 0 where there is none.
+std::size_t last_break(std::string_view text, std::size_t columns, bool command) {
+  std::size_t space = 0, option = 0;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') quoted = !quoted;
+    if (text[at] != ' ' || quoted) continue;
+    if (columns_of(text.substr(0, at)) > columns) break;
+    space = at;
+    if (text.substr(at).starts_with(" --")) option = at;
+  }
+  return command && option > 0 ? option : space;
+}
+
+std::string_view comment_mark(std::string_view words) {
+  for (const std::string_view mark : {"# ", "// "})
+    if (words.starts_with(mark)) return mark;
+  return "";
+}
+
+// The words that explain a line, in the column where they begin; a comment is one in every line.
+std::string explained(std::string_view before, std::string_view words, std::size_t columns) {
+  const std::string_view mark = comment_mark(words);
+  const std::size_t column = columns_of(before);
+  const std::string lines = wrapped(words.substr(mark.size()), columns - column - mark.size(), 0);
+  std::string text(before);
+  for (const std::string_view line : lines_of(lines)) {
+    if (text.ends_with('\n')) text.append(column, ' ');
+    text.append(mark).append(line).append("\n");
+  }
+  return text;
+}
+
+// A line of code that the terminal would tear apart. A command goes on behind a backslash, so that
+// it can still be copied; anything else that is not explained goes on further in.
+std::string code_line(std::string_view line, std::size_t columns) {
+  constexpr std::size_t kFurtherIn = 4, kLeastExplained = 24;
+  if (columns_of(line) <= columns) return std::string(line) + "\n";
+  const std::size_t begin = line.find_first_not_of(' ');
+  const std::size_t words = line.find_first_not_of(' ', line.find("  ", begin));
+  if (words != std::string_view::npos &&
+      columns_of(line.substr(0, words)) + kLeastExplained <= columns)
+    return explained(line.substr(0, words), line.substr(words), columns);
+  if (words != std::string_view::npos && !comment_mark(line.substr(words)).empty())  // goes above
+    return explained(line.substr(0, begin), line.substr(words), columns) +
+           code_line(line.substr(0, line.find_last_not_of(' ', words - 1) + 1), columns);
+  std::string text(line.substr(0, begin));
+  line.remove_prefix(begin);
+  const bool command =
+      line.starts_with("heddle ") || line.starts_with("python3 ") || line.starts_with("--");
+  const std::string_view end = command ? " \\" : "";
+  for (std::size_t indent = begin; columns_of(line) > columns - indent;
+       indent = begin + kFurtherIn) {
+    const std::size_t at = last_break(line, columns - indent - end.size(), command);
+    if (at == 0) break;
+    text.append(line.substr(0, at)).append(end).append("\n");
+    text.append(begin + kFurtherIn, ' ');
+    line.remove_prefix(at + 1);
+  }
+  return text.append(line).append("\n");
+}
+
 // The block that begins at `at`, which is moved behind it.
 std::string block_text(const std::vector<std::string_view>& lines, std::size_t& at,
                        std::size_t columns) {
@@ -196,7 +259,7 @@ std::string block_text(const std::vector<std::string_view>& lines, std::size_t& 
   if (first.starts_with("```")) {
     std::string code;
     for (++at; at < lines.size() && !lines[at].starts_with("```"); ++at)
-      code += lines[at].empty() ? "\n" : "    " + std::string(lines[at]) + "\n";
+      code += lines[at].empty() ? "\n" : code_line("    " + std::string(lines[at]), columns);
     ++at;
     return code;
   }
@@ -211,7 +274,7 @@ std::string block_text(const std::vector<std::string_view>& lines, std::size_t& 
     case Kind::item: return "- " + wrapped_text(joined(block).substr(2), columns, 2) + "\n";
     case Kind::code: {
       std::string code;
-      for (const std::string_view line : block) code += std::string(line) + "\n";
+      for (const std::string_view line : block) code += code_line(line, columns);
       return code;
     }
     default: return wrapped_text(joined(block), columns, 0) + "\n";

@@ -23,9 +23,23 @@ TEST(Chapter, LinksToChaptersBecomeCommands) {
 
 TEST(Chapter, ListsAreIndentedAndCodeStaysAsItIs) {
   EXPECT_EQ(
-      chapter_text("- one two\n  three four\n- five\n\n```toml\na = 1    # b\n\nc\n```\n", 12),
+      chapter_text("- one two\n  three four\n- five\n\n```toml\na = 1    # b\n\nc\n```\n", 16),
       "- one two\n  three four\n- five\n\n    a = 1    # b\n\n    c\n");
-  EXPECT_EQ(chapter_text("    t = *a* · b\n", 12), "    t = *a* · b\n");
+  EXPECT_EQ(chapter_text("    t = *a* · b\n", 16), "    t = *a* · b\n");
+}
+
+TEST(Chapter, CodeThatIsTooWideGoesOnInTheNextLine) {
+  EXPECT_EQ(chapter_text("```\nheddle inspect a --prompt \"In the beginning\" --out b\n```\n", 40),
+            "    heddle inspect a \\\n        --prompt \"In the beginning\" \\\n        --out b\n");
+  EXPECT_EQ(chapter_text("```\nheddle report    the page of a run, made anew\n```\n", 48),
+            "    heddle report    the page of a run, made\n                     anew\n");
+  EXPECT_EQ(chapter_text("```\na = 1    # 随附的配方、相对路径或某次运行的目录\n```\n", 40),
+            "    a = 1    # 随附的配方、相对路径或某次\n             # 运行的目录\n");
+  EXPECT_EQ(chapter_text("```\nauto w = maps.rows(0);  // [count, keys]\n```\n", 40),
+            "    // [count, keys]\n    auto w = maps.rows(0);\n");
+  EXPECT_EQ(chapter_text("```\n{\"one\", \"two\", \"three\"}\n```\n", 20),
+            "    {\"one\", \"two\",\n        \"three\"}\n");
+  EXPECT_EQ(chapter_text("```\naaaaaaaaaaaaaaaaaaaaa\n```\n", 20), "    aaaaaaaaaaaaaaaaaaaaa\n");
 }
 
 TEST(Chapter, TablesShareTheWidth) {

@@ -255,8 +255,8 @@ void add(CLI::App& app) {
           ->check(CLI::Range(0, 65535));
   command
       ->add_option("--bind", a->bind,
-                   "with --serve: the address to listen on (default: 127.0.0.1, which nobody but "
-                   "this machine reaches)")
+                   "the address to listen on; absent: 127.0.0.1, which nobody but this machine "
+                   "reaches")
       ->type_name("ADDRESS")
       ->needs(port);
   command->callback([a] { run(*a); });

@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
-"""Every screen in Chinese is Chinese: tiny models whose data has no Latin letter go through every command.
+"""Every screen in Chinese is Chinese: tiny models whose data has no Latin letter go through every command. And
+no screen is wider than a terminal of 80 columns, in either language.
 
     languages_screens.py HEDDLE WORK
 """
 
+import fcntl
 import json
+import os
+import pty
 import re
 import shutil
 import struct
 import subprocess
 import sys
+import termios
+import unicodedata
 from pathlib import Path
 
 from english import english_in
@@ -106,6 +112,76 @@ def rest():
         screen("data", "get", "tinyshakespeare", "--from", "input.txt", "--to", "kept")
 
 
+def on_terminal(columns, language, *arguments, answers=""):
+    """What a terminal of that width is told, line by line; a line that is written over is told once more."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | {"TERM": "xterm", "NO_COLOR": "1"}
+    process = subprocess.Popen([HEDDLE, "--lang", language, *arguments], cwd=WORK, env=environment,
+                               stdin=theirs if answers else subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.write(ours, answers.encode())
+    told = b""
+    while True:
+        try:
+            more = os.read(ours, 1 << 16)
+        except OSError:  # the program is gone
+            break
+        if not more:
+            break
+        told += more
+    os.close(ours)
+    if process.wait(60) != 0:
+        FAILURES.append(f"{' '.join(arguments)} on a terminal: exit {process.returncode}")
+    plain = re.sub("\033\\[[0-9;?]*[A-Za-z]", "", told.decode())
+    return [line.rstrip() for line in re.split("[\r\n]+", plain)]
+
+
+def width_of(line):
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+SCREENS = ("plan text.toml", "check text.toml", "data text.toml", "data list", "info", "lab list", "lab window-mask",
+           "eval runs/text", "watch runs/text", "help", "version")
+LONG_WORDS = re.compile(r"\S{60}")  # a path or a document that no line holds
+
+
+def narrow():
+    commands = re.findall(r"^  ([a-z]+) ", run("help").stdout, re.M)
+    if len(commands) < 25:
+        FAILURES.append(f"help names few commands and topics: {commands}")
+    for language in ("en", "zh"):
+        for arguments in [*map(str.split, SCREENS), *(["help", name] for name in commands)]:
+            for line in on_terminal(80, language, *arguments):
+                if width_of(line) > 80 and not LONG_WORDS.search(line):
+                    FAILURES.append(f"{' '.join(arguments)}, {language}: {width_of(line)} columns\n    {line}")
+
+
+def live_lines():
+    """The last of a line that changes is what came last, and a narrow terminal loses nothing but a name."""
+    told = [re.fullmatch(r"batch (\d+) of (\d+)", line) for line in on_terminal(80, "en", "eval", "runs/text")]
+    last = [match for match in told if match][-1]
+    if last[1] != last[2]:
+        FAILURES.append(f"eval ends with {last[0]}")
+    vary = "model.attention.position=rope,alibi,sinusoidal"
+    lines = on_terminal(80, "en", "compare", "text.toml", "--vary", vary, "--vary", "model.norm_place=pre,post",
+                        "--seeds", "2", "--out", "runs/compare-live")
+    live = [line for line in lines if "round " in line]
+    for part in (r"\d+%", r"round \d+/\d+", r"step \d+/6", r"loss \d\.\d{4}", r" ms", r"seed [12]"):
+        if not live or not re.search(part, live[-1]):
+            FAILURES.append(f"the live line of a comparison lacks {part}: {live[-1:]}")
+
+
+def questions():
+    """A path that leads nowhere is asked for once more."""
+    told = "\n".join(on_terminal(80, "en", "init", "asked.toml", answers="text\nnowhere.txt\ntext.txt\ntiny\n"))
+    if "nowhere.txt is not here" not in told or 'text = "text.txt"' not in (WORK / "asked.toml").read_text():
+        FAILURES.append(f"init asks for data that is there: {told}")
+    told = "\n".join(on_terminal(80, "en", "init", "later.toml", "--data", "images", "--size", "tiny", answers="\n"))
+    if "images is not here yet" not in told or 'image_folder = "images"' not in (WORK / "later.toml").read_text():
+        FAILURES.append(f"init takes a place that is filled later: {told}")
+
+
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
@@ -113,7 +189,10 @@ def main():
     learn(recipes)
     use()
     rest()
-    print("\n".join(FAILURES) if FAILURES else "every screen is Chinese")
+    narrow()
+    live_lines()
+    questions()
+    print("\n".join(FAILURES) if FAILURES else "every screen is Chinese, and fits")
     return 1 if FAILURES else 0
 
 
