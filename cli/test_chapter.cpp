@@ -34,7 +34,7 @@ TEST(Chapter, CodeThatIsTooWideGoesOnInTheNextLine) {
   EXPECT_EQ(chapter_text("```\nheddle report    the page of a run, made anew\n```\n", 48),
             "    heddle report    the page of a run, made\n                     anew\n");
   EXPECT_EQ(chapter_text("```\na = 1    # 随附的配方、相对路径或某次运行的目录\n```\n", 40),
-            "    a = 1    # 随附的配方、相对路径或某次\n             # 运行的目录\n");
+            "    a = 1    # 随附的配方、相对路径或某\n             # 次运行的目录\n");
   EXPECT_EQ(chapter_text("```\nauto w = maps.rows(0);  // [count, keys]\n```\n", 40),
             "    // [count, keys]\n    auto w = maps.rows(0);\n");
   EXPECT_EQ(chapter_text("```\n{\"one\", \"two\", \"three\"}\n```\n", 20),
