@@ -1,4 +1,4 @@
-// What may follow the sums of a linear layer, element by element.
+// Activation functions that a linear layer can apply to its sums, element by element.
 #pragma once
 
 #include <cstdint>

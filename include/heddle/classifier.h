@@ -1,4 +1,4 @@
-// A trained model that gives texts or images labels, inside a program.
+// A trained classifier of texts or images, for use inside a program.
 //
 //   const heddle::Classifier reviews("runs/reviews");
 //   std::cout << reviews.classify("what a film").label << "\n";
@@ -30,14 +30,14 @@ class Classifier {
 
   bool reads_images() const;  // or texts
 
-  // Of equal probabilities the label with the lower id. Texts longer than longest() are cut, as
-  // they were in training. Error for a model of images.
+  // Equal probabilities: the label with the lower id wins. Texts longer than longest() are cut, as
+  // they were in training. Throws Error for a model of images.
   std::vector<Prediction> classify(std::span<const std::string_view> texts,
                                    const PredictionOptions& options = {}) const;
   Prediction classify(std::string_view text) const;
 
-  // Images of the size that the model learned from: an Error names the one that has another. Grey
-  // ones are fine for a model of colours. Error for a model of texts.
+  // Images must have the size the model was trained on: an Error names the one that does not. Grey
+  // images are fine for a colour model. Throws Error for a model of texts.
   std::vector<Prediction> classify(std::span<const NamedImage> images,
                                    const PredictionOptions& options = {}) const;
 

@@ -26,7 +26,7 @@ class CostMeter {
   using Observer = std::function<void(const Cost&)>;
 
   CostMeter() noexcept;
-  explicit CostMeter(Observer each);  // told the cost of each op besides; must not throw
+  explicit CostMeter(Observer each);  // also called with the cost of each op; must not throw
   ~CostMeter();
   CostMeter(const CostMeter&) = delete;
   CostMeter& operator=(const CostMeter&) = delete;

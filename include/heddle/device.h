@@ -11,7 +11,7 @@ namespace heddle {
 enum class DeviceKind : std::uint8_t {
   cpu,
   cuda,    // an NVIDIA GPU
-  plugin,  // of a backend that the program itself brings along (docs/backends.md)
+  plugin,  // of a backend that the program itself registers (docs/backends.md)
   meta,    // computes nothing: carries shapes, bytes and FLOPs
 };
 
@@ -57,8 +57,8 @@ constexpr std::string_view to_string(DeviceKind kind) {
 // "cpu", "cuda:1", "meta", "meta (cuda)".
 std::string to_string(Device device);
 
-// What to_string() writes for devices that compute, and "cuda" for the first GPU. Throws Error;
-// whether this build and this machine have the device is not asked here (see require_device()).
+// Parses the names that to_string() writes for devices that compute, and "cuda" for the first GPU.
+// Throws Error. Does not check that this build and machine have it (see require_device()).
 Device parse_device(std::string_view text);
 
 }  // namespace heddle

@@ -1,7 +1,7 @@
 // The one exception type of Heddle, and the helpers that throw it.
 //
 // Library code never aborts, exits or prints: whatever is wrong with an argument, a file or a
-// machine is told by an Error that names the thing, the place, what was expected and what was
+// machine is reported by an Error that names the thing, the place, what was expected and what was
 // found.
 #pragma once
 
@@ -13,11 +13,11 @@
 namespace heddle {
 
 enum class ErrorCode : std::uint8_t {
-  invalid_argument,  // an op or function was called with something it cannot take
+  invalid_argument,  // an op or function was called with an argument it does not accept
   shape_mismatch,    // shapes that should fit together do not
-  dtype_mismatch,    // an element type the op does not take, or two that differ
+  dtype_mismatch,    // an element type the op does not accept, or two that differ
   device_mismatch,   // tensors on different devices, or an op the device cannot run
-  out_of_range,      // an index or size outside of what exists
+  out_of_range,      // an index or size outside the valid range
   out_of_memory,     // an allocation that the system refused
   autograd,          // misuse of the tape: second backward, in-place clash, missing gradient
   unsupported,       // something this machine or this build cannot do

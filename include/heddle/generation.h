@@ -1,4 +1,4 @@
-// How text is written, and what comes of it: for everything that draws tokens (LanguageModel) or
+// Options and results of text generation, for everything that samples tokens (LanguageModel) or
 // searches for the most probable ones (LanguageModel, Translator).
 //
 //   const heddle::GenerationOptions options = {
@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-// From the scores of all tokens to one token. What is done, in this order:
+// Options for drawing one token from the scores of all. The steps, in this order:
 //   1. repetition_penalty: scores of tokens that were already there are divided by it when
 //      positive, multiplied when negative (Keskar et al. 2019)
 //   2. temperature: scores are divided by it; 0 takes the best token, and 3 to 5 do nothing
@@ -23,7 +23,7 @@ namespace heddle {
 //      2020); the probabilities are those of what top_k left
 //   5. min_p: tokens stay that are at least p times as probable as the best
 //   6. one of them is drawn
-// The best token always stays. Of equal scores the one with the lower id is the better.
+// The best token always stays. Of equal scores, the one with the lower id ranks first.
 struct SamplingOptions {
   double temperature = 1;         // 0: always the most probable token
   std::int64_t top_k = 0;         // 0: all
@@ -36,16 +36,16 @@ struct SamplingOptions {
 struct GenerationOptions {
   std::optional<std::int64_t> tokens = {};  // at most; absent: 256, or what fits the context
   SamplingOptions sampling = {};
-  std::int64_t samples = 1;            // that many continuations, side by side
+  std::int64_t samples = 1;            // number of continuations, generated side by side
   std::vector<std::string> stop = {};  // texts end before the first of these
-  bool slide = false;  // beyond the context go on from the last half of it, read again
-  // Without a cache of keys and values everything is computed again for each token: what the cache
-  // is worth, and the proof that it changes nothing.
+  bool slide = false;  // past the context, continue from its last half, which is read again
+  // Without a cache of keys and values everything is recomputed for each token. This shows what the
+  // cache is worth, and proves that it changes nothing.
   bool cache = true;
 };
 
 enum class Finish : std::uint8_t {
-  length,  // all tokens that were asked for
+  length,  // all tokens that were requested
   end,     // the model ended the text
   stop,    // a stop string
 };
@@ -54,7 +54,7 @@ std::string_view to_string(Finish finish);
 
 struct Sample {
   std::vector<std::int32_t> tokens;  // without the end token
-  std::string text;                  // of them, without the prompt
+  std::string text;                  // their text, without the prompt
   Finish finish = Finish::length;
 };
 
@@ -67,29 +67,29 @@ struct Generation {
   const std::string& text() const { return samples.front().text; }  // of the first sample
 };
 
-// Gets text of a sample as soon as it is certain: UTF-8, in pieces of any length. It may throw to
-// give up.
+// Receives text of a sample as soon as it is certain: UTF-8, in pieces of any length. It may throw
+// to stop.
 using TextSink = std::function<void(std::int64_t sample, std::string_view piece)>;
 
-// What log-probabilities are divided by: length^penalty, or ((5 + length) / 6)^penalty (Wu et al.
-// 2016). The end token counts.
+// The divisor of log-probabilities: length^penalty, or ((5 + length) / 6)^penalty (Wu et al. 2016).
+// The end token counts.
 enum class LengthNorm : std::uint8_t { mean, gnmt };
 
 std::string_view to_string(LengthNorm norm);
 
 inline constexpr std::int64_t kMostBeams = 1024;
 
-// Beam search: the most probable texts, searched for broadly.
+// Beam search: looks for the most probable texts, following several at once.
 struct BeamOptions {
-  std::int64_t beam = 5;  // hypotheses that are kept side by side; 1 is greedy
-  std::int64_t best = 1;  // hypotheses that are given back, at most `beam`
+  std::int64_t beam = 5;  // hypotheses kept side by side; 1 is greedy
+  std::int64_t best = 1;  // hypotheses returned, at most `beam`
   LengthNorm norm = LengthNorm::mean;
   double length_penalty = 1;  // 0 favours short texts, more favours longer ones
 };
 
 struct Hypothesis {
   std::vector<std::int32_t> tokens;  // without the end token
-  std::string text;                  // of them
+  std::string text;                  // their text
   double log_probability = 0;        // with the end token where it is finished
   double score = 0;                  // the log-probability, divided as LengthNorm says
   bool finished = false;             // ends with the end token

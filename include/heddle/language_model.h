@@ -1,4 +1,4 @@
-// A trained language model inside a program: what `heddle train` wrote, opened and used.
+// A trained language model inside a program: opens what `heddle train` wrote and uses it.
 //
 //   const heddle::LanguageModel model("runs/char-gpt");
 //   std::cout << model.generate("In the beginning", {.tokens = 100}).text() << "\n";
@@ -30,19 +30,19 @@ class LanguageModel {
   Generation generate(std::string_view prompt, const GenerationOptions& options = {},
                       const TextSink& sink = {}) const;
 
-  // The most probable continuations instead of drawn ones. `tokens` as in GenerationOptions.
+  // The most probable continuations instead of sampled ones. `tokens` as in GenerationOptions.
   SearchResult search(std::string_view prompt, const BeamOptions& options = {},
                       std::optional<std::int64_t> tokens = {}) const;
 
-  // The scores of every next token behind each of the tokens: [tokens, vocabulary], f32. A model
-  // with attention.prefix takes all of them for its prompt, as generate() does.
+  // The scores of every possible next token after each of the tokens: [tokens, vocabulary], f32. A
+  // model with attention.prefix treats all of them as its prompt, as generate() does.
   Tensor logits(std::span<const std::int32_t> tokens) const;
 
   std::vector<std::int32_t> encode(std::string_view text) const;
   std::string decode(std::span<const std::int32_t> tokens) const;
 
   std::int64_t vocabulary() const;
-  std::int64_t context() const;  // tokens that it saw at a time in training
+  std::int64_t context() const;  // context length it was trained with, in tokens
   std::int64_t parameters() const { return model_.parameters(); }
 
   const TrainedModel& model() const { return model_; }

@@ -19,8 +19,8 @@ enum class Purpose : std::uint8_t {
   optimizer,
   activations,
   workspace,
-  // Room that every thread has of its own. It is counted apart, so that all other figures are the
-  // same for any number of threads.
+  // Scratch memory that each thread has for itself. It is counted separately, so that all other
+  // figures are the same for any number of threads.
   thread_buffers,
 };
 
@@ -45,7 +45,7 @@ struct MemoryUse {
   std::int64_t peak = 0;  // most live bytes since the last reset
   BytesByPurpose live_by_purpose{};
   BytesByPurpose peak_by_purpose{};  // each purpose's own maximum: they need not add up to peak
-  BytesByPurpose at_peak{};          // how `peak` was made up: these do add up
+  BytesByPurpose at_peak{};          // the makeup of `peak`: these do add up
   // Not in any of the above.
   std::int64_t thread_buffers = 0, thread_buffers_peak = 0;
 };
@@ -68,7 +68,7 @@ class PurposeScope {
 
 Purpose current_purpose() noexcept;
 
-// Blocks of freed tensors are kept for the next ones; this hands them back to the system.
+// Blocks of freed tensors are kept for reuse; this returns them to the system.
 void trim_memory();
 
 // Guard mode, for tests: every CPU storage is surrounded by canaries and filled with NaNs, nothing

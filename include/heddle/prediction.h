@@ -1,4 +1,4 @@
-// The label of a text, of an image, or of a word: what Classifier and Tagger give.
+// The label of a text, an image or a word, as returned by Classifier and Tagger.
 #pragma once
 
 #include <cstdint>

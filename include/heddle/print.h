@@ -14,13 +14,13 @@
 namespace heddle {
 
 struct PrintOptions {
-  int digits = 4;           // behind the point
-  std::int64_t edge = 3;    // of a dimension that is cut, so many at each end are shown
-  std::int64_t most = 200;  // elements that are shown in full
+  int digits = 4;           // after the decimal point
+  std::int64_t edge = 3;    // elements shown at each end of a dimension that is cut
+  std::int64_t most = 200;  // elements at most that are shown in full
 };
 
-// Of a tensor on another device the values are brought here, which waits for it. The meta device
-// has none to show.
+// The values of a tensor on another device are copied to the CPU first, which waits for that
+// device. The meta device has none to show.
 std::string to_text(const Tensor& x, const PrintOptions& options = {});
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x);

@@ -19,7 +19,7 @@ namespace heddle {
 
 using Words = std::vector<std::string_view>;  // of one sentence; the text must outlive them
 
-// What stands between ASCII white space.
+// The pieces of the sentence between ASCII white space.
 Words words_of(std::string_view sentence);
 
 // A handle, as TrainedModel is. Every function throws heddle::Error.

@@ -39,8 +39,8 @@ class Tensor {
     return from(shape, std::span<const T>(values.begin(), values.size()), device);
   }
 
-  // f32 on the CPU, from numbers as they are written: of({1, 2, 3}), of({{1, 2}, {3, 4}}). Rows of
-  // different lengths are an Error.
+  // f32 on the CPU, from nested lists: of({1, 2, 3}), of({{1, 2}, {3, 4}}). Rows of different
+  // lengths are an Error.
   static Tensor of(std::initializer_list<float> values);
   static Tensor of(std::initializer_list<std::initializer_list<float>> rows);
   static Tensor of(std::initializer_list<std::initializer_list<std::initializer_list<float>>> all);
@@ -67,14 +67,14 @@ class Tensor {
   const void* raw() const;
   void* mutable_raw();
 
-  // Elements in row-major order, whatever the strides; T must be the tensor's type. Of a tensor on
-  // another device these wait for it: where several are wanted, read() waits once.
+  // Elements in row-major order, whatever the strides; T must be the tensor's type. For a tensor on
+  // another device these wait for it; to get several, use read(), which waits once.
   template <class T>
   std::vector<T> to_vector() const;
   double item() const;  // the value of a tensor with one element, converted
 
-  // The tensor itself if it is on the device already; otherwise a contiguous copy there, which no
-  // tape knows. To the CPU it waits for the device; to the meta device it takes the shape along.
+  // The tensor itself if it is on the device already; otherwise a contiguous copy there, unknown to
+  // any tape. A copy to the CPU waits for the device; the meta device gets the shape only.
   Tensor to(Device device) const;
 
   // Gradients (tape.h). Only a leaf can be asked to require one.
@@ -85,7 +85,7 @@ class Tensor {
   void clear_grad() noexcept;
   Tensor detach() const;  // same storage, unknown to any tape
 
-  // How often the storage was written to; views share it.
+  // How often the storage has been written to; views share this count.
   std::uint64_t version() const;
   void bump_version();
 
@@ -97,7 +97,7 @@ class Tensor {
   std::shared_ptr<TensorImpl> impl_;
 };
 
-// All of them on the CPU, contiguous, waiting once for each device they are on.
+// Contiguous copies of all of them on the CPU. Waits once for each device they are on.
 std::vector<Tensor> read(std::span<const Tensor> tensors);
 
 // Overwrites the elements of a contiguous tensor with values of the same shape and type, which may

@@ -1,6 +1,6 @@
-// A model that `heddle train` wrote, whatever it was trained for: its directory, opened. The task
-// says which class uses it: LanguageModel, Translator, Tagger or Classifier. These open a directory
-// themselves; who does not know what is in one, or uses one model in two ways, opens it here.
+// A model that `heddle train` wrote, for any task: its directory, opened. The task says which class
+// uses it: LanguageModel, Translator, Tagger or Classifier. These open a directory themselves; open
+// it here if you do not know what it holds, or to use one model in two ways.
 //
 //   const heddle::TrainedModel model("runs/mystery");
 //   std::cout << to_string(model.task()) << ", " << model.parameters() << " parameters\n";
@@ -29,8 +29,8 @@ struct LoadedRun;
 const LoadedRun& loaded(const TrainedModel& model);
 }  // namespace run
 
-// A handle: copies share the weights. One thread at a time may use a model; it computes on all of
-// them itself (heddle/runtime.h). Every function throws heddle::Error.
+// A handle: copies share the weights. One thread at a time may use a model; each call runs on all
+// threads by itself (heddle/runtime.h). Every function throws heddle::Error.
 class TrainedModel {
  public:
   // A run directory. An Error names the file that is missing or bad. `precision` is that of
@@ -41,13 +41,13 @@ class TrainedModel {
   const std::string& directory() const;
   DType precision() const;
   model::Task task() const;             // heddle/model/config.h lists them
-  std::int64_t parameters() const;      // numbers that were learned
+  std::int64_t parameters() const;      // number of learned parameters
   const model::Model& network() const;  // heddle/model/model.h
 
  private:
   friend const run::LoadedRun& run::loaded(const TrainedModel& model);
   struct Parts;
-  const Parts& parts() const;  // Error for a model that was moved away
+  const Parts& parts() const;  // Error for a moved-from model
   std::shared_ptr<const Parts> parts_;
 };
 

@@ -1,5 +1,5 @@
-// A trained model that translates, inside a program: texts into other texts, by beam search over
-// many at once.
+// A trained translation model, for use inside a program: texts into other texts, by beam search
+// over many at once.
 //
 //   const heddle::Translator model("runs/transformer-translate");
 //   std::cout << model.translate("A man is reading.").text << "\n";
@@ -21,11 +21,11 @@ namespace heddle {
 struct TranslationOptions {
   BeamOptions beam = {};
   std::int64_t batch = 64;  // texts at a time, at most; of similar length
-  // A translation has at most so many tokens: ratio · tokens of its source + extra, and not more
-  // than the model has positions.
+  // Limit on the tokens of a translation: ratio · tokens of its source + extra, and not more than
+  // the model has positions.
   double longest_ratio = 2;
   std::int64_t longest_extra = 10;
-  // Called after each batch with the number of texts done and of all.
+  // Called after each batch with the number of texts done and the total.
   std::function<void(std::size_t, std::size_t)> progress = {};
 };
 
@@ -43,9 +43,9 @@ class Translator {
                       Device device = Device::cpu);
   explicit Translator(TrainedModel model);
 
-  // In the order of the texts. The result does not depend on which texts are translated together,
-  // but for the rounding of sums. An Error names the line, from 1, of a text that the tokenizer
-  // refuses or that has more tokens than learned positions.
+  // Results are in the order of the texts. They do not depend on which texts are translated
+  // together, except for the rounding of sums. An Error names the line, from 1, of a text that the
+  // tokenizer refuses or that has more tokens than learned positions.
   std::vector<Translation> translate(std::span<const std::string_view> texts,
                                      const TranslationOptions& options = {}) const;
   Translation translate(std::string_view text, const TranslationOptions& options = {}) const;

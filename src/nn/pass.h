@@ -12,7 +12,7 @@ namespace heddle::nn {
 class AttentionObserver;
 
 struct Pass {
-  DType precision = DType::f32;  // of activations: f32, bf16, or f64 beside f64 parameters
+  DType precision = DType::f32;  // of activations: f32, bf16, or f64 with f64 parameters
   bool recompute = false;        // activations inside of layers are made again by the backward pass
   std::optional<RandomKey> random = {};   // of dropout; absent: none (evaluation)
   AttentionObserver* observer = nullptr;  // is shown every attention (nn/attention/observer.h)
@@ -23,8 +23,8 @@ struct Pass {
     if (!random) return std::nullopt;
     return RandomKey{random->seed, random->step, random->op + place};
   }
-  // The pass as that layer sees it. Encoders count from 0, decoders beside them from
-  // kSecondStack.
+  // The pass as that layer sees it. Encoder layers count from 0, decoder layers of the same model
+  // from kSecondStack.
   Pass layer(std::int64_t number_of_layer) const {
     Pass inner = *this;
     inner.number = number_of_layer;

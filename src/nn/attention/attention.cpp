@@ -54,7 +54,7 @@ void place_behind_cache(ops::AttentionMask& mask, const KvCache& cache, std::int
 
 }  // namespace
 
-// What the fused op is called with.
+// Arguments of the fused op.
 struct Attention::Inputs {
   Tensor q, k, v;  // [B, Tq, H, .], [B, Tk, G, .], [B, Tk, G, D]
   ops::AttentionOptions options;
@@ -136,7 +136,7 @@ void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
            std::to_string(n));
 }
 
-// What comes from one source is projected together.
+// Projections that read the same source run together.
 void Attention::project(Inputs& in, const Tensor& x, const Tensor& source) const {
   const bool self = !config_.cross;
   if (!self) in.q = heads_of(ops::linear(x, p_.q, p_.q_bias), config_.heads);

@@ -15,22 +15,22 @@
 
 namespace heddle::nn {
 
-// What a call brings besides its tokens; everything may be absent. Lengths count from the first
-// token of the sequence, whether it is in this call or in the cache.
+// Optional arguments of a call besides its tokens. Lengths count from the first token of the
+// sequence, whether it is in this call or in the cache.
 struct AttentionCall {
   Tensor memory = {};            // cross-attention: where keys and values come from. [B, Tk, C]
   Tensor key_lengths = {};       // keys from key_lengths[b] on are padding. [B]
   Tensor documents = {};         // of the tokens: they see their own document only. [B, T]
   Tensor memory_documents = {};  // cross-attention: of the memory. [B, Tk]
   Tensor prefix_lengths = {};    // with config.prefix. [B]; the first block must hold the prefix
-  // What visible_keys() made for this call, in this layer or in another one with the same
-  // configuration and as much in its cache; absent: made by the call.
+  // The result of visible_keys() for this call, from this layer or from another with the same
+  // configuration and as many tokens in its cache; absent: computed by the call.
   ops::VisibleKeys keys = {};
   // The tokens follow what it holds, and are added to it. In cross-attention the first call brings
   // the memory, and the others do not.
   KvCache* cache = nullptr;
   std::optional<RandomKey> dropout = {};  // absent: no dropout (evaluation)
-  AttentionObserver* observer = nullptr;  // is shown what is computed; not beside a cache
+  AttentionObserver* observer = nullptr;  // sees intermediate results; not with a cache
   std::int64_t layer = 0;                 // what it is told
 };
 
@@ -51,7 +51,7 @@ class Attention {
   Attention(const AttentionConfig& config, const Scope& scope,
             std::shared_ptr<const Rotary> rotary = {});
 
-  // x: [B, T, C] -> [B, T, C]. Parameters are f32 beside f32 and bf16, f64 beside f64.
+  // x: [B, T, C] -> [B, T, C]. Parameters are f32 when x is f32 or bf16, f64 when x is f64.
   Tensor forward(const Tensor& x, const AttentionCall& call = {}) const;
 
   // The keys that the tokens of x see, to be shared by layers. Absent where it depends on what a

@@ -75,7 +75,7 @@ void KvCache::take_rows(std::int64_t needed) {
     Shape shape = buffer->shape();
     shape[1] = rows;
     Tensor more = Tensor::zeros(shape, buffer->dtype(), buffer->device());
-    if (next_ > 0) {  // those behind hold nothing that counts
+    if (next_ > 0) {  // rows after next_ hold nothing valid
       Tensor place = rows_of(more, 0, next_);
       ops::copy_into(place, rows_of(*buffer, 0, next_));
     }

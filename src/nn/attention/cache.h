@@ -16,7 +16,7 @@ struct CacheSize {
   std::int64_t block = 1;      // tokens of one call, at most; matters with look_back only
 };
 
-// What a cache holds, for the fused op: token t, counted from first_position, lies in row
+// The contents of a cache, for the fused op: token t, counted from first_position, is in row
 // (first_row + t) mod rows of keys and values.
 struct CachedRows {
   Tensor keys;       // [B, rows, G, ...]
@@ -72,7 +72,7 @@ class KvCache {
   std::int64_t look_back_ = -1;  // -1: all
   std::int64_t capacity_ = 0;    // rows of the whole ring; in cross-attention those of the memory
   std::int64_t next_ = 0;
-  std::int64_t staged_ = 0;   // tokens behind next_ that do not count yet
+  std::int64_t staged_ = 0;   // tokens after next_ that do not count yet
   Tensor k_, v_, documents_;  // of the rows taken so far, [B, rows, ...]
 };
 

@@ -72,7 +72,7 @@ void check_mask(const AttentionConfig& c) {
   refuse_unless(!(c.cross && c.look_ahead), {"look_ahead", "cross"}, apart, "cross = true");
 }
 
-// What each kind of position asks of the rest of the configuration.
+// Requirements that each kind of position places on the rest of the configuration.
 struct PositionRules {
   const AttentionConfig& c;
 

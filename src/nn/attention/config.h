@@ -35,9 +35,9 @@ struct T5Position {
   std::int64_t max_distance = 128;
 };
 struct AlibiPosition {};
-// The rotation makes a dot product depend on the distance; so it goes with scaled_dot and, behind
-// W, with multiplicative. The other scores of rotated vectors would depend on where the pair
-// stands.
+// The rotation makes a dot product depend on the distance; so it goes with scaled_dot and, applied
+// after W, with multiplicative. The other scores of rotated vectors would depend on absolute
+// positions.
 using RopePosition = RopeOptions;
 
 using Position = std::variant<NoPosition, SinusoidalPosition, LearnedPosition, T5Position,

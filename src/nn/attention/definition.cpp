@@ -51,7 +51,7 @@ double yarn(const YarnScaling& s, double base, double plain, Index pair, double 
                    : plain * (1 - (1 - 1 / s.factor) * (i - first) / (last - first));
 }
 
-// What YaRN multiplies rotated vectors by.
+// YaRN's factor for rotated vectors.
 double magnitude(const RopeOptions& o) {
   const auto* s = std::get_if<YarnScaling>(&o.scaling);
   if (s == nullptr) return 1;

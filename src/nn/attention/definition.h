@@ -15,7 +15,7 @@ namespace heddle::nn::book {
 
 using Parameters = std::map<std::string, Tensor, std::less<>>;  // names of for_each_parameter
 
-// What a call brings, as plain numbers; empty: absent.
+// Arguments of a call as plain numbers; empty: absent.
 struct Facts {
   std::vector<std::int64_t> key_lengths;               // [B]
   std::vector<std::int64_t> prefix_lengths;            // [B]

@@ -1,5 +1,5 @@
-// What turns queries and keys of a head into vectors that the fused kernels know: a dot product, or
-// w · tanh(q + k).
+// Score functions: they turn queries and keys of a head into vectors that the fused kernels accept,
+// for a dot product or w · tanh(q + k).
 #pragma once
 
 #include "heddle/tensor.h"

@@ -1,6 +1,6 @@
 // Every sentence of the grammar: score × normaliser × heads × mask × position × extras, each in
 // f64, f32 and bf16 and, where tokens are generated, with a cache, against the layer by the book.
-// What makes no sense must be refused.
+// Invalid combinations must be refused.
 #include <gtest/gtest.h>
 
 #include <cstdio>

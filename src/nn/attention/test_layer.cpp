@@ -326,8 +326,8 @@ TEST(KvCache, OfAWindowDoesNotGrow) {
   EXPECT_GE(cache.first_position(), 100 - 9);
 }
 
-// Rows are taken as tokens come. Every token written so far is there afterwards, in its place:
-// those of single tokens, of a block that needs more than twice the rows, and documents beside
+// Rows are allocated as tokens arrive. Afterwards every token written so far is still there, in its
+// place: single tokens, a block that needs more than twice the rows, and the documents that go with
 // them.
 TEST(KvCache, GrowingKeepsEveryToken) {
   AttentionConfig c = small();

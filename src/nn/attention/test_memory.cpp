@@ -90,7 +90,7 @@ TEST(MemoryGrowth, IsLinearByTheAccounting) {
       }
 }
 
-// What the child below is told by: a fork would begin with the memory of all tests before.
+// Tells the child process below its case: a fork would begin with the memory of earlier tests.
 constexpr const char* kResidentCase = "HEDDLE_TEST_RESIDENT";
 
 // The largest resident size, in bytes, of a process of its own that does it; 0: it failed.

@@ -1,5 +1,5 @@
-// What must hold for every layer, whatever its sizes: with RapidCheck, which looks for the smallest
-// one that fails.
+// Properties that hold for every layer, whatever its sizes: RapidCheck looks for the smallest case
+// that fails.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -259,7 +259,7 @@ RC_GTEST_PROP(AttentionProperties, PaddingChangesNoVisibleRow, ()) {
   AttentionCall call;
   call.key_lengths = integers({2}, {length, length});
   const Tensor y = layer.attention.forward(x, call);
-  // Not even by what is no number: nobody reads it.
+  // Not even NaN there matters: it is never read.
   const std::vector<Tensor> unwritten = {rows(x, 0, length),
                                          Tensor::full({2, count - length, c.width}, NAN, dtype)};
   for (const Tensor& other : {with_other_end(x, length), ops::concat(unwritten, 1)})

@@ -1,4 +1,4 @@
-// What the tests of the attention layer share.
+// Shared helpers for the tests of the attention layer.
 #pragma once
 
 #include <algorithm>

@@ -51,7 +51,7 @@ Numbers read_choices(const Tensor& chosen) {
   return {chosen.elements(), chosen.to_vector<std::int64_t>()};
 }
 
-// What the router says of a call's tokens.
+// The router's decisions for the tokens of a call.
 struct Routes {
   Tensor probabilities;  // [N, E]
   Tensor shares;         // [N, A] of the chosen experts

@@ -16,7 +16,7 @@ struct MoeConfig {
   // In training an expert takes at most ⌈capacity · tokens · A / E⌉ tokens, the first that ask; for
   // others its share is lost. Absent: no token is dropped.
   std::optional<double> capacity = {};
-  std::int64_t shared = 0;  // experts that every token uses besides, without router
+  std::int64_t shared = 0;  // experts that every token also uses, without a router
   double balance = 0.01;    // weight of the load-balancing loss; 0: none
 };
 
@@ -36,8 +36,8 @@ struct MoeCall {
   // [B] i64: tokens of each sequence of x [B, T, C]; undefined: all T. Padding takes no expert's
   // place and does not count for the balance.
   Tensor lengths = {};
-  // Whether `capacity` limits experts. It is a matter of training: what a text is answered must not
-  // depend on the texts beside it.
+  // Whether `capacity` limits experts. It does so in training only: the answer to a text must not
+  // depend on the other texts in the batch.
   bool limited = true;
   // Whether every expert has as many slots as it may take tokens, as is always so where the host
   // does not see the device's memory (slots.h).

@@ -77,7 +77,7 @@ Slots make_slots(const Tensor& chosen, const Tensor& counted, const SlotsConfig&
   const Tensor distance = ops::sub(expert, numbers);
   Tensor asks = ops::relu(complement(ops::maximum(distance, ops::neg(distance))));  // [M, E]
   if (counted.defined()) asks = ops::mul(asks, ops::cast(counted, type));
-  // How many asked the same expert before; -1 of padding, which asks nobody.
+  // How many earlier tokens chose the same expert; -1 for padding, which chooses none.
   const Tensor place = ops::shift(ops::sum(ops::mul(asks, running_sum(asks)), 1, true), -1);
   const Tensor beyond = ops::relu(ops::shift(place, 1 - static_cast<double>(c.limit)));
   Slots s;

@@ -1,6 +1,6 @@
-// Experts on a device whose memory the host does not see without waiting for it. How many tokens an
-// expert gets is not known to the host there, so every expert has as many slots as it may take
-// tokens, all of them are computed, and those that nobody asked for are read by nobody.
+// Mixture of experts on a device whose memory the host cannot read without a wait. There the host
+// does not know how many tokens an expert gets, so every expert has as many slots as it may take
+// tokens; all of them are computed, and the unused ones are never read.
 #pragma once
 
 #include <cstdint>

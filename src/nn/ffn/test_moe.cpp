@@ -140,7 +140,7 @@ TEST(MixtureOfExperts, AtCapacityTheFirstThatAskAreTaken) {
   EXPECT_EQ(loads_of(moe.forward(x, {.limited = false})), (Loads{6, 2}));
 }
 
-// What padding holds changes nothing of what counts, and it takes nobody's place.
+// The contents of padding change no valid result, and padding takes up no capacity.
 TEST(MixtureOfExperts, PaddingIsNoToken) {
   const Tensor lengths = Tensor::from<std::int64_t>({2}, {3, 7});
   const Tensor x = tokens();
@@ -301,7 +301,7 @@ TEST(Slots, GoToTheFirstThatAsk) {
   EXPECT_EQ(real.load.to_vector<std::int64_t>(), (Loads{2, 2, 1}));
 }
 
-// What a call computes with slots, against rows: y, balance, loads, and all gradients.
+// Slots against rows: y, balance, loads, and all gradients.
 TEST(Slots, ComputeWhatRowsCompute) {
   const Tensor lengths = Tensor::from<std::int64_t>({2}, {3, 7});
   for (const bool padded : {false, true})

@@ -64,7 +64,7 @@ void validate(const RopeOptions& options, std::int64_t head_width);
 // Angle per position of each pair, [rotated / 2].
 std::vector<double> rope_frequencies(const RopeOptions& options, std::int64_t head_width);
 
-// What cosines and sines are multiplied by: 1 except for YaRN.
+// The factor on cosines and sines: 1 except for YaRN.
 double rope_attention_factor(const RopeOptions& options);
 
 // Tables for positions 0 to `positions`; dtype f32 or f64.

@@ -16,7 +16,7 @@ namespace heddle::nn {
 
 // Without norm, layers are stacked as they are:        x <- dropout(layer(x))
 // With norm they are branches of a residual stream:
-//   norm_first   x <- x + dropout(layer(norm(x))), and a norm behind the last one
+//   norm_first   x <- x + dropout(layer(norm(x))), and a norm after the last one
 //   otherwise    x <- norm(x + dropout(layer(x)))
 struct ElmanStackConfig {
   std::int64_t layers = 1;
@@ -60,7 +60,7 @@ class ElmanStack {
 
   ElmanStackConfig config_;
   std::vector<Layer> layers_;
-  std::optional<Norm> norm_;  // behind the last layer
+  std::optional<Norm> norm_;  // after the last layer
 };
 
 }  // namespace heddle::nn

@@ -20,7 +20,7 @@ struct Stream {
   Tensor branch;  // like sum, or undefined
 };
 
-// What all layers of a stack are called with. The memory is that of encoder–decoders.
+// Arguments shared by all layers of a stack. The memory is that of encoder–decoders.
 struct StackCall {
   Tensor lengths = {};                               // [B]: tokens of each sequence
   Tensor documents = {};                             // [B, T]

@@ -1,4 +1,4 @@
-// What a stack of Transformer layers is: one choice per axis.
+// Configuration of a stack of Transformer layers: one choice per axis.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace heddle::nn {
 
-// pre:  x + f(norm(x)), and a norm behind the last layer;  post:  norm(x + f(x))
+// pre:  x + f(norm(x)), and a norm after the last layer;  post:  norm(x + f(x))
 enum class NormPlace : std::uint8_t { pre, post };
 
 std::string_view to_string(NormPlace place);

@@ -1,4 +1,4 @@
-// A stack of Transformer layers with the norm behind it.
+// A stack of Transformer layers, with the norm that follows it.
 #pragma once
 
 #include <optional>
