@@ -1,4 +1,4 @@
-// What adamw asks of a device.
+// The calls that adamw makes to a device.
 #pragma once
 
 #include <span>

@@ -13,7 +13,7 @@ namespace heddle::cpu {
 
 namespace {
 
-// What all parameters have in common.
+// Arguments common to all parameters.
 AdamWArgs common_args(const ops::AdamWOptions& options, double scale) {
   const auto step = static_cast<double>(options.step);
   AdamWArgs args;

@@ -1,5 +1,5 @@
-// adamw on CUDA: each of the four arrays is read once and three are written once, with the copies
-// of weights that products read beside them.
+// adamw on CUDA: each of the four arrays is read once and three are written once, together with the
+// copies of weights that matrix products read.
 #include <cmath>
 #include <vector>
 

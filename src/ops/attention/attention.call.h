@@ -1,4 +1,4 @@
-// What attention asks of a device.
+// The calls that attention makes to a device.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace heddle::ops {
 
-// What both directions read, checked. Of q, k, v and the masks of pairs the elements of a row lie
-// side by side, whatever the other strides are; the rest is contiguous. Undefined: not there.
+// Checked inputs of both directions. Rows of q, k, v and of the pair masks have contiguous
+// elements, whatever the other strides are; the rest is contiguous. Undefined: absent.
 struct AttentionInputs {
   bool additive = false;          // the score is w · tanh(q + k)
   AttentionOptions options;       // with its default scale filled in; tensors are those below
@@ -44,7 +44,7 @@ struct AttentionCall {
   }
 };
 
-// Gradients that nobody wants are undefined.
+// Gradients that are not wanted are undefined.
 struct AttentionBackwardCall {
   static constexpr const char* kName = "attention, backward";
   const AttentionInputs& in;

@@ -44,7 +44,7 @@ Tensor in_rows(const Tensor& x) {
 
 struct Result {
   Tensor y, row_sums;
-  Tensor row_parts;  // of a softmax beside an additive mask
+  Tensor row_parts;  // for a softmax with an additive mask
 };
 
 Result forward(const AttentionInputs& in) {
@@ -84,7 +84,7 @@ Gradients backward(const AttentionInputs& in, const Wanted& wanted, const Result
   return g;
 }
 
-// What the tape keeps of a call.
+// The state of a call that the tape keeps.
 struct SavedCall {
   SavedCall(const AttentionInputs& i, const Result& r)
       : in(i),

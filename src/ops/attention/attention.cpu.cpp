@@ -19,7 +19,7 @@ using ops::AttentionBackwardCall;
 using ops::AttentionCall;
 using ops::AttentionInputs;
 
-// What lies where in a call's workspace. The first ones serve both directions.
+// The layout of a call's workspace. The first entries serve both directions.
 enum Place : std::uint8_t {
   kScratch,
   kPackedK,

@@ -19,15 +19,15 @@ enum class Normaliser : std::uint8_t { softmax, relu };
 // the host makes intervals of keys from them. Query i of sequence b stands at position i +
 // first_query + first_queries[b], which may be before the first key; key j stands at position j.
 struct AttentionMask {
-  bool causal = false;                     // no key behind the query's position ...
+  bool causal = false;                     // no key after the query's position ...
   Tensor prefix_lengths;                   // ... except the first prefix_lengths[b] keys. [B]
   std::optional<std::int64_t> look_back;   // at most so many earlier positions (0: only itself)
   std::optional<std::int64_t> look_ahead;  // at most so many later positions
   Tensor key_lengths;                      // keys from key_lengths[b] on are padding. [B]
   Tensor query_documents, key_documents;   // same number on both sides; ascending. [B, Tq], [B, Tk]
   std::int64_t first_query = 0;            // > 0: the queries continue a cache
-  Tensor first_queries;                    // of each sequence, beside first_query. [B]
-  // Any pattern, holes and all: 0 hides the key. u8, [B or 1, H or 1, Tq, Tk], read where it lies.
+  Tensor first_queries;                    // one per sequence, added to first_query. [B]
+  // Any pattern, holes and all: 0 hides the key. u8, [B or 1, H or 1, Tq, Tk], read in place.
   Tensor allowed;
 };
 
@@ -35,14 +35,14 @@ struct AttentionSizes {
   std::int64_t batch = 0, queries = 0, keys = 0;  // B, Tq, Tk
 };
 
-// What a mask comes to: the interval of keys that each query sees, for any number of calls with the
-// same mask and sizes. The layers of a model share them. On the meta device the tensors are there
-// and their values are not, and lengths and documents count as absent.
+// A mask in its final form: the interval of keys that each query sees, for any number of calls with
+// the same mask and sizes. The layers of a model share it. On the meta device the tensors exist but
+// have no values, and lengths and documents count as absent.
 struct VisibleKeys {
   Tensor
       intervals;  // [2, B, Tq] i32: the first, and one past the last, of every query; equal: none
-  // [B] i32: one past the last key that any query sees. What lies behind it may be anything, as
-  // memory that nobody has written yet: it is not read.
+  // [B] i32: one past the last key that any query sees. Memory after it may hold anything, even
+  // bytes that were never written: it is not read.
   Tensor ends;
   std::int64_t keys = 0;  // Tk
   double pairs = 0;       // visible (query, key) pairs of all sequences
@@ -59,8 +59,8 @@ struct AttentionOptions {
   // Added to the scores by distance: entry (j - i) + Tq - 1 for key j and query i. [H, Tq + Tk - 1]
   Tensor relative_bias;
   // Added to the scores pair by pair, after scale and cap; minus infinity hides the key. f32 (f64
-  // beside f64), [B or 1, H or 1, Tq, Tk], read where it lies, and differentiable: its gradient has
-  // its own shape, and where sequences or heads share it, theirs are added one after the other.
+  // if q is f64), [B or 1, H or 1, Tq, Tk], read in place, and differentiable: its gradient has its
+  // own shape, and where sequences or heads share it, theirs are added one after the other.
   Tensor additive_mask;
   Tensor sinks;        // a logit per head that is always visible and has no value. [H]
   double dropout = 0;  // of the weights
@@ -75,13 +75,13 @@ struct AttentionOptions {
 // q: [B, Tq, H, D]; k: [B, Tk, G, D]; v: [B, Tk, G, E]; y: [B, Tq, H, E]. H is a multiple of G:
 // neighbouring query heads share a key head. bf16 is multiplied in bf16 and summed in f32; scores,
 // weights' sums and gradients' sums are f32. f16 is widened to f32, and y is f16 again. Saved for
-// the backward pass: q, k, v, y and one number per row (three beside an additive mask). Rows of q,
-// k and v are read where they lie, without a copy, when their elements lie side by side.
+// the backward pass: q, k, v, y and one number per row (three with an additive mask). Rows of q, k
+// and v are read in place, without a copy, when their elements are contiguous.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 
 // The same with the score w[h] · tanh(q + k): q: [B, Tq, H, S], k: [B, Tk, G, S], w: [H, S] in f32
-// (f64 beside f64). The tanh work is Tq · Tk · H · S. The scale's default is 1.
+// (f64 if q is f64). The tanh work is Tq · Tk · H · S. The scale's default is 1.
 Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
                           const AttentionOptions& options = {});
 
@@ -90,7 +90,7 @@ Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, con
 // has 0. From it any part of the map can be made again, by exactly the sum that was used.
 struct AttentionWithSums {
   Tensor y;         // [B, Tq, H, E]
-  Tensor row_sums;  // [B, H, Tq] f32 (f64 beside f64); no gradient
+  Tensor row_sums;  // [B, H, Tq] f32 (f64 if q is f64); no gradient
 };
 AttentionWithSums attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                                       const AttentionOptions& options = {});
@@ -107,7 +107,7 @@ struct MapRows {
 
 // The weights with which these queries see the keys, [B, count, Tk], as the calls above use them
 // but for dropout: zero where the mask hides a key, and summing to one minus the sink's share.
-// Recomputed from q and k in f32 (f64 beside f64) for these rows alone, O(count · Tk) memory (times
+// Recomputed from q and k in f32 (f64 if q is f64) for these rows only, O(count · Tk) memory (times
 // S for the additive score). With row_sums, those of the calls above, the weights are the ones of
 // that call: exp(s - lse); without, the sums are computed again too. No gradient.
 Tensor attention_weights(const Tensor& q, const Tensor& k, const AttentionOptions& options,
@@ -118,7 +118,7 @@ Tensor additive_attention_weights(const Tensor& q, const Tensor& k, const Tensor
 
 // The scores of these queries before they become weights, [B, count, Tk]: scaled, capped, with the
 // bias by distance and the additive mask; minus infinity where a mask hides the key. Recomputed in
-// f32 (f64 beside f64) for these rows alone, like the weights. No gradient.
+// f32 (f64 if q is f64) for these rows only, like the weights. No gradient.
 Tensor attention_scores(const Tensor& q, const Tensor& k, const AttentionOptions& options,
                         const MapRows& rows);
 Tensor additive_attention_scores(const Tensor& q, const Tensor& k, const Tensor& w,

@@ -62,7 +62,7 @@ constexpr std::int64_t backward_parts(const AttentionShape& s) {
   return wanted < most ? wanted : (most > 1 ? most : 1);
 }
 
-// What attention in bf16 has on a machine with AMX tiles; null: no tiles.
+// Kernels for attention in bf16 on a machine with AMX tiles; null: no tiles.
 struct AttentionTiles {
   SmallProductFunction small_product = nullptr;
   TransposedGroupFunction transposed_group = nullptr;
@@ -72,7 +72,7 @@ struct AttentionTiles {
 // Tests replace them by emulated ones, where the CPU multiplies pairs of bf16.
 inline const AttentionTiles* planted_attention_tiles = nullptr;
 
-// What decides which kernels a call takes, and so what it books.
+// The facts that decide which kernels a call uses, and so which workspace it books.
 struct AttentionFacts {
   AttentionShape shape;
   DType dtype = DType::f32;
@@ -84,7 +84,7 @@ struct AttentionFacts {
   AttentionTiles tiles;
 };
 
-// What both directions need to know.
+// Arguments of both directions.
 struct AttentionArgs : AttentionFacts {
   RandomKey key;
   const void* q = nullptr;
@@ -101,7 +101,7 @@ struct AttentionArgs : AttentionFacts {
   RowStrides additive_strides, allowed_strides;
   const std::int32_t* first_key = nullptr;  // [B, Tq]: query i sees keys first_key[i] <= j ...
   const std::int32_t* last_key = nullptr;   // ... < last_key[i]
-  const std::int32_t* end_key = nullptr;    // [B]: nobody sees a key from here on; zeros are packed
+  const std::int32_t* end_key = nullptr;    // [B]: no query sees keys from here on; packed as zeros
   // Packed for the products, per batch and key head, keys padded.
   void* packed_k = nullptr;  // Kᵀ; of the additive score in the compute type
   void* packed_v = nullptr;  // V

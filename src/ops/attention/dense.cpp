@@ -51,8 +51,8 @@ Tensor kept(const AttentionOptions& o, const Shape& shape, const Tensor& like) {
 
 namespace {
 
-// What is added or multiplied by a mask: one number where query i of batch b sees key j, another
-// elsewhere.
+// The values of a mask that is added or multiplied: one number where query i of batch b sees key j,
+// another elsewhere.
 struct MaskValues {
   double seen = 1, hidden = 0;
 };
@@ -122,8 +122,8 @@ Tensor softmax_weights(const Tensor& scores, const AttentionOptions& o) {
   return ops::slice(ops::softmax(masked), 3, 0, keys);
 }
 
-// positive / total, and zeros where the total is 0. What is divided by instead is far from the
-// smallest number, so that a gradient divided by it stays finite: the mask makes 0 of it.
+// positive / total, and zeros where the total is 0. The divisor used there instead is far from the
+// smallest number, so that a gradient divided by it stays finite: the mask turns it into 0.
 Tensor shares_of(const Tensor& positive, const Tensor& total) {
   const double smallest = positive.dtype() == DType::f64 ? 1e-280 : 1e-30;
   const Tensor floor = Tensor::full({}, smallest, positive.dtype(), positive.device());

@@ -16,7 +16,7 @@ Tensor in_order(const Tensor& rows, std::int64_t first_row);
 Tensor dot_scores(const Tensor& q, const Tensor& k);
 Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& w);
 
-// What dropout multiplies weights with: 0 or 1 / (1 - p), by the same random words as the kernels.
+// The dropout factors of the weights: 0 or 1 / (1 - p), from the same random words as the kernels.
 // [B, H, Tq, Tk], of the type and on the device of `like`.
 Tensor kept(const AttentionOptions& options, const Shape& shape, const Tensor& like);
 
@@ -30,7 +30,7 @@ Tensor weights(const Tensor& products, const AttentionOptions& options, double s
 Tensor weights_by_sums(const Tensor& products, const AttentionOptions& options, double scale,
                        const Tensor& row_sums);
 
-// What the rows of these scores without scale are normalised by, as AttentionWithSums has it.
+// The normalisers of the rows of these unscaled scores, as AttentionWithSums has them.
 Tensor row_sums(const Tensor& products, const AttentionOptions& options, double scale);
 
 // The whole op in plain ops, which the tape records: for devices that have no routine for it. w is

@@ -1,5 +1,5 @@
-// What lies in keys and values that no query sees must not matter, whatever it is: a buffer for
-// keys to come has not been written yet.
+// The contents of keys and values that no query sees must not matter, whatever they are: a buffer
+// for future keys has not been written yet.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,7 +22,7 @@ struct Given {
   Device device = Device::cpu;
 };
 
-// y and all gradients, when the keys behind the lengths are filled with a number.
+// y and all gradients, with the keys after the lengths filled with a number.
 std::vector<Tensor> outcome(const Given& g, double filling) {
   const std::int64_t heads = 4, groups = 2, seen = g.keys - g.keys / 3;
   const auto random = [&](std::int64_t tokens, std::int64_t count, std::uint32_t stream) {

@@ -115,7 +115,7 @@ TEST(AllowedPairs, HideAnyPattern) {
   std::vector<double> wanted;
   for (const double v : each) wanted.insert(wanted.end(), {v, v});
   expect_near(attention(z.q, z.k, z.v, o), wanted, 1e-4);
-  o.mask.causal = true;  // and both masks count: query i sees no key behind i - 3
+  o.mask.causal = true;  // and both masks count: query i sees no key after i - 3
   o.mask.first_query = -3;
   const std::vector<double> causal = {0, 0, 0, 1, 0, 50.5, 55, 37, 0};
   wanted.clear();

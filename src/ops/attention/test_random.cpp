@@ -82,7 +82,7 @@ void add_random_mask(RandomCall& c) {
   if (one_in(3)) c.allowed_over = over();
 }
 
-// What sizes are taken from.
+// Limits from which sizes are drawn.
 struct Bounds {
   Integers lengths;  // of queries and keys
   Integers widths;   // of heads
@@ -178,8 +178,8 @@ std::vector<Tensor> random_inputs(const RandomCall& c) {
   return x;
 }
 
-// The same numbers on other strides: heads before tokens and a gap behind each row; rows whose
-// elements do not lie side by side; rows out of a longer sequence.
+// The same numbers with other strides: heads before tokens and a gap after each row; rows whose
+// elements are not contiguous; rows out of a longer sequence.
 Tensor laid_out(const Tensor& x, int layout) {
   const std::int64_t b = x.size(0), t = x.size(1), h = x.size(2), w = x.size(3);
   const auto room = [&](const Shape& shape) {
@@ -310,7 +310,7 @@ RC_GTEST_PROP(RandomAttention, WideHeads, ()) {
   check_call(random_call({{9, 40}, {256, 300}, 1, 2, {1, 2}}), kTypes, false);
 }
 
-// What GPUs multiply on tensor cores.
+// Widths that GPUs multiply on tensor cores.
 RC_GTEST_PROP(RandomAttention, WidthsOf16, ()) {
   check_call(random_call({kSmall, {16, 32, 48, 64, 128}}), {DType::bf16}, false);
 }

@@ -215,7 +215,7 @@ TEST(AttentionOnTiles, BooksWhatItUses) {
   cpu::set_threads(before);
 }
 
-// No kernel writes beside what is booked for it.
+// No kernel writes outside the memory booked for it.
 TEST(AttentionOnTiles, StaysWithinItsBuffers) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
   const std::int64_t before = guard_violations();
@@ -267,8 +267,8 @@ TEST(AttentionOnTiles, QueriesAndKeysNeedNotBeAsMany) {
   }
 }
 
-// Gradients where queries of a document without keys lie between two whose keys share a block; a
-// last document has `rest` tokens, and nobody sees the last of their keys. Without documents
+// Gradients where queries of a document without keys are between two whose keys share a block; a
+// last document has `rest` tokens, and no query sees the last of their keys. Without documents
 // everything sees everything.
 std::vector<Tensor> document_gradients(std::int64_t rest, DType dtype, bool documents) {
   const std::int64_t query_count = 96 + rest, key_count = 32 + rest;
@@ -298,7 +298,7 @@ std::vector<Tensor> document_gradients(std::int64_t rest, DType dtype, bool docu
   return {x[0].grad(), x[1].grad(), x[2].grad()};
 }
 
-// What the last call left in the room for the weights of queries that see nothing must not count.
+// Leftovers of the last call in the weights of queries that see nothing must not count.
 TEST(AttentionOnTiles, QueriesThatSeeNothingLieBetweenOthers) {
   if (!multiplies_bf16()) GTEST_SKIP() << "needs avx512_bf16";
   for (const std::int64_t rest : {0, 200}) {  // a short head and a long one

@@ -1,4 +1,4 @@
-// Attention maps: the rows somebody wants to look at, recomputed.
+// Attention maps: the requested rows, recomputed.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -109,7 +109,7 @@ struct MapCall {
     check(op, q, k, options, rows);
     if (w != nullptr) check_parameter({op, "w", *w}, q, {q.size(2), q.size(3)});
   }
-  // What the rows are computed as: products, options of their own, and the scale.
+  // How the rows are computed: products, options of their own, and the scale.
   template <class F>
   Tensor map(F f) const {
     const NoGrad no_grad;

@@ -1,4 +1,4 @@
-// What binary asks of a device.
+// The calls that binary makes to a device.
 #pragma once
 
 #include "backend/routine.h"

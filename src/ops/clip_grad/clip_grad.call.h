@@ -1,4 +1,4 @@
-// What clip_grad asks of a device.
+// The calls that clip_grad makes to a device.
 #pragma once
 
 #include <span>

@@ -16,10 +16,10 @@ namespace heddle::ops {
 // Not differentiable.
 Tensor global_norm(std::span<const Tensor> grads);
 
-// What to multiply gradients of this norm with so that it is at most max_norm (which must be above
-// 0; infinity for no limit): min(1, max_norm / (norm + 1e-6)), one number in f64. NaN when the norm
-// or one of `losses`, one number each, is not finite: optimisers change nothing then, so that a
-// step can be computed whole before anyone looks at its numbers. Not differentiable.
+// The factor that brings gradients of this norm down to at most max_norm (which must be above 0;
+// infinity for no limit): min(1, max_norm / (norm + 1e-6)), one number in f64. NaN when the norm or
+// one of `losses`, one number each, is not finite: optimisers then change nothing, so that a whole
+// step can be computed before its numbers are read. Not differentiable.
 Tensor clip_scale(const Tensor& norm, double max_norm, std::span<const Tensor> losses = {});
 
 // x = factor · x, in place: f32, bf16 or f64, contiguous. Not recorded.
@@ -30,8 +30,8 @@ namespace reference {
 Tensor global_norm(std::span<const Tensor> grads);
 Tensor clip_scale(const Tensor& norm, double max_norm, std::span<const Tensor> losses);
 
-// What the definitions of optimisers end with: x = value, or x as it is where `scale` (one number,
-// undefined: 1) is not finite.
+// The last step in the definitions of optimisers: x = value, or x unchanged where `scale` (one
+// number, undefined: 1) is not finite.
 void update_into(Tensor& x, const Tensor& value, const Tensor& scale);
 
 }  // namespace reference

@@ -19,8 +19,8 @@ Tensor cast(const Tensor& x, DType dtype);
 
 // f16 by widening. No kernel computes in it: an op that gets activations in f16 casts them to f32
 // and its result back, once each. The casts are on the tape, so gradients come back in f16.
-// Parameters beside f16 are those beside f32.
-bool is_half(const Tensor& x);    // f16; what is undefined is not
+// Parameters for f16 activations have the types of those for f32.
+bool is_half(const Tensor& x);    // f16; false if undefined
 Tensor wide(const Tensor& x);     // f16 as f32; everything else, also what is undefined, as it is
 Tensor to_half(const Tensor& y);  // as f16
 

@@ -15,7 +15,7 @@ namespace {
 constexpr DType kAll[] = {DType::f32, DType::bf16, DType::f16, DType::f64,
                           DType::i32, DType::i64,  DType::u8};
 
-// What an element type makes of a number, by other means than the kernels.
+// A number as an element type holds it, by other means than the kernels.
 double held(double v, DType dtype) {
   const auto whole = [v](double low, double high) {
     if (std::isnan(v)) return 0.0;

@@ -38,7 +38,7 @@ TEST(Widening, RoundsOnce) {
   expect_halves(gather(halves({3}, {5, 6, 7}), 0, Tensor::from<std::int64_t>({2}, {2, 0})), {7, 5});
 }
 
-// What is f32 beside bf16 is f32 beside f16.
+// Results that are f32 for bf16 inputs are f32 for f16 inputs.
 TEST(Widening, LeavesWideResultsWide) {
   const Tensor x = halves({1, 2}, {1, 2});
   const Tensor target = Tensor::zeros({1}, DType::i64);

@@ -1,4 +1,4 @@
-// What dropout asks of a device.
+// The calls that dropout makes to a device.
 #pragma once
 
 #include "backend/routine.h"

@@ -9,7 +9,7 @@
 namespace heddle::cpu::HEDDLE_ISA {
 namespace dropout_detail {
 
-// What does not change from element to element. x, y: the arrays.
+// Values that are the same for all elements. x, y: the arrays.
 template <class S>
 struct Pass {
   const S* x;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kDrawn = 8;  // elements of one block: 16 bits each
 
-// What element j of a block is multiplied with.
+// The factor on element j of a block.
 template <class C>
 __device__ C factor_of(const PhiloxBlock& words, int j, std::uint32_t threshold, C scale) {
   const std::uint32_t word = words[static_cast<std::size_t>(j / 2)];

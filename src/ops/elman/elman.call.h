@@ -1,4 +1,4 @@
-// What elman asks of a device.
+// The calls that elman makes to a device.
 #pragma once
 
 #include "backend/routine.h"

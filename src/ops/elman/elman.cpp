@@ -123,7 +123,7 @@ Tensor running_at(std::int64_t t, const Tensor& lengths, const Tensor& pre) {
 }  // namespace
 
 // Step by step; from a sequence's length on its state stays and its output is 0. States are kept in
-// pre's type, sums made in f32 beside bf16.
+// pre's type, sums are made in f32 when pre is bf16.
 ElmanResult elman(const Tensor& pre, const Tensor& recurrent, const ElmanOptions& options) {
   const ScanSizes s = sizes_of(pre);
   const DType sums = parameter_dtype(pre);

@@ -5,10 +5,10 @@
 
 namespace heddle::ops {
 
-// What a scan takes besides pre and the recurrent weight; everything may be left out.
+// Optional arguments of a scan, besides pre and the recurrent weight.
 struct ElmanOptions {
   Tensor h0 = {};       // [B, H], pre's type; undefined: zeros
-  Tensor lengths = {};  // [B] i32 or i64, 0..T, beside pre or on the CPU; undefined: all T
+  Tensor lengths = {};  // [B] i32 or i64, 0..T, on pre's device or the CPU; undefined: all T
   bool reverse = false;
 };
 
@@ -22,7 +22,7 @@ struct ElmanResult {
 // own last token. h before the first step is h0.
 //
 // pre: [B, T, H] in f32, bf16, f16 or f64, usually x Wᵀ + b made by linear() for all steps at once.
-// recurrent: U [H, H], f32 beside f32 and bf16, f64 beside f64. States are kept in pre's type;
+// recurrent: U [H, H], f32 when pre is f32 or bf16, f64 when it is f64. States are in pre's type;
 // sums and tanh are made in f32 (f64). Padding costs nothing: a step multiplies the sequences
 // that still run.
 //

@@ -7,8 +7,8 @@
 
 namespace heddle::cpu {
 
-// What the passes share. Sequences are dealt out to `blocks` blocks, longest first: block k has the
-// sequences order[k], order[k + blocks], ... So blocks have about the same work, and those that
+// Data shared by the passes. Sequences are dealt out to `blocks` blocks, longest first: block k has
+// the sequences order[k], order[k + blocks], ... So blocks have about the same work, and those that
 // still run at a step are the first ones of a block.
 struct ElmanScan {
   DType dtype = DType::f32;        // of the storage

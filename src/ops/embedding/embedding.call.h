@@ -1,4 +1,4 @@
-// What embedding asks of a device.
+// The calls that embedding makes to a device.
 #pragma once
 
 #include "backend/routine.h"

@@ -44,7 +44,7 @@ void plan_embedding_backward(ops::EmbeddingBackwardCall& c) {
   c.order = workspace({words * sums_of(c) + row_order_words(count)}, DType::i32, c.dtable);
 }
 
-// What the kernels of the gradient read. Sums are in the type that dtable is computed in.
+// Arguments of the gradient kernels. Sums are in the type that dtable is computed in.
 template <class T, class S>
 struct Places {
   std::int64_t count, rows, width;

@@ -1,4 +1,4 @@
-// What gather asks of a device.
+// The calls that gather makes to a device.
 #pragma once
 
 #include "backend/routine.h"

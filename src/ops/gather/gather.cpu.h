@@ -5,8 +5,8 @@
 namespace heddle::cpu::HEDDLE_ISA {
 namespace gather_detail {
 
-// A bundle of lines along the dimension of the index: `count` of them, neighbours in memory, that
-// nobody else touches.
+// A bundle of lines along the dimension of the index: `count` of them, adjacent in memory, that no
+// other task touches.
 struct Lines {
   std::int64_t index = 0;  // offset of the first element, in the index and in the indexed array
   std::int64_t indexed = 0;

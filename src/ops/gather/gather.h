@@ -1,7 +1,7 @@
-// Elements and rows picked by an index, and added to where an index says. Each is the gradient of
-// its counterpart. An index outside of its range is an Error; it may lie on the CPU beside numbers
-// elsewhere; sums are made in the order of the
-// places, whatever the number of threads.
+// Elements and rows picked by an index, and elements added at the places an index names. Each is
+// the gradient of its counterpart. An index out of range is an Error; the index may be on the CPU
+// when the numbers are elsewhere; sums are made in the order of the places, whatever the number of
+// threads.
 #pragma once
 
 #include "heddle/tensor.h"

@@ -7,7 +7,7 @@
 
 namespace heddle::cpu {
 
-// Along `dim`. `shape` is that of the contiguous index and of what is read or written beside it;
+// Along `dim`. `shape` is that of the contiguous index and of the array read or written with it;
 // `strides` are those of the indexed array, in elements.
 struct GatherArgs {
   DType dtype = DType::f32;

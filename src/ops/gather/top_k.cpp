@@ -60,7 +60,7 @@ Tensor top_k(const Tensor& x, std::int64_t count) {
     const Tensor score = mul(shift(neg(others), 1), shift(neg(place), static_cast<double>(n)));
     const Tensor first = shift(neg(max(score, -1, true)), static_cast<double>(n));
     found.push_back(cast(first, DType::i64));
-    // What was found becomes lower than anything: hit is 1 there and 0 elsewhere.
+    // Elements already found become lower than any other: hit is 1 there and 0 elsewhere.
     const Tensor distance = sub(place, first);
     const Tensor hit = relu(shift(neg(maximum(distance, neg(distance))), 1));
     left = sub(mul(left, shift(neg(hit), 1)), scale(hit, -2 * low));

@@ -1,4 +1,4 @@
-// What linear, linear_many and linear_pair ask of a device.
+// The calls that linear, linear_many and linear_pair make to a device.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace heddle::ops {
 
-// What a layer's gradient does before its products, in one pass over dy:
+// The step of a layer's gradient that comes before its products, in one pass over dy:
 //   dsum = dy · slope, dbias[n] = Σ_rows dsum
 // Without a slope dsum is dy itself. The output of a relu says as much as its slope, which is 1
 // where that is positive and else 0.

@@ -105,7 +105,7 @@ Product weight_gradient(const Tensor& dsum, const Tensor& x, DType dtype) {
   return p;
 }
 
-// What the activation was, as its output goes backward.
+// The slope of the activation, kept for the backward pass.
 struct Slope {
   Tensor tensor;      // the derivative; undefined without activation
   bool relu = false;  // the output of a relu instead, of which only the sign is asked
@@ -134,8 +134,8 @@ struct WantedOfLayer {
   bool x, weight;
 };
 
-// Of one layer, whose dbias `sums` makes, if anything: dx = dsum·W, elementwise · factor where that
-// is defined, and dW = dsumᵀ·x. What they need besides is released with the end of this function.
+// For one layer, whose dbias `sums` makes, if anything: dx = dsum·W, elementwise · factor where
+// that is defined, and dW = dsumᵀ·x. Their temporaries are released at the end of this function.
 LayerGradient layer_gradient(RowSums sums, const Tensor& x, const Tensor& weight,
                              const WantedOfLayer& wanted, const Tensor& factor = {}) {
   LayerGradient g;
@@ -260,8 +260,8 @@ Tensor linear_of_halves(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 }  // namespace
 
-// With sum = x·Wᵀ + bias and dsum = dy · activation'(sum), whose second factor the product keeps
-// beside y:
+// With sum = x·Wᵀ + bias and dsum = dy · activation'(sum), whose second factor the product stores
+// along with y:
 //   dx = dsum·W, dW = dsumᵀ·x, dbias = Σ_rows dsum, dresidual = dy
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const LinearOptions& options) {
@@ -379,7 +379,7 @@ Tensor linear_pair(const Tensor& x, const LinearWeights& first, Activation activ
   return y;
 }
 
-// The weight is rounded to x's type; sums are made, and what follows them computed, in f32 beside
+// The weight is rounded to x's type; sums, and everything computed from them, are in f32 when x is
 // bf16.
 Tensor reference::linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
                          const LinearOptions& options) {

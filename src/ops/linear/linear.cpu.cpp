@@ -1,5 +1,5 @@
-// linear, linear_many and linear_pair on the CPU: products that run together, and the sums of their
-// gradients beside them.
+// linear, linear_many and linear_pair on the CPU: products that run together, along with the sums
+// of their gradients.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -102,7 +102,7 @@ class Together {
     if (count_ > 1) run_beside(nullptr);
     count_ = 0;
   }
-  // And sums that they do not read beside them.
+  // Also runs sums that the products do not read.
   void run(const SumBlocks& sums) {
     const auto block = [&](std::int64_t i) { sums.run(i); };
     const Beside beside{sums.count(), block};

@@ -21,10 +21,10 @@ struct LinearOptions {
 
 // y = activation(x · weightᵀ + bias) + residual
 //
-// x is [..., K], weight [N, K], bias [N] or undefined, y [..., N] of x's type unless wide. Beside x
-// in f32 or bf16 the weight is f32 or bf16 and the bias f32; beside f64 all are f64. The products
-// are computed in x's type: beside bf16 activations an f32 weight is rounded to bf16, and sums are
-// made in f32.
+// x is [..., K], weight [N, K], bias [N] or undefined, y [..., N] of x's type unless wide. For x in
+// f32 or bf16 the weight is f32 or bf16 and the bias f32; for x in f64 all are f64. The products
+// are computed in x's type: when x is bf16, an f32 weight is rounded to bf16, and sums are made in
+// f32.
 //
 // A device may keep the weight in a form that suits its products, until it changes. Saved for the
 // backward pass: x, and for an activation its derivative at the sum (for relu without residual y
@@ -37,8 +37,8 @@ struct LinearWeights {
   Tensor weight, bias;
 };
 
-// What linear() gives for x and each of these, to the bit, as one piece of work; in the backward
-// pass the gradient of x is summed in the products.
+// The results of linear() for x and each of these, bit for bit, as one piece of work; in the
+// backward pass the gradient of x is summed in the products.
 std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights> weights);
 
 // Two layers with an activation between them, as in a feed-forward layer:

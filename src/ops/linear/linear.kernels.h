@@ -6,7 +6,7 @@
 
 namespace heddle::cpu {
 
-// What the backward pass does before its two products, in one pass over dy [rows, columns]:
+// The step of the backward pass before its two products, in one pass over dy [rows, columns]:
 //   dsum = dy · slope             where there is an activation, slope = activation'(sum)
 //   dbias[n] = Σ_rows dsum        where it is wanted
 // The output of a relu says as much as its slope, which is 1 where that is positive and else 0.

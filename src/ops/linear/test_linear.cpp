@@ -1,4 +1,4 @@
-// What the case table cannot say: when a weight is packed anew, what is booked for it, and which
+// Checks outside the case table: when a weight is packed anew, what is booked for it, and which
 // calls are refused.
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ TEST(PackedWeight, ManyAreRefreshedAtOnce) {
   change_and_pack();
   const auto fresh = versions();
   for (std::size_t i = 0; i < fresh.size(); ++i) EXPECT_GT(fresh[i], stale[i]);
-  change_and_pack();  // what nobody used since is left alone
+  change_and_pack();  // weights not used since then are left alone
   EXPECT_EQ(versions(), fresh);
   for (const Tensor& w : weights) ops::linear(x, w);
   change_and_pack();

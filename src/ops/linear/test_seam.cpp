@@ -165,7 +165,7 @@ std::vector<double> computed_there(const Op& op, std::vector<Tensor> inputs) {
   const std::int64_t before = device_reads();
   const Tensor y = op(inputs);
   tape.backward(ops::sum_all(ops::mul(y, drawn(y.shape(), 99).to(mock::device()))));
-  EXPECT_EQ(device_reads(), before);  // nobody had to wait for a number
+  EXPECT_EQ(device_reads(), before);  // no read from the device was needed
   std::vector<double> all = y.to_vector<double>();
   for (const Tensor& x : inputs) {
     const std::vector<double> grad = x.grad().to_vector<double>();

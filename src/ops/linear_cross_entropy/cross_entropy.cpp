@@ -9,7 +9,7 @@ namespace heddle::ops {
 
 namespace {
 
-// What a row is given as.
+// The form in which a row is given.
 struct GivenRows {
   const char* op;
   const char* argument;

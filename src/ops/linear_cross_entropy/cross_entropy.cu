@@ -31,7 +31,7 @@ struct RowArgs {
   G* g;
 };
 
-// kEach neighbouring logits; those behind the last class are -inf.
+// kEach neighbouring logits; those after the last class are -inf.
 template <class S, int kEach>
 struct Logits {
   Compute<S> v[kEach];
@@ -66,7 +66,7 @@ __device__ void store_gradient(G* to, const Compute<S> (&v)[kEach]) {
   }
 }
 
-// What a row's loss and gradient are made of.
+// Parts of a row's loss and gradient.
 template <class C>
 struct RowTerms {
   C at_target, total, smoothing, even, scale, all;
@@ -290,8 +290,8 @@ __global__ void __launch_bounds__(kOneBlock)
   if (threadIdx.x == 0) *loss = static_cast<C>(own * terms->scale);
 }
 
-// Workspace in float64 numbers: the terms, and behind them the losses where they are not wanted
-// themselves.
+// Workspace in float64 numbers: the terms, followed by the losses where the caller does not want
+// them.
 void plan_cross_entropy(ops::CrossEntropyCall& c) {
   const std::int64_t losses = c.rows.each() ? 0 : c.rows.targets.elements();
   c.workspace = workspace({kTermsNumbers + losses}, DType::f64, c.z);

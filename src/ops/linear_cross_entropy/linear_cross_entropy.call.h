@@ -1,4 +1,4 @@
-// What the losses of rows ask of a device.
+// The calls that the losses of rows make to a device.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,8 @@ struct CrossEntropyBackwardCall {
   Cost cost() const { return {6 * backend::count_of(dz), 2 * backend::bytes_of(dz)}; }
 };
 
-// Losses of rows that a classifier makes, and their gradients while a row's logits are there. What
-// is undefined is not wanted.
+// Losses of rows that a classifier makes, and their gradients while a row's logits are in memory.
+// Undefined outputs are not wanted.
 struct LinearCrossEntropyCall {
   static constexpr const char* kName = "linear_cross_entropy";
   const LossRows& rows;
@@ -47,7 +47,7 @@ struct LinearCrossEntropyCall {
   Tensor& dx;             // [T, K] in x's type
   Tensor& dw;             // [V, K] and [V] in the type that sums are made in
   Tensor& dbias;
-  // What the device's plan makes: the logits of the rows taken at a time [.., V], and the rest.
+  // Workspace from the device's plan: the logits of the rows of one chunk [.., V], and the rest.
   Tensor logits = {}, dlogits = {}, losses = {};
   Tensor prepared = {}, prepared_back = {}, prepared_x = {};
   Tensor terms = {}, partial = {}, room = {};

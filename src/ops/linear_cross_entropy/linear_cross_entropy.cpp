@@ -57,7 +57,7 @@ ClassifierGradients empty_gradients(const Classifier& c, const WantedGradients& 
   return g;
 }
 
-// What the gradients are handed over as.
+// The types in which the gradients are returned.
 struct GradientTypes {
   Shape x;
   DType weight;
@@ -88,7 +88,7 @@ Tensor reduced_loss(const Classifier& args, const Tensor& x, const Tensor& bias)
   return loss;
 }
 
-// What the tape keeps where losses are not put together.
+// State that the tape keeps where losses are not reduced.
 struct SavedClassifier {
   explicit SavedClassifier(const Classifier& c)
       : x(c.x), weight(c.weight), bias(c.bias), rows(c.rows) {}

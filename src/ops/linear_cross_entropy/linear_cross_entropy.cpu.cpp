@@ -36,7 +36,7 @@ struct Chunk {
 };
 
 Tensor rows_of_chunk(const Tensor& x, const Chunk& c) { return views::slice(x, 0, c.begin, c.end); }
-// What has room for the largest chunk.
+// The chunk's part of a buffer with room for the largest chunk.
 Tensor first_rows(const Tensor& x, const Chunk& c) { return views::slice(x, 0, 0, c.rows()); }
 
 // logits = x · Wᵀ + bias

@@ -74,7 +74,7 @@ Compute<S> weighted_sum(const S* z, const Compute<S>* w, std::int64_t n) {
       });
 }
 
-// What a row's loss and gradient are made of.
+// Parts of a row's loss and gradient.
 template <class C>
 struct RowTerms {
   const C* weights = nullptr;  // of the classes, or null

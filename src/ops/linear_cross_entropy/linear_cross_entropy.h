@@ -7,16 +7,16 @@
 
 namespace heddle::ops {
 
-// What becomes of the rows' losses: their mean, weighted by the classes of the targets; their sum;
-// or all of them, one for each target.
+// How the rows' losses are reduced: their mean, weighted by the classes of the targets; their sum;
+// or not at all, one loss for each target.
 enum class Reduction : std::uint8_t { mean, sum, none };
 
 struct CrossEntropyOptions {
   std::int64_t ignore_index = -100;  // rows with this target count for nothing
   double label_smoothing = 0;  // in [0, 1]: this share of the target goes to all V classes alike
   Reduction reduction = Reduction::mean;  // over the rows that are not ignored
-  // One number of 0 or more for each class, f32 (f64 beside f64), without gradient. [V]; undefined:
-  // all 1.
+  // One number of 0 or more for each class, f32 (f64 if x is f64), without gradient. [V];
+  // undefined: all 1.
   Tensor class_weights = {};
 };
 
@@ -42,8 +42,8 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& targets,
 // cross_entropy(x · weightᵀ + bias, targets) without ever holding all logits.
 //
 // x is [..., K], weight [V, K], bias [V] or undefined, with the types that linear() takes; logits
-// are f32 beside bf16. Rows are taken in chunks of at least 512 (see logits_rows()); the logits of
-// one chunk exist at a time.
+// are f32 when x is bf16. Rows are taken in chunks of at least 512 (see logits_rows()); only the
+// logits of one chunk exist at a time.
 //
 // On a tape, the gradients of x, weight and bias are made in the forward pass, chunk by chunk while
 // its logits are there, and scaled by the loss's own gradient later. Making the logits a second

@@ -9,7 +9,7 @@
 
 namespace heddle::cuda {
 
-// What rows are weighed with, made on the device: nobody waits for targets.
+// Weights of the rows, computed on the device, so that the host does not wait for targets.
 struct DeviceTerms {
   double scale;             // what the sum of the rows' losses is multiplied with
   double class_weight_sum;  // of the class weights, where there are any

@@ -1,4 +1,4 @@
-// What the losses of rows share: targets, class weights and how the rows are put together.
+// Shared by the losses of rows: targets, class weights and how the rows are reduced.
 #pragma once
 
 #include "autograd/record.h"
@@ -15,7 +15,7 @@ struct LossRows {
   bool each() const { return options.reduction == Reduction::none; }
 };
 
-// What the tape keeps of the targets.
+// The targets as the tape keeps them.
 struct SavedRows {
   explicit SavedRows(const LossRows& r)
       : rows(r), targets(r.targets), weights(r.options.class_weights) {}

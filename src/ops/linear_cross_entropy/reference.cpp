@@ -36,9 +36,9 @@ Tensor class_numbers(std::int64_t classes, const Tensor& like) {
       .to(like.device());
 }
 
-// What is multiplied with l[v] of each row and class, like l [T, V]:
+// The factor on l[v] of each row and class, like l [T, V]:
 //   loss = Σ_v share·l[v]
-// Made where l is, without a look at the targets: nobody waits for them.
+// Made on l's device without reading the targets, so that the host does not wait for them.
 Tensor shares_of_targets(const LossRows& rows, const Tensor& l) {
   const CrossEntropyOptions& o = rows.options;
   const std::int64_t classes = l.size(1);

@@ -7,7 +7,7 @@
 
 namespace heddle::ops {
 
-// What the rows are weighed with.
+// Weights of the rows.
 struct LossTerms {
   double class_weight_sum = 0;  // of the class weights, where there are any
   double scale = 1;  // what the sum of the rows' losses is multiplied with; 0 where none counts

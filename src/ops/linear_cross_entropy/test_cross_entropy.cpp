@@ -1,4 +1,4 @@
-// What the case table cannot say: numbers worked out by hand, refused calls, and that logits are
+// Checks outside the case table: numbers worked out by hand, refused calls, and that logits are
 // never all in memory.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What matmul asks of a device.
+// The calls that matmul makes to a device.
 #pragma once
 
 #include "backend/routine.h"

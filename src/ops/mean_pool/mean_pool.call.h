@@ -1,4 +1,4 @@
-// What mean_pool asks of a device.
+// The calls that mean_pool makes to a device.
 #pragma once
 
 #include "backend/routine.h"

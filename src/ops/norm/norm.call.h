@@ -1,4 +1,4 @@
-// What rms_norm and layer_norm ask of a device: one call, without and with the mean.
+// The calls of rms_norm and layer_norm to a device: the same one, without and with the mean.
 #pragma once
 
 #include "backend/routine.h"
@@ -18,7 +18,7 @@ struct NormCall {
   const Tensor& bias;      // [C]
   Tensor& sum;
   Tensor& y;
-  Tensor& mean;  // [rows]; undefined where nothing is subtracted or nobody will go backward
+  Tensor& mean;  // [rows]; undefined if nothing is subtracted or no backward pass will follow
   Tensor& rstd;  // [rows]
 
   const Tensor& output() const { return y; }
@@ -27,8 +27,8 @@ struct NormCall {
   }
 };
 
-// x is what was normalised (the sum, where a residual was added). dsum, if there is one, is added
-// to dx. dgain and dbias are undefined where nobody wants them.
+// x is the normalised input (the sum, where a residual was added). dsum, if there is one, is added
+// to dx. dgain and dbias are undefined where they are not wanted.
 struct NormBackwardCall {
   static constexpr const char* kName = "norm, backward";
 

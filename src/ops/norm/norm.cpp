@@ -40,7 +40,7 @@ void check_norm(const char* op, const NormInputs& in) {
   if (in.bias.defined()) check_parameter({op, "bias", in.bias}, in.x, {columns});
 }
 
-// What the backward pass works on; mean and gain may be undefined.
+// Tensors saved for the backward pass; mean and gain may be undefined.
 struct NormKept {
   Saved x, gain, mean, rstd;
 };

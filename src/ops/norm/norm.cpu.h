@@ -11,11 +11,11 @@ namespace norm_detail {
 // go past the caches.
 inline constexpr std::int64_t kRowBuffer = 4096;
 
-// Short rows are taken several at a time: each is a chain of sums, roots and products of which the
-// next row's knows nothing, and too long for the processor to find that out by itself. What is read
-// and written for every row, such as the sums of a block, is then read and written once for all.
-// Arrays that do not fit into the caches are read faster in one go, up to twice as fast, unless
-// rows are very short.
+// Short rows are processed several at a time: each is a chain of sums, roots and products
+// independent of the next row's, and too long for the processor to overlap them by itself. Data
+// read and written for every row, such as the sums of a block, is then read and written once for
+// all. Arrays that do not fit into the caches are read faster in one go, up to twice as fast,
+// unless rows are very short.
 inline constexpr int kTogether = 4, kTogetherBack = 2;
 inline constexpr std::int64_t kShortBytes = 2048, kShortFarBytes = 256;
 static_assert(kTogether * kShortBytes <= kRowBuffer * static_cast<std::int64_t>(sizeof(bf16)));
@@ -149,7 +149,7 @@ HWY_INLINE void scale_rows(const S* x, std::int64_t n, const Parameters<S>& p,
   });
 }
 
-// What all rows of a call share.
+// Data shared by all rows of a call.
 template <class S>
 struct ForwardRows {
   const NormArgs& a;
@@ -219,7 +219,7 @@ inline void forward(const NormArgs& a) noexcept {
 // ---- backward
 // ------------------------------------------------------------------------------------
 
-// What the gradient of a row needs besides its elements, with w = dy·gain:
+// Terms of a row's gradient besides its elements, with w = dy·gain:
 // dx = (w + x̂·slope + offset)·factor. The factor is rstd, and 0 for a centred row of one element,
 // which is constant: the terms would cancel, but for rounding.
 template <class C>

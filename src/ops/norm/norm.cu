@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) forward_rows(const Forward<S> a) {
 #pragma unroll
       for (int i = 0; i < kHeld; ++i)
         if (i * kLanes + lane < vectors) {
-          // What is normalised is the sum as it is kept.
+          // The value normalised is the sum as stored, rounded.
           held[i] = narrowed<S>(
               mapped<S>([](C v, C w) { return v + w; }, widened<S>(held[i]), widened<S>(other[i])));
           *reinterpret_cast<uint4*>(a.sum + first + (i * kLanes + lane) * kEach) = held[i];

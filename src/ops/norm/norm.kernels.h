@@ -10,7 +10,7 @@ namespace heddle::cpu {
 // Everything is contiguous; rows of x, residual, sum and y have `columns` elements of `dtype`.
 // gain, bias, mean and rstd are in the compute type (f32; f64 for f64). Null pointers: residual
 // (then sum too) when there is none to add, gain and bias when there are none, mean and rstd when
-// nobody will go backward (and mean where nothing is subtracted).
+// no backward pass will follow (and mean where nothing is subtracted).
 struct NormArgs {
   DType dtype = DType::f32;
   bool centred = false;  // the mean is subtracted: layer_norm; else rms_norm
@@ -27,8 +27,8 @@ struct NormArgs {
   void* rstd = nullptr;
 };
 
-// x is what was normalised (the sum, where a residual was added). dsum, null when there is none, is
-// added to dx. dgain and dbias are null where nobody wants them; their partial sums are
+// x is the normalised input (the sum, where a residual was added). dsum, null when there is none,
+// is added to dx. dgain and dbias are null where they are not wanted; their partial sums are
 // [norm_blocks(), columns].
 struct NormBackwardArgs {
   DType dtype = DType::f32;

@@ -1,4 +1,4 @@
-// What random asks of a device.
+// The calls that random makes to a device.
 #pragma once
 
 #include "backend/routine.h"

@@ -1,4 +1,4 @@
-// What reduce asks of a device.
+// The calls that reduce makes to a device.
 #pragma once
 
 #include "backend/routine.h"

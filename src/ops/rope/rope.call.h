@@ -1,4 +1,4 @@
-// What rope asks of a device.
+// The calls that rope makes to a device.
 #pragma once
 
 #include "backend/routine.h"

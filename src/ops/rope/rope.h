@@ -16,7 +16,7 @@ struct RopeOptions {
   Tensor positions = {};            // or: each token's own, [T] or [B, T], i32 or i64
 };
 
-// x: [B, T, H, D]; cos, sin: [P, R/2], f32 (f64 beside f64), R <= D. For a token at position p and
+// x: [B, T, H, D]; cos, sin: [P, R/2], f32 (f64 if x is f64), R <= D. For a token at position p and
 // pair i of the first R elements of every head:
 //   y1 = x1·cos[p, i] - x2·sin[p, i]
 //   y2 = x2·cos[p, i] + x1·sin[p, i]

@@ -102,7 +102,7 @@ TEST(rope_values, tables) {
   EXPECT_EQ(ops::rope_tables(7, 4, 1e4, DType::f32, Device::meta).cos.device(), Device::meta);
 }
 
-// What it is for: the product of a turned query and key depends on their distance only.
+// Its purpose: the product of a rotated query and key depends on their distance only.
 TEST(rope_values, products_depend_on_the_distance) {
   const ops::RopeTables t = ops::rope_tables(50, 8, 10000, DType::f64);
   const Tensor q = make_tensor({1, 1, 1, 8}, DType::f64, normals(8, 1));

@@ -1,4 +1,4 @@
-// What sgd asks of a device.
+// The calls that sgd makes to a device.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What softmax asks of a device.
+// The calls that softmax makes to a device.
 #pragma once
 
 #include "backend/routine.h"

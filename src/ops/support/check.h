@@ -28,7 +28,7 @@ void check_condition(bool ok, const char* op, const char* name, std::string_view
 // A setting that is finite and `ok`.
 void check_number(const char* op, const char* name, bool ok, std::string_view expected, double got);
 
-// Weights beside activations x: f32 next to f32 and bf16, f64 next to f64; on x's device.
+// Weights for activations x: f32 when x is f32 or bf16, f64 when x is f64; on x's device.
 DType parameter_dtype(const Tensor& x);
 void check_parameter(const Arg& a, const Tensor& x, const Shape& wanted);
 

@@ -1,4 +1,4 @@
-// What every <op>.cpu.cpp needs: from tensors to the plain pointers that kernels know.
+// Shared by every <op>.cpu.cpp: turns tensors into the plain pointers that kernels take.
 #pragma once
 
 #include "backend/cpu/kernels.h"

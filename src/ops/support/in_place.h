@@ -1,4 +1,4 @@
-// What ops that change a tensor in place ask of it.
+// Requirements on a tensor that an op changes in place.
 #pragma once
 
 #include "ops/support/check.h"
@@ -11,8 +11,8 @@ void check_in_place(const Arg& a);
 // Not part of what a tape is recording.
 void check_not_recorded(const Arg& a);
 
-// What multiplies a weight's gradient in an update: one number, f32 or f64, beside the weight; or
-// undefined.
+// The factor on a weight's gradient in an update: one number, f32 or f64, on the weight's device;
+// or undefined.
 void check_grad_scale(const Arg& a, const Tensor& weight);
 
 // No two elements in one place, as in a broadcast view: each is written by itself.

@@ -11,9 +11,9 @@ namespace heddle::ops {
 // and that device's routines read nothing outside whatever the values are.
 void check_indices(const Arg& a, std::int64_t bound);
 
-// An i32 or i64 index beside x, in row-major order. One that lies on the CPU is checked and then
-// taken to x's device: batches and prompts stay with the host that made them until an op needs
-// them, and nothing has to be read back to know that they are right.
+// An i32 or i64 index on x's device, in row-major order. One that is on the CPU is checked and then
+// copied to x's device: batches and prompts stay with the host that made them until an op needs
+// them, and nothing has to be read back to know that they are valid.
 Tensor entered(const Arg& index, std::int64_t bound, const Tensor& x);
 
 }  // namespace heddle::ops

@@ -1,4 +1,4 @@
-// What every op's .cpp needs: checks, the tape, calls.
+// Shared by every op's .cpp: checks, the tape, calls.
 #pragma once
 
 #include "autograd/accumulate.h"

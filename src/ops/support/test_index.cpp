@@ -56,7 +56,7 @@ TEST(Index, FromTheHostGoesToTheDeviceOfTheNumbers) {
   }
 }
 
-// What is made on the device is not read by the host: its routines stay inside by themselves.
+// An index made on the device is not read by the host: its routines stay in range themselves.
 TEST(Index, OfTheDeviceStaysInside) {
   const Tensor x = Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6}, mock::device());
   for (const Case& c : kCases) {

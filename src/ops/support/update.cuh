@@ -1,5 +1,5 @@
-// What optimisers share on CUDA: the update of many arrays by few launches. The list of arrays goes
-// along as an argument of the kernel, so nothing is uploaded and nothing is waited for.
+// Shared by optimisers on CUDA: the update of many arrays in few launches. The list of arrays is
+// passed as a kernel argument, so nothing is uploaded and nothing is waited for.
 #pragma once
 
 #include <cmath>

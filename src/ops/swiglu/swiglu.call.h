@@ -1,4 +1,4 @@
-// What swiglu asks of a device.
+// The calls that swiglu makes to a device.
 #pragma once
 
 #include "backend/routine.h"

@@ -213,7 +213,7 @@ TEST(unary_kernels, every_bf16_differentiated) {
   }
 }
 
-// What the fast exponential must not lose.
+// Extreme arguments that the fast exponential must handle.
 TEST(unary_kernels, far_out) {
   const float inf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -1,4 +1,4 @@
-// What the case table's inputs do not reach: tails, denormals, infinities and NaN, in f32 and on
+// Inputs that the case table does not reach: tails, denormals, infinities and NaN, in f32 and on
 // every instruction set of this machine.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What unary asks of a device.
+// The calls that unary makes to a device.
 #pragma once
 
 #include "backend/routine.h"

@@ -11,7 +11,7 @@ namespace {
 
 using Fn1 = std::function<Tensor(const Tensor&)>;
 
-// `view` with the tape against the view of heddle/tensor.h without it. The square behind it makes
+// `view` with the tape against the view of heddle/tensor.h without it. The square after it makes
 // the gradient depend on where each element went.
 void add(const char* name, const Shape& shape, const Fn1& view, const Fn1& plain,
          std::int64_t reduction = 1) {

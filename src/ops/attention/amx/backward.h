@@ -13,8 +13,8 @@ namespace heddle::cpu {
 
 // Keys that are weighed while the tiles make the scores of the next ones.
 inline constexpr std::int64_t kBackwardPiece = 32;
-// Numbers in a piece's S and dP. What is written to one while another is read is not a multiple of
-// 4 KiB away from it.
+// Numbers in a piece's S and dP. A buffer that is written while another is read is not a multiple
+// of 4 KiB away from it.
 inline constexpr std::int64_t kBackwardScores = 2 * kBackwardPiece * kTransposedQueries + 512;
 
 // A word is a pair of bf16 that follow each other along a product's sum.

@@ -23,8 +23,8 @@ struct BackwardScores {
   int key;                      // number of the first
 };
 
-// Between the products of one block of dQ: brings the next one, which lies behind it, into L1. The
-// first of a group was brought in by the group before.
+// Between the products of one block of dQ: prefetches the next one, which follows it, into L1. The
+// first of a group was prefetched by the group before.
 class BringInSums {
  public:
   explicit BringInSums(const float* next) noexcept : next_(next) {}
@@ -40,8 +40,8 @@ class BringInSums {
   const float* next_;
 };
 
-// Weights and dS of two keys at a time, for all 32 queries. `kRate` is how many keys go behind two
-// products. Everything is inlined, so that it stays in registers.
+// Weights and dS of two keys at a time, for all 32 queries. `kRate` is the number of keys processed
+// after two products. Everything is inlined, so that it stays in registers.
 template <bool Masked, int kRate>
 class WeighBackward : public InTurns<WeighBackward<Masked, kRate>, kRate> {
  public:
@@ -56,7 +56,7 @@ class WeighBackward : public InTurns<WeighBackward<Masked, kRate>, kRate> {
         s_(s),
         row_(g.row) {}
 
-  // What is left.
+  // The remaining keys.
   [[gnu::always_inline]] void finish() noexcept {
     while (at_ < kBackwardPiece) step();
   }
@@ -137,7 +137,7 @@ class BackwardRunner {
   float* scores(std::int64_t key) const noexcept {
     return g_.scores + key / kBackwardPiece % 2 * kBackwardScores;
   }
-  static constexpr std::int64_t kDp = kBackwardPiece * kTransposedQueries;  // behind the scores
+  static constexpr std::int64_t kDp = kBackwardPiece * kTransposedQueries;  // after the scores
 
   // S and dP of the piece from `key` on.
   template <class Between>

@@ -10,8 +10,8 @@ namespace heddle::cpu {
 
 inline constexpr std::int64_t kTransposedQueries = 32;  // of a group
 inline constexpr std::int64_t kTransposedKeys = 64;     // at a time
-// Numbers in a block's scores, and words in the weights of two blocks. What is written to one while
-// another is read is not a multiple of 4 KiB away from it, but for the first scores and weights.
+// Numbers in a block's scores, and words in the weights of two blocks. A buffer written while
+// another is read is not a multiple of 4 KiB away from it, except for the first scores and weights.
 inline constexpr std::int64_t kTransposedScores = kTransposedKeys * kTransposedQueries + 512;
 inline constexpr std::int64_t kTransposedWords = kTransposedKeys * kTransposedQueries + 256;
 
@@ -30,8 +30,8 @@ struct TransposedGroup {
   const float* bias = nullptr;  // of query i and key j at bias[j - i]; or null
   float scale = 1;
   bool relu = false;  // weights are max(score, 0), else powers of two
-  // What is known of the keys before, [32]: the power of two by which weights were divided, and
-  // their sum. Without any: kNothingSeen and 0; of relu, m is 0.
+  // State from the keys before, [32]: the power of two by which weights were divided, and their
+  // sum. Without any: kNothingSeen and 0; for relu, m is 0.
   float* m = nullptr;
   float* l = nullptr;
   float* o = nullptr;       // [E / 32][2][2][16][16]: blocks of 16 columns of V by 16 queries

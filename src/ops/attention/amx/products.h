@@ -18,7 +18,7 @@ struct NothingBetween {
   void two() const noexcept {}
 };
 
-// What goes between products in steps of two keys, kRate keys behind two products: a base of
+// Work interleaved with products in steps of two keys, kRate keys after two products: a base of
 // `Work`, whose step() does nothing once all are done.
 template <class Work, int kRate>
 class InTurns {

@@ -65,7 +65,7 @@ template <Weigh kind>
   return t;
 }
 
-// What scores are multiplied by.
+// The factor on scores.
 [[gnu::always_inline]] inline __m512 score_factor(const TransposedGroup& g) noexcept {
   return _mm512_set1_ps(g.scale * (g.relu ? 1.0f : static_cast<float>(kLog2E)));
 }
@@ -125,9 +125,9 @@ class Weights {
   __m512 factor_;
 };
 
-// The same two keys at a time, for all 32 queries: what goes between the products of other blocks.
-// `kRate` is how many keys go behind two products. Everything is inlined, so that it stays in
-// registers.
+// The same, two keys at a time, for all 32 queries: interleaved with the products of other blocks.
+// `kRate` is the number of keys processed after two products. Everything is inlined, so that it
+// stays in registers.
 template <Weigh kind, int kRate>
 class WeighBetween : public InTurns<WeighBetween<kind, kRate>, kRate> {
  public:
@@ -145,7 +145,7 @@ class WeighBetween : public InTurns<WeighBetween<kind, kRate>, kRate> {
     low_.block_sum = high_.block_sum = _mm512_setzero_ps();
   }
 
-  // What is left.
+  // The remaining keys.
   [[gnu::always_inline]] void finish() noexcept {
     while (at_ < keys_) step();
     lanes_[0].block_sum = low_.block_sum;

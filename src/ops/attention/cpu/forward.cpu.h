@@ -13,7 +13,7 @@
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-// What weights are multiplied as.
+// The type in which weights are multiplied.
 template <class S>
 using Weight = std::conditional_t<kPairs<S>, bf16, Compute<S>>;
 

@@ -121,7 +121,7 @@ void pack_queries(const BackwardProblem<S>& g, const Rows& r) {
   if (!p.a.additive) pack(g.b.packed_q, g.b.packed_q_rows, p.s.width, p.depth, q);
 }
 
-// What is needed of all rows before the first tile.
+// Values of all rows that are needed before the first tile.
 template <class S>
 void prepare_backward(const BackwardProblem<S>& g) {
   const Problem<S>& p = g.p;

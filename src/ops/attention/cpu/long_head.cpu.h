@@ -63,8 +63,8 @@ void pack_long_keys(const Problem<S>& p, const LongKeys& b, const LongHead<S>& w
                                      [&](std::int64_t i) { return k(j + i); });
 }
 
-// Q or dY of a block of queries as right operand with queries along the sum: panels of kAmxRows
-// columns, behind each other.
+// Q or dY of a block of queries as the right operand, with queries along the sum: panels of
+// kAmxRows columns, one after another.
 template <class S>
 const std::uint32_t* long_pairs(const BackwardProblem<S>& g, void* base, std::int64_t width,
                                 const Rows& r) {
@@ -135,8 +135,8 @@ void long_group(const BackwardProblem<S>& g, const Rows& r, std::int64_t part, c
   g.p.a.tiles.backward_group(a);
 }
 
-// The groups that see any of a block's kAmxRows keys from `key` on. What lies between them and sees
-// nothing of it becomes zeros.
+// The groups that see any of a block's kAmxRows keys from `key` on. Groups between them that see
+// nothing of it become zeros.
 template <class S>
 Range groups_of_keys(const LongHead<S>& w, std::int64_t groups, std::int64_t key) {
   const auto sees = [&](std::int64_t i) { return w.spans[i].begin <= key && key < w.spans[i].end; };

@@ -126,7 +126,7 @@ void pack_row(const S* low, [[maybe_unused]] const S* high, std::int64_t n, Unit
 }
 
 // Rows of B: they are along the sum. Row (or pair of rows) i of the panel of columns from c on goes
-// to out[(c / kPanel) · stride + i · kPanel]; rows from `count` to `rows` and columns behind the
+// to out[(c / kPanel) · stride + i · kPanel]; rows from `count` to `rows` and columns after the
 // width are zeros.
 template <class S, class Row>
 void pack_rows(std::int64_t count, std::int64_t rows, std::int64_t width, Unit<S>* out,
@@ -183,7 +183,7 @@ void pack_transposed(std::int64_t count, std::int64_t width, Unit<S>* out, Row r
   }
 }
 
-// What a pass packs of keys and values, kPad keys at a time; null: not wanted.
+// Forms of keys and values that a pass packs, kPad keys at a time; null: not wanted.
 struct PackedKeys {
   void* k_columns;
   void* v_columns;

@@ -103,7 +103,7 @@ class Problem {
     return (r.batch * s.heads + r.head) * s.queries + r.first;
   }
   C* row_sum(const Rows& r) const { return static_cast<C*>(a.row_sum) + row_number(r); }
-  // m of each row, and Σ 2^(s - m) as far behind it as there are rows.
+  // m of each row; Σ 2^(s - m) of the same row follows one whole array of rows later.
   C* row_parts(const Rows& r) const { return static_cast<C*>(a.row_parts) + row_number(r); }
   std::int64_t all_rows() const { return s.batch * s.heads * s.queries; }
 
@@ -196,8 +196,8 @@ Range whole_panels(const Range& c) {
 // Powers of two are what the weights of a softmax are computed by.
 inline constexpr double kLog2E = 1.4426950408889634;
 
-// What scores are multiplied with to be the exponents of two. Those of masked pairs are that
-// already (mask_pairs()).
+// The factor that turns scores into exponents of two. Those of masked pairs are that already
+// (mask_pairs()).
 inline double to_exponents(const AttentionArgs& a) {
   if (a.pairs) return 1;
   return plain_scores(a) ? a.scale * kLog2E : kLog2E;

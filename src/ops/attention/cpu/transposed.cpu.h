@@ -19,7 +19,7 @@ bool transposed(const Problem<S>& p) {
          p.a.softcap == 0 && !p.a.pairs;
 }
 
-// A block of queries on its way, a group of kTransposedQueries behind the other.
+// A block of queries in progress, one group of kTransposedQueries after another.
 template <class S>
 struct TransposedState {
   explicit TransposedState(const Problem<S>& p) {
@@ -38,7 +38,7 @@ struct TransposedState {
   float* o;  // per group [E / 32][2][2][16][16]
 };
 
-// K as it lies, and Vᵀ: word (pair of keys, column) of 32 keys at [column][pair].
+// K in its own layout, and Vᵀ: word (pair of keys, column) of 32 keys at [column][pair].
 template <class S>
 void pack_transposed_piece(const Problem<S>& p, std::int64_t batch, std::int64_t head,
                            std::int64_t from) {

@@ -217,8 +217,8 @@ void weigh_whole_block(const Problem<S>& p, std::int64_t first, const WholeHead<
   }
 }
 
-// The queries that see any of a block of keys, in blocks. What lies between them and sees nothing
-// of it becomes zeros.
+// The queries that see any of a block of keys, in blocks. Queries between them that see nothing of
+// it become zeros.
 template <class S>
 Range queries_of_keys(const WholeHead<S>& w, std::int64_t key) {
   const auto sees = [&](std::int64_t q) {

@@ -9,15 +9,15 @@
 
 namespace heddle::cpu {
 
-// The last two dimensions of x, as they lie in memory.
+// The last two dimensions of x, with the strides they have in memory.
 MatrixRef matrix_of(const Tensor& x);
 
 // Room for `count` packed [k, n] matrices, booked as workspace.
 Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,
                         std::int64_t count = 1);
 
-// What computes the product, which must live until it has run. `prepared` is b packed where that is
-// a weight (packed_weight()), and else room for that (packed_workspace()).
+// The job that computes the product, which must live until it has run. `prepared` is b packed where
+// b is a weight (packed_weight()), and otherwise room for that (packed_workspace()).
 GemmJob job_of(ops::Product& product);
 
 }  // namespace heddle::cpu

@@ -37,7 +37,7 @@ struct PackedEntry {
 
 namespace {
 
-// What Storage::derived() of a weight holds.
+// The contents of a weight's Storage::derived().
 using PackedEntries = std::vector<PackedEntry>;
 
 PackedEntries& entries_of(Storage& storage) {

@@ -1,4 +1,4 @@
-// Weights in the form that the CPU's matrix kernels read, kept beside them.
+// Weights in the form that the CPU's matrix kernels read, kept along with the originals.
 #pragma once
 
 #include <cstddef>

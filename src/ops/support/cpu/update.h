@@ -1,5 +1,5 @@
-// What optimisers share on the CPU: the update of many weights as one piece of work, with their
-// packed forms behind it.
+// Shared by optimisers on the CPU: the update of many weights as one piece of work, followed by
+// their packed forms.
 #pragma once
 
 #include <atomic>
