@@ -1,8 +1,8 @@
-// What a recipe's [data] table says: files, tokenizers, lengths, augmentation.
+// A recipe's [data] table: files, tokenizers, lengths, augmentation.
 //
-// Paths are taken as they are from the working directory; one that is not there is looked for in
-// the recipe's directory. Every text file may be plain or gzip, and must be UTF-8 unless the
-// tokenizer works on bytes.
+// Paths are relative to the working directory; a file that is not there is looked for in the
+// recipe's directory. Every text file may be plain or gzip, and must be UTF-8 unless the tokenizer
+// works on bytes.
 #pragma once
 
 #include <cstdint>

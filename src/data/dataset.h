@@ -77,7 +77,7 @@ class Dataset {
   // translate: the pairs of validation or test, in the order of their files. Empty otherwise.
   virtual std::span<const TextPair> pairs(Split split) const = 0;
 
-  // What the examples take in memory, without the codec; 0 where batches are made of nothing.
+  // Memory of the examples, without the codec; 0 where batches are generated.
   virtual std::int64_t bytes() const { return 0; }
 
   // Sizes, what was dropped or cut, the share of unknown words: a few lines for people.

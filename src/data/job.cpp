@@ -51,7 +51,7 @@ MadeTokenizer make_tokenizer(const Job& job, const TokenizerJob& what) {
   text::TokenizerSpec spec = tokenizer_spec(job.config, what.key, what.spec);
   if (spec.kind == Kind::file) {
     spec.file = resolve_path(job.config, spec.file.string());
-    // What the task needs of it is checked by the codec.
+    // The codec checks the task's requirements on it.
     return {text::train_tokenizer(spec, {}), text::SpecialsInText::recognised};
   }
   text::SpecialTokens specials = what.specials;
@@ -102,7 +102,7 @@ std::string percent(std::int64_t part, std::int64_t whole) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
-// What stands in front of a line of the summary.
+// The heading of a line of the summary.
 std::string titled(const char* title) { return padded(tr(title), 12); }
 
 std::string tokens_text(const SplitFacts& facts) {

@@ -1,5 +1,5 @@
-// What the loaders of the different kinds of data share: what was asked for, tokenizers, the split
-// into training and validation, and what is told about it.
+// Shared by the loaders of the different kinds of data: the request, tokenizers, the split into
+// training and validation, and the facts reported about it.
 #pragma once
 
 #include <array>
@@ -66,7 +66,7 @@ std::vector<bool> held_out(std::int64_t count, double share, const std::string& 
 // Whether examples of a split came from the training files, where bad ones may be dropped.
 bool from_training_files(const Job& job, Split split);
 
-// What is told about one split.
+// Facts reported about one split.
 struct SplitFacts {
   std::string unit = {};  // pairs, texts, sentences or images; empty for a text
   std::int64_t examples = 0;

@@ -13,7 +13,7 @@ std::int64_t memory_of(const std::vector<T>& values) {
   return static_cast<std::int64_t>(values.capacity() * sizeof(T));
 }
 
-// What a string keeps outside of itself.
+// Bytes that a string holds on the heap.
 inline std::int64_t memory_of(const std::string& text) {
   return text.capacity() > std::string().capacity() ? static_cast<std::int64_t>(text.capacity()) + 1
                                                     : 0;

@@ -1,4 +1,4 @@
-// What a model will see, for people.
+// A preview of the model's inputs, for people.
 #pragma once
 
 #include <cstdint>

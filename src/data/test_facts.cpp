@@ -1,4 +1,4 @@
-// What is told about data, word for word, and what images become, pixel by pixel.
+// Facts reported about data, word for word, and the tensors of images, pixel by pixel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -127,7 +127,7 @@ TEST(DataFacts, SentencesTextsAndImagesAreCounted) {
             "training:   40 images\nvalidation: 10 images\n");
 }
 
-// What is not asked for is not there, though its files are.
+// Splits that are not requested are absent, even if their files exist.
 TEST(DataFacts, OnlyTheSplitsThatAreAskedForAreOpened) {
   const SampleData files;
   for (Sample sample : {files.translate(), files.language(), files.tag()}) {

@@ -1,4 +1,4 @@
-// What people are shown.
+// Previews of data, as shown to people.
 #include <gtest/gtest.h>
 
 #include "data/preview.h"

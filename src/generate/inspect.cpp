@@ -49,7 +49,7 @@ std::vector<std::string> shown(const text::Tokenizer& tokenizer, const Tokens& t
   return all;
 }
 
-// What body refuses is refused in the name of the input's field.
+// Rethrows errors of body under the name of the input's field.
 template <class Body>
 auto for_field(std::string_view field, const Body& body) {
   try {

@@ -20,7 +20,7 @@
 
 namespace heddle {
 
-// What the model is given. A model of texts takes a prompt, one of images an image.
+// The model's input. A model of texts takes a prompt, one of images an image.
 struct InspectInput {
   std::optional<std::string> prompt = {};
   std::optional<std::string> target = {};  // translate; absent: what the model translates it into
@@ -36,7 +36,7 @@ struct Inspection {
   Tensor image = {};                 // u8 [C, H, W]
   std::string image_name = {};
   std::optional<model::PatchGrid> grid = {};
-  // What the model made of it, where that is one thing to tell.
+  // The model's result, where it is a single value.
   std::optional<double> loss = {};  // nats per token, of language and translate
   std::string answer = {};          // its own translation, or the label with its probability
   std::optional<std::int64_t> learned = {};  // tokens of training's sequences, if there are more

@@ -18,10 +18,10 @@ struct ScoreRequest {
   DType precision = DType::f32;
 };
 
-// [rows, scores] f32: a row behind each token (of the target, where there is one), or one for a
-// label of the whole. The tokens must be of the model's vocabulary. Throws Error, in the name of
-// `where`, for parameters and scores that are not finite, and for a prompt that the model has no
-// use for.
+// [rows, scores] f32: one row after each token (of the target, where there is one), or one row for
+// a label of the whole. The tokens must be of the model's vocabulary. Throws Error, naming
+// `where`, for parameters and scores that are not finite, and for a prompt that the model cannot
+// use.
 Tensor scores(const model::Model& model, const ScoreRequest& request, std::string_view where);
 
 // Throws Error, in the name of `where`, when one of the values is NaN or infinite.

@@ -1,6 +1,6 @@
-// The same tokens, read in every way there is: step by step with a cache, in pieces, all at once as
-// in training, again for each token, by scores() and by inspect(). What is visible is the same, so
-// the scores are, for every kind that writes, every mask, position and score.
+// The same tokens, read in every possible way: step by step with a cache, in pieces, all at once as
+// in training, again for each token, by scores() and by inspect(). The visible tokens are the same,
+// so the scores are, for every kind that generates, every mask, position and score.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -135,7 +135,7 @@ Tensor one_row(std::span<const std::int32_t> ids) {
   return Tensor::from<std::int32_t>({1, static_cast<std::int64_t>(ids.size())}, ids);
 }
 
-// What a model that translates reads: another sentence for each of the two, the second shorter.
+// The source of a translation model: one sentence for each of the two, the second shorter.
 model::Batch source_of(const Subject& s) {
   model::Batch source;
   if (!s.translates()) return source;
@@ -149,7 +149,7 @@ std::vector<double> first_row(const Tensor& scores) {
   return model::doubles(ops::slice(scores, 0, 0, 1));
 }
 
-// Step by step: the prompt at once, then the blocks. Scores behind each call.
+// Step by step: the prompt at once, then the blocks. Scores after each call.
 ScoreRows by_cache(const Subject& s, const std::vector<std::size_t>& blocks, bool told) {
   const NoGrad no_grad;
   model::Batch source = source_of(s);
@@ -164,7 +164,7 @@ ScoreRows by_cache(const Subject& s, const std::vector<std::size_t>& blocks, boo
   return all;
 }
 
-// Rows of the first sequence of [B, T, V], behind tokens from, from + 1, ….
+// Rows of the first sequence of [B, T, V], after tokens from, from + 1, ….
 ScoreRows rows_of(const Tensor& logits, std::size_t from) {
   ScoreRows all(static_cast<std::size_t>(logits.size(1)) + 1);
   for (std::size_t t = from; t < all.size(); ++t) {

@@ -1,4 +1,4 @@
-// What a model is given: a batch of sequences, pairs or images, with what it should say about them.
+// Model inputs: a batch of sequences, pairs or images, with the targets to predict for them.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a model is: one choice per axis, and one place that refuses what makes no sense.
+// Model configuration: one choice per axis, and one place that refuses invalid combinations.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ std::string_view to_string(Kind kind);  // as in a recipe: "encoder-decoder"
 std::string_view to_string(Task task);
 std::string_view to_string(Pooling pooling);
 
-// What the data decides. 0 where the model has no use for it.
+// Sizes that follow from the data. 0 where the model does not use them.
 struct DataSizes {
   std::int64_t vocabulary = 0;         // of the tokens it reads
   std::int64_t target_vocabulary = 0;  // of the tokens it writes, where they are others

@@ -1,4 +1,4 @@
-// What begin() and next() of all kinds share.
+// Shared by begin() and next() of all kinds.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr std::int64_t kPromptBlock = 256;
 
 Tensor last_token(const Tensor& x);  // [B, T, C] -> [B, C]
 
-// What begin() is given to read: one sequence for each of the `sequences`.
+// Checks the source given to begin(): one sequence for each of the `sequences`.
 void check_source(const ModelConfig& config, const Batch& source, std::int64_t sequences);
 
 // Tokens handed to next(): [B, n] i32, at least one for each of the `sequences`.

@@ -19,8 +19,8 @@ struct Loss {
   Tensor task;   // mean cross-entropy over the counted targets, in nats
 };
 
-// What generation keeps of a batch of sequences between two calls: keys and values, or hidden
-// states. Made by Model::begin(), used with the model that made it.
+// State that generation keeps for a batch of sequences between two calls: keys and values, or
+// hidden states. Made by Model::begin(), used with the model that made it.
 class DecodeState {
  public:
   virtual ~DecodeState() = default;
@@ -46,7 +46,7 @@ class Model {
 
   virtual Loss loss(const Batch& batch, const nn::Pass& pass, double label_smoothing) const = 0;
 
-  // Scores of all labels or tokens, f32 (f64 beside f64): [B, T, V], [B, U, V] or [B, classes].
+  // Scores of all labels or tokens, f32 (f64 for f64): [B, T, V], [B, U, V] or [B, classes].
   virtual Tensor logits(const Batch& batch, const nn::Pass& pass) const = 0;
 
   // Generation; Error for kinds that do not generate. `source` holds what translate reads (tokens

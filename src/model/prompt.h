@@ -1,6 +1,6 @@
-// What of a sequence is its prompt, for models with attention.prefix: the one place that says so to
-// all that read a sequence outside of training, with a cache or without. (In training the data says
-// how long the prompts of its windows are.)
+// Which part of a sequence is its prompt, for models with attention.prefix: the one place that
+// decides it for all code that reads a sequence outside of training, with or without a cache. (In
+// training the data says how long the prompts of its windows are.)
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace heddle::model {
 Tensor prompt_lengths(const ModelConfig& config, std::int64_t sequences, std::int64_t prompt,
                       Device device = Device::cpu);
 
-// Sequences whose first `prompt` tokens were given, and whose others the model has written behind
+// Sequences whose first `prompt` tokens were given, and whose others the model has written after
 // them: tokens [B, T], prompt 0 to T.
 Batch prompted(const ModelConfig& config, const Tensor& tokens, std::int64_t prompt);
 

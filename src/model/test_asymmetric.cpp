@@ -1,5 +1,5 @@
-// What equal sides, equal depths and full sequences hide: rows taken for columns, one stack for the
-// other, padding that counts.
+// Mistakes that equal sides, equal depths and full sequences hide: rows taken for columns, one
+// stack for the other, padding that counts.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -131,8 +131,8 @@ void exchange(Tensor& images, std::int64_t side, std::array<std::int64_t, 2> a,
       }
 }
 
-// Patches are numbered row by row: 4 x 6 pixels in patches of 2 are 2 rows of 3. Two patches that
-// change places together with their positions (behind the class token's) change nothing.
+// Patches are numbered row by row: 4 x 6 pixels in patches of 2 are 2 rows of 3. Swapping two
+// patches together with their positions (after the class token's) changes nothing.
 TEST(Asymmetric, PatchesOfARectangleAreNumberedRowByRow) {
   ModelConfig c = small(Kind::vit, Task::classify);
   ASSERT_NE(c.sizes.height, c.sizes.width);

@@ -1,4 +1,4 @@
-// What parameters begin with, by formula for each of them, and random streams that must not meet.
+// Initial parameters, by formula for each of them, and random streams that must not overlap.
 #include <gtest/gtest.h>
 
 #include <bit>

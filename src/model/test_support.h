@@ -1,4 +1,4 @@
-// What the tests of models share: small models, random batches, derivatives of a whole loss.
+// Shared by the tests of models: small models, random batches, derivatives of a whole loss.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ struct Variant {
   ModelConfig config;
 };
 
-// What validate() has against it; empty: nothing.
+// The complaint of validate(); empty: none.
 inline std::string refusal(const ModelConfig& c) {
   try {
     validate(c);

@@ -32,7 +32,7 @@ struct SgdConfig {
   double clip = 0;
 };
 
-// What both have. A step whose gradient is not finite changes nothing.
+// Shared by both. A step whose gradient is not finite changes nothing.
 class StepByStep {
  public:
   // One update of all parameters, which are then without gradient. Gives the length of the gradient

@@ -28,9 +28,9 @@ class Optimizer {
   void step(std::int64_t step, double rate, const Tensor& norm,
             std::span<const Tensor> losses = {});
 
-  // What it keeps, for checkpoints: "adamw.m.<parameter>", "adamw.v.<parameter>" or
-  // "sgd.momentum.<parameter>". The tensors share their storage with the optimiser's own: writing
-  // into them is how a checkpoint is loaded.
+  // Its state, for checkpoints: "adamw.m.<parameter>", "adamw.v.<parameter>" or
+  // "sgd.momentum.<parameter>". The tensors share their storage with the optimiser's own: a
+  // checkpoint is loaded by writing into them.
   std::vector<nn::Parameter> state() const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace heddle::optim {
 
-// What a step adds up. The losses stay on the model's device until someone reads them.
+// Sums of a step. The losses stay on the model's device until they are read.
 struct StepSums {
   std::vector<Tensor> losses;  // of the parts, one number each, auxiliary losses apart
   std::vector<double> shares;  // of the parts in the counted targets

@@ -13,12 +13,12 @@ namespace heddle::plan {
 
 namespace {
 
-// What an op costs besides its work: dispatch, tape, threads that wake up. Microseconds, seen with
-// bench_dispatch and on small models.
+// Overhead of an op besides its work: dispatch, tape, threads that wake up. Microseconds, measured
+// with bench_dispatch and on small models.
 constexpr double kOpSeconds = 6e-6;
 
-// With no more than one operation for so many bytes an op is bound by the memory: copies, sums and
-// masks of f32, the gradient of a table.
+// An op with no more than one operation for so many bytes is memory-bound: copies, sums and masks
+// of f32, the gradient of a table.
 constexpr double kBytesOfAnOperation = 8;
 
 constexpr std::int64_t kMostBatch = 1 << 20;
@@ -84,7 +84,7 @@ Plan plan_training(const model::ModelConfig& config, const recipe::TrainConfig& 
   plan.flops_per_step = meter.cost().flops;
   plan.parameters = model->parameters().count();
   plan.memory = memory_use(meta);
-  // What others hold on the meta device is not ours.
+  // Memory that other code holds on the meta device does not count.
   plan.memory.live -= before.live;
   plan.memory.peak -= before.live;
   for (std::size_t i = 0; i < plan.memory.at_peak.size(); ++i) {

@@ -1,5 +1,5 @@
-// What training will need, before it begins: one step on the meta device, which runs the same code
-// on shapes only. So memory and arithmetic are exact; only the time is an estimate.
+// Forecast of the needs of training: one step on the meta device, which runs the same code on
+// shapes only. So memory and arithmetic are exact; only the time is an estimate.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ inline constexpr double kProductShare = 0.75;
 struct MachineSpeed {
   double flops_per_s = 0;  // of matrix products in the run's precision
   double bytes_per_s = 0;  // to and from memory
-  // What ops other than products get through, which are bound by their arithmetic more often than
-  // by memory. 0: not known, then as fast as memory.
+  // Throughput of ops other than products, which are bound by their arithmetic more often than by
+  // memory. 0: not known, then as fast as memory.
   double vector_bytes_per_s = 0;
 
   // Of matrix products at best, which training as a whole does not reach.
   double peak_flops() const { return flops_per_s / kProductShare; }
 };
 
-// What an op of a step asks of a machine.
+// The cost of an op of a step.
 struct OpCost {
   double flops = 0, bytes = 0;
   bool of_update = false;  // of the optimiser, whose kernels run at the memory's rate
@@ -41,7 +41,7 @@ struct Plan {
   MemoryUse memory = {};         // of a step, by purpose
   double step_seconds = 0;       // 0: no machine was asked, see seconds_on()
   std::vector<OpCost> ops = {};  // launched in a step, in their order
-  // What generation keeps for each token of each sequence; 0 for models that keep none.
+  // Bytes that generation keeps for each token of each sequence; 0 for models that keep none.
   std::int64_t kv_bytes_per_token = 0;
 };
 
@@ -59,9 +59,9 @@ Plan plan_training(const model::ModelConfig& model, const recipe::TrainConfig& c
 // How long the planned step takes, about; 0 on a machine whose speed is not known.
 double seconds_on(const MachineSpeed& machine, const Plan& plan);
 
-// What generation holds for one sequence of so many tokens, without a translation's source; 0 for
-// models that keep nothing. Less than tokens · kv_bytes_per_token where a window lets go of what is
-// behind it.
+// Bytes that generation holds for one sequence of so many tokens, without a translation's source; 0
+// for models that keep nothing. Less than tokens · kv_bytes_per_token where a window drops the
+// tokens it has passed.
 std::int64_t cache_bytes(const model::ModelConfig& model, DType precision, std::int64_t tokens);
 
 // The largest batch whose step stays within `bytes`, or nothing when a batch of one does not.

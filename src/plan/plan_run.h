@@ -1,5 +1,5 @@
-// The plan of a whole run: of a recipe, its data and this machine. What was planned is kept in the
-// run's directory (plan.json), so that the report can show it beside what happened.
+// The plan of a whole run: of a recipe, its data and this machine. It is kept in the run's
+// directory (plan.json), so that the report can show it next to the measurements.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ BatchShapes batch_shapes(const data::Dataset& data, const recipe::TrainConfig& c
 // Without reading any data: what the recipe alone says.
 BatchShapes batch_shapes(const recipe::Recipe& recipe);
 
-// What this machine can do right now, for a run of so many bytes; takes an eighth of a second.
-// Zeros where there is no probe or no memory for it.
+// The machine's current speed, for a run of so many bytes; measured in an eighth of a second. Zeros
+// where there is no probe or no memory for it.
 MachineSpeed measure_machine(DType precision, std::int64_t bytes);
 using MachineProbe = std::function<MachineSpeed(DType precision, std::int64_t bytes)>;
 
@@ -42,17 +42,17 @@ struct RunPlan {
 // `recipe.model.sizes` must be known.
 RunPlan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes);
 
-// What the machine can do for the run: asked of the probe where the run is on the CPU. How fast
-// another device is was not measured.
+// The machine's speed for the run: measured by the probe where the run is on the CPU. The speed of
+// other devices is not measured.
 std::optional<MachineSpeed> speed_for(const recipe::TrainConfig& config, const RunPlan& plan,
                                       const MachineProbe& probe);
 
-// What the products of the run are held against: known where the machine was measured for its plan,
-// else measured now, in a twentieth of a second. Nothing where there is no probe.
+// The peak that the products of the run are compared with: known where the machine was measured for
+// its plan, else measured now, in a twentieth of a second. Absent where there is no probe.
 std::optional<double> peak_flops(const recipe::TrainConfig& config,
                                  const std::optional<MachineSpeed>& measured);
 
-// What is told of a run before it begins.
+// Facts reported about a run before it begins.
 struct Forecast {
   Plan plan;
   ProcessMemory process;

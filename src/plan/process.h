@@ -1,5 +1,5 @@
-// What a training process takes of the machine: the tensors of a step, which the plan has to the
-// byte, and what is there besides.
+// Memory of a training process: the tensors of a step, which the plan knows to the byte, and
+// everything else.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace heddle::plan {
 
-// Resident bytes. What blocks of freed tensors leave unused between them is not in it: see
-// docs/training.md for how far measurements are above it.
+// Resident bytes. Gaps between blocks of freed tensors are not included: see docs/training.md for
+// how far measurements are above it.
 struct ProcessMemory {
   std::int64_t program = 0;         // code, libraries, tokenizers, the heap
   std::int64_t data = 0;            // examples in memory; 0: no data was read

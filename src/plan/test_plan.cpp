@@ -220,7 +220,7 @@ TEST(Plan, TheCacheOfAWindowDoesNotGrowWithTheText) {
   EXPECT_EQ(bytes(c, 10), 10 * each);
   EXPECT_EQ(bytes(c, 100000), bytes(c, 200000));
   EXPECT_LT(bytes(c, 100000), 100000 * each / 10);
-  // What generation holds.
+  // Memory held by generation.
   const auto model = model::build_model(c);
   const auto state = model->begin({}, 1, 100000, {});
   EXPECT_LT(state->bytes(), bytes(c, 100000));
@@ -268,7 +268,7 @@ TEST(Plan, SaysWhetherAProcessFits) {
   EXPECT_TRUE(fit_into(recipe, shape, process, needed + 1).fits);
 }
 
-// What a process has counts as its room, and no more than its limits.
+// The room of a process is what it has, and no more than its limits.
 TEST(Plan, RoomIsWhatIsThereAndWhatIsLeft) {
   const MemoryLimits limits = memory_limits();
   const std::int64_t room = room_of_process();

@@ -39,8 +39,8 @@ void check_chain(const std::vector<std::string>& chain, const std::string& file,
          std::to_string(chain.size()));
 }
 
-// Paths of a base are looked for beside the base, whoever is based on it. What is not there stays
-// as it is, to be looked for where paths of any recipe are.
+// Paths of a base are looked for next to the base, whichever recipe extends it. A path not found
+// there stays as it is, to be looked for where paths of any recipe are.
 void keep_paths(io::TomlDocument& base, const fs::path& folder) {
   const auto beside_base = [&folder](const std::string& path) {
     std::error_code error;

@@ -5,8 +5,8 @@
 
 namespace heddle::recipe {
 
-// Throws Error that says what the file is and what to do with it, where its first bytes tell that
-// it is no TOML. What might be TOML with a mistake in it is left to the parser.
+// Throws an Error that says what the file is and what to do with it, if its first bytes show that
+// it is not TOML. A file that might be TOML with a mistake is left to the parser.
 void refuse_what_is_no_recipe(const std::string& path);
 
 }  // namespace heddle::recipe

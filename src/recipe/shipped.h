@@ -7,8 +7,8 @@
 
 namespace heddle::recipe {
 
-// The names of all, sorted. They lie beside the program as installed (../share/heddle/recipes) or
-// as built (recipes/ of the source tree), or in ./recipes.
+// The names of all, sorted. They are next to the installed program (../share/heddle/recipes) or the
+// built one (recipes/ of the source tree), or in ./recipes.
 std::vector<std::string> shipped_recipes();
 
 // The file of the recipe of this name; nothing where none is called so.

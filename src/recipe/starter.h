@@ -7,7 +7,7 @@
 
 namespace heddle::recipe {
 
-// What there is to learn from, as a person would say it.
+// Kinds of training data, in everyday words.
 enum class StarterData { text, pairs, tags, labelled, images };
 enum class StarterSize { tiny, small, medium };
 
@@ -19,7 +19,7 @@ struct Starter {
 
 std::string_view to_string(StarterData data);
 std::string_view to_string(StarterSize size);
-// What each means, for a question: "a text that the model learns to go on with".
+// The meaning of each, for a question: "a text that the model learns to go on with".
 std::string_view explain(StarterData data);
 std::string_view explain(StarterSize size);
 
@@ -27,12 +27,12 @@ std::string_view explain(StarterSize size);
 StarterData starter_data(std::string_view name);
 StarterSize starter_size(std::string_view name);
 
-// Every key that is worth turning, with its meaning behind it. `file` is what the text will be
-// called: the first lines say how to use it.
+// Every key that is worth changing, followed by its meaning. `file` is the name the text will have:
+// the first lines say how to use it.
 std::string starter_recipe(const Starter& starter, const std::string& file);
 
-// A recipe that is based on another: the line that says so, and the keys of that one behind "# ",
-// to be changed. `base` is its name or path, `toml` what it says.
+// A recipe based on another: the line that says so, and the keys of that one commented out by "# ",
+// to be changed. `base` is its name or path, `toml` its text.
 std::string derived_recipe(const std::string& base, const std::string& toml,
                            const std::string& file);
 

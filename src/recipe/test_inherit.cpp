@@ -61,9 +61,9 @@ TEST_F(InheritTest, KeysOfTheChildWinAndTheOthersStay) {
   EXPECT_FALSE(r.keys.contains("base"));
   // The base's data, from where the base is.
   EXPECT_EQ(io::toml_inline(r.keys.at("data.text")), "\"" + dir_.file("bases/words.txt") + "\"");
-  // What a run keeps needs no base.
+  // The recipe that a run keeps needs no base.
   EXPECT_EQ(recipe_of_text(r.toml, "kept").toml, r.toml);
-  // What is set by an option comes last.
+  // A value set by an option comes last.
   EXPECT_EQ(load_recipe(dir_.file("child.toml"), {"model.width=32"}).model.width, 32);
 }
 

@@ -139,7 +139,7 @@ TEST(Recipe, IsReadOverriddenAndWrittenBack) {
   expect_says([&] { load_recipe(path, {"trian.steps=3"}); }, {"trian"});
   expect_says([&] { load_recipe(path, {"data.pairs=x"}); }, {"pairs"});
   expect_says([&] { load_recipe(dir.file("none.toml")); }, {"none.toml"});
-  // What could not be read back must not get into the recipe of a run.
+  // A value that could not be read back must not get into the recipe of a run.
   expect_says([&] { load_recipe(path, {"data.text=\xff.txt"}); }, {"--set", "UTF-8", "\\xff"});
   std::filesystem::create_directory(dir.file("\xff"));
   dir.file("\xff/a.txt", "x");
@@ -147,8 +147,8 @@ TEST(Recipe, IsReadOverriddenAndWrittenBack) {
   expect_says([&] { load_recipe(elsewhere); }, {"path of a file", "UTF-8", "\\xff"});
 }
 
-// Byte for byte: runs are resumed by it, and their seals are of this text. The keys of the recipe
-// in their order, behind them those that it did not say.
+// Byte for byte: runs are resumed from it, and their seals are of this text. The keys of the recipe
+// in their order, followed by those that it did not set.
 TEST(Recipe, ARunKeepsThisText) {
   const TempDir dir;
   for (const char* file : {"a.txt", "b.txt", "c.txt"}) dir.file(file, "x");

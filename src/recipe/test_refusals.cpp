@@ -392,7 +392,7 @@ TEST(Refusals, NameOptions) {
               {file + ":5: key model.attention.heads", "(model.width: --vary model.width)"});
 }
 
-// What only the data can tell.
+// Mistakes that only the data can reveal.
 TEST(Refusals, NameFileAndLineOfWhatTheDataRefuses) {
   const data::SampleData data;
   const TempDir dir;

@@ -1,4 +1,4 @@
-// What tests of training share: a small decoder, and data that needs no files.
+// Shared by tests of training: a small decoder, and data that needs no files.
 #pragma once
 
 #include <memory>

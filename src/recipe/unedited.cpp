@@ -31,7 +31,7 @@ constexpr const char* kWhatToDo =
        std::string("the recipe it was written as") + kWhatToDo);
 }
 
-// A recipe that nobody edits and that is no TOML any more is damaged.
+// A sealed recipe is never edited by hand; one that is not TOML any more is damaged.
 io::TomlDocument parse_file(const std::string& text, const std::string& path) {
   try {
     return io::TomlDocument::parse(text, path);

@@ -9,8 +9,8 @@
 
 namespace heddle::recipe {
 
-// What the run that wrote the recipe at `path` keeps of it elsewhere, as TOML; empty: nothing. By
-// it the key that was edited is known.
+// The copy, as TOML, that the run which wrote the recipe at `path` keeps elsewhere; empty: none. It
+// shows which key was edited.
 using KeptText = std::function<std::string(const std::string& path)>;
 
 // Any recipe. Error for one that a run wrote and that is not as it was: it names the key, the run's

@@ -21,8 +21,8 @@ struct LoadedRun {
 // Throws Error naming the file that is missing or bad.
 LoadedRun load_run(const std::string& directory, Device device = Device::cpu);
 
-// The run behind a public handle, for those who build on it: loaded(), declared with the handle.
-// Error naming directory and task for a model that was trained for something else.
+// The run of a public handle, for code that builds on it: loaded(), declared with the handle.
+// Throws Error naming directory and task for a model that was trained for something else.
 void require_task(const TrainedModel& model, model::Task task);
 
 }  // namespace heddle::run

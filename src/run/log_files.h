@@ -50,7 +50,7 @@ std::unique_ptr<LogCopy> make_tensorboard_copy(const RunPaths& paths, std::int64
 
 class LogFiles {
  public:
-  // What lies behind the first `bytes` of log.jsonl is cut off: it will be written again.
+  // Everything after the first `bytes` of log.jsonl is cut off: it will be written again.
   LogFiles(const RunPaths& paths, const std::vector<recipe::LogFormat>& formats,
            std::uint64_t bytes);
 

@@ -12,12 +12,12 @@ namespace heddle::run {
 
 void write_run_recipe(const RunPaths& paths, const recipe::Recipe& recipe);
 
-// recipe::load_recipe() of any recipe, a run's or not. What was edited in a run's is told by its
-// checkpoints.
+// recipe::load_recipe() for any recipe, a run's or not. Edits to a run's recipe are found by means
+// of its checkpoints.
 recipe::Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {},
                            const std::vector<std::string>& varied = {});
 
-// What the run in this directory was begun with: of its newest checkpoint, or else recipe.toml.
+// The recipe that the run in this directory began with: of its newest checkpoint, or recipe.toml.
 recipe::Recipe recipe_begun_with(const RunPaths& paths);
 
 }  // namespace heddle::run

@@ -27,10 +27,10 @@ constexpr std::string_view kSuffix = ".safetensors";
 
 constexpr std::string_view kCheckpoints = "checkpoints", kLock = "lock", kLog = "log.jsonl";
 
-// What is in a directory before its run has a recipe, and with it is a run,
+// Files in a directory before its run has a recipe, which makes it a run,
 constexpr std::array<std::string_view, 5> kBefore = {"codec.json", "tokenizer.json",
                                                      "target_tokenizer.json", kCheckpoints, kLock};
-// and what is there before its first step besides.
+// and the other files that are there before its first step.
 constexpr std::array<std::string_view, 4> kBesides = {"recipe.toml", "plan.json", kLog,
                                                       "report.html"};
 
@@ -152,8 +152,8 @@ void check_is_directory(const std::string& path) {
 
 bool is_run(const std::string& directory) { return io::file_exists(RunPaths{directory}.recipe()); }
 
-// The recipe goes first: without it, it is no run any more, whatever happens to the rest. What is
-// not there, or not empty, stays as it is.
+// The recipe goes first: without it, this is not a run any more, whatever happens to the rest.
+// Files that are missing, or directories that are not empty, stay as they are.
 void RunDirectory::discard() const {
   begin_anew();
   const fs::path root(paths_.directory);

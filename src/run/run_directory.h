@@ -45,8 +45,8 @@ bool is_locked(const std::string& directory);
 // For writing: one process at a time.
 class RunDirectory {
  public:
-  // Makes the directory where it is missing and takes its lock; Error when another process has it.
-  // What a killed process left half-written is removed.
+  // Creates the directory if it is missing and takes its lock; Error when another process holds it.
+  // Half-written files of a killed process are removed.
   explicit RunDirectory(const std::string& directory);
 
   const RunPaths& paths() const { return paths_; }

@@ -1,4 +1,4 @@
-// What other programs read of a log: CSV and TensorBoard's event files.
+// Log formats for other programs: CSV and TensorBoard's event files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -181,7 +181,7 @@ TEST(LogFiles, ACopyOfAResumedRunIsThatOfItsLog) {
   };
   sitting(7);
   const std::string csv = dir.file("run/log.csv"), events = events_file(dir.file("run"));
-  {  // lines that a killed process wrote behind its checkpoint
+  {  // lines that a killed process wrote after its checkpoint
     io::AppendFile(csv).append("999,,,,,,,,,,\n");
     io::AppendFile(events).append(tf_record("nonsense"));
   }

@@ -1,4 +1,4 @@
-// Where a training run stands, beside its weights and the optimiser's state.
+// Progress of a training run, besides its weights and the optimiser's state.
 #pragma once
 
 #include <cstdint>

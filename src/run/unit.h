@@ -1,4 +1,4 @@
-// What is counted when people are told how much a model read: its tokens are their images and
+// The unit in which people are told how much a model read: its tokens are their images and
 // words.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What an evaluation finds (train/evaluate.h makes it).
+// Results of an evaluation (train/evaluate.h makes them).
 #pragma once
 
 #include <cstdint>

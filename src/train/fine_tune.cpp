@@ -44,7 +44,7 @@ RowMap map_rows(const std::vector<Key>& before, const std::vector<Key>& now) {
   return map;
 }
 
-// What makes two tokens the same: their text, and whether they are special.
+// The identity of tokens: their text, and whether they are special.
 std::vector<std::pair<bool, std::string>> tokens_of(const text::Tokenizer& tokenizer) {
   std::vector<std::pair<bool, std::string>> all;
   all.reserve(static_cast<std::size_t>(tokenizer.vocabulary()));

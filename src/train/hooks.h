@@ -1,4 +1,4 @@
-// What a training run tells while it goes, and how it ended.
+// Progress reports of a training run, and how it ended.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace heddle::train {
 
-// What is known after a step.
+// Facts known after a step.
 struct StepReport {
   std::int64_t step = 0;  // from 1
   double loss = 0;        // of this step, without auxiliary losses

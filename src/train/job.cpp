@@ -73,7 +73,7 @@ void Job::take_data(std::shared_ptr<const data::Dataset> data) {
 
 namespace {
 
-// What this build or this machine lacks is refused where it was asked for.
+// A device that this build or this machine lacks is refused where the recipe names it.
 Device available_device(const recipe::Recipe& recipe) {
   const Device device = recipe.train.device;
   try {

@@ -38,9 +38,9 @@ class Job {
 
   Job(Job&&) = default;
 
-  // What is expected of the run goes into its directory, for the report (plan::write_plan()),
-  // unless an earlier sitting left it there; a damaged one is told and replaced. The probe is asked
-  // at most once: what it measured is returned.
+  // Writes the forecast of the run to its directory, for the report (plan::write_plan()), unless an
+  // earlier session left it there; a damaged one is reported and replaced. The probe runs at most
+  // once: its measurement is returned.
   std::optional<plan::MachineSpeed> write_plan(
       const plan::MachineProbe& probe,
       const std::function<void(const std::string& sentence)>& on_damage);
@@ -57,7 +57,7 @@ class Job {
   const data::Dataset& data() const { return *data_; }
   const plan::RunPlan& plan() const { return plan_; }
   const run::RunPaths& paths() const { return directory_->paths(); }
-  // What differs from the run it was fine-tuned from, one sentence each.
+  // Differences from the run it was fine-tuned from, one sentence each.
   const std::vector<std::string>& adopted() const { return adopted_; }
 
  private:

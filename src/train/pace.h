@@ -19,8 +19,8 @@ class Pace {
   double tokens_per_second() const { return rate_of(tokens_); }
   double flops_per_second() const { return rate_of(flops_); }
 
-  // `measured` is what a probe reached before the run, perhaps while something else had the
-  // machine. What the run itself has reached since is as good a measurement, so the share is 1 at
+  // `measured` is the speed of a probe before the run, perhaps while something else used the
+  // machine. The speed of the run itself since then is as good a measurement, so the share is 1 at
   // most.
   double share_of_peak(double measured) const;
 

@@ -50,7 +50,7 @@ class JobTest : public testing::Test {
   }
   std::string sample(const std::string& name) const { return "\"" + data_.file(name) + "\""; }
 
-  // Every kind, task and score: a name, what [model] says besides, and [data].
+  // Every kind, task and score: a name, the other keys of [model], and [data].
   std::vector<std::array<std::string, 3>> kinds() const {
     const std::string share = "validation_share = 0.2\n", word = "tokenizer = \"word\"\n";
     const std::string text =
@@ -85,7 +85,7 @@ class JobTest : public testing::Test {
   Outcome outcome_;
 };
 
-// What is trained is what is loaded: evaluation of the loaded run gives the best loss of the log.
+// The loaded weights are the trained ones: evaluating the loaded run gives the log's best loss.
 TEST_F(JobTest, EveryKindIsTrainedAndLoaded) {
   for (const auto& [name, model, data] : kinds()) {
     SCOPED_TRACE(name);
@@ -400,8 +400,8 @@ TEST_F(JobTest, FineTuningKeepsWhatBothHave) {
   expect_says([&] { train(recipe("abcde", 8), "x", {from, "model.bias=false"}); }, {"bias"});
 }
 
-// Every weight of the old run that is no table is the new model's; of its vocabulary each token
-// that both have keeps its vector, wherever it stands. What is new is not the old model's.
+// All weights of the old run except tables go to the new model; each token that both vocabularies
+// have keeps its vector, whatever its id. New tokens do not have the old model's vectors.
 void expect_adopted(const Job& job, const run::LoadedRun& old_run) {
   std::map<std::string, Tensor> before;
   for (const nn::Parameter& p : old_run.model->parameters().all()) before[p.name] = p.tensor;

@@ -28,7 +28,7 @@ namespace {
 
 using io::TempDir;
 
-// What can be seen of a run, each under a letter:
+// Observable facts of a run, each under a letter:
 //   P parameters   W weights at the start   L scores of the first batch before training
 //   K sizes and labels that the data decides   B batches of training   V of validation   X of test
 //   T loss of the first step   G length of its gradient   R rates   U weights at the end

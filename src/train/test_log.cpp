@@ -72,7 +72,7 @@ double gradient_by_hand(model::Model& model, const model::Batch& batch, double s
   return std::sqrt(squares);
 }
 
-// What a step is about to see, known before the trainer takes it.
+// Inputs of a step, known before the trainer takes it.
 struct Foreseen {
   double loss = 0, targets = 0, grad_norm = 0;
 };

@@ -87,7 +87,7 @@ TEST(Trainer, LearnsAndWritesARun) {
   EXPECT_EQ(log.back()["eval_loss"], outcome.last_evaluation->loss);
 }
 
-// What a run leaves behind.
+// Files and results that a run leaves.
 struct Remains {
   std::vector<std::vector<float>> weights;
   std::string file;
@@ -99,7 +99,7 @@ struct Remains {
         log(timeless(s.directory.paths().log())) {}
 };
 
-// What a run that nothing disturbs leaves behind.
+// The results of a run without interruption.
 Remains uninterrupted(const TempDir& dir) {
   Session s(dir.file("whole"), toy_training());
   s.trainer.run();
@@ -291,8 +291,8 @@ TEST(Trainer, ABadValueNamesStepAndOpAndLeavesTheCheckpoint) {
   expect_says([&] { again.trainer.run(); }, {"step 1", "parameter " + name + " is nan at [0, 0]"});
 }
 
-// What disks and copies do to a file; each must be noticed, and none may cost more than the steps
-// since the checkpoint before.
+// Damage that disks and copies do to a file; each kind must be noticed, and none may cost more than
+// the steps since the checkpoint before.
 TEST(Trainer, ADamagedCheckpointIsPassedOver) {
   const TempDir dir;
   const Remains whole = uninterrupted(dir);
@@ -385,7 +385,7 @@ TEST(RunDirectory, IsLockedAndSweptClean) {
     const run::RunDirectory first(path);
     expect_says([&] { run::RunDirectory{path}; }, {path, "another process"});
   }
-  // What a process leaves that was killed before there was a run stands in nobody's way.
+  // Leftovers of a process that was killed before there was a run are not in the way.
   EXPECT_FALSE(run::is_run(path));
   std::ofstream(path + "/codec.json") << "x";
   EXPECT_FALSE(run::is_taken(path));
@@ -429,7 +429,7 @@ TEST(RunDirectory, WhatARunWithoutStepsLeavesStandsInNobodysWay) {
     EXPECT_FALSE(std::filesystem::exists(path + "/target_tokenizer.json"));
     expect_says([&] { run::RunDirectory{path}; }, {path, "another process"});
   }
-  // What somebody could miss.
+  // Files that a user could miss.
   for (const char* name : {"/log.jsonl", "/model.safetensors", "/notes.txt",
                            "/checkpoints/step-3.safetensors", "/checkpoints/notes.txt"}) {
     std::ofstream(path + name) << "x";

@@ -26,7 +26,7 @@ struct RunOptions {
 // TOML file, the directory of a run (the recipe in it), or the name of a recipe that ships with the
 // program. Same recipe, same bits. Throws Error: what is wrong with the recipe, by file, line and
 // key; with ErrorCode::failed a loss that is not finite. A run that ends before it saved anything
-// leaves no directory behind.
+// leaves no directory.
 Outcome run(const std::string& recipe, const std::string& directory,
             const RunOptions& options = {});
 

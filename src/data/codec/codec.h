@@ -1,5 +1,5 @@
-// How text, labels and images become numbers, and back: all that generate, translate, tag and
-// classify need beside the model. It never changes once it is made.
+// Conversion of text, labels and images into numbers, and back: everything that generate,
+// translate, tag and classify need besides the model. A codec never changes once it is made.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ImageFacts {
   std::vector<float> deviation = {};
 };
 
-// What a codec is made of.
+// The parts of a codec.
 struct CodecParts {
   model::Task task = model::Task::language;
   std::shared_ptr<const text::Tokenizer> source = {};  // none for images
@@ -77,14 +77,14 @@ class Codec {
   std::int32_t padding() const;     // what fills up sequences of the source: any valid token
   std::int32_t target_padding() const;
 
-  // What the model reads for a text: its tokens; for translate with the end token behind them.
+  // The model's input for a text: its tokens; for translate followed by the end token.
   std::vector<std::int32_t> encode_source(std::string_view text) const;
   std::vector<std::int32_t> encode_target(std::string_view text) const;  // without begin and end
   // The words of a sentence, for tag. A word must not be empty.
   EncodedWords encode_words(std::span<const std::string_view> words) const;
 
   std::string decode_source(std::span<const std::int32_t> ids) const;
-  // What the model wrote, up to the first end token (translate), without special tokens.
+  // The model's output as text, up to the first end token (translate), without special tokens.
   std::string decode_target(std::span<const std::int32_t> ids) const;
 
   // u8 [C, H, W] (as io::read_image gives it) to f32 [channels, height, width], normalised. A grey

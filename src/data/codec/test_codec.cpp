@@ -39,7 +39,7 @@ TEST(DataCodec, SourceAndTargetOfATranslation) {
   std::vector<std::int32_t> target = codec.encode_target("die Katze");
   ASSERT_EQ(target.size(), 2u);
   target.push_back(codec.end());
-  target.push_back(target[0]);  // what is written behind the end is not read
+  target.push_back(target[0]);  // tokens after the end are not read
   EXPECT_EQ(codec.decode_target(target), "die Katze");
   EXPECT_EQ(codec.sizes().vocabulary, 3 + 4);
   EXPECT_EQ(codec.sizes().target_vocabulary, 2 + 4);
@@ -178,7 +178,7 @@ TEST(DataCodec, NoFlippedBitPasses) {
     run.file(name, good);
   }
   Codec::load(run.path());
-  // What can still be read was edited; what cannot is damaged.
+  // A file that still parses was edited; one that does not is damaged.
   const std::string good = io::slurp(run.file("tokenizer.json"));
   run.file("tokenizer.json", good + "\n");
   io::expect_refusal([&] { Codec::load(run.path()); }, {"tokenizer.json", "edited by hand"});

@@ -1,6 +1,6 @@
-// What the form of an unknown word says about it: "Heddling" ends in -ing and is a name or begins a
-// sentence. A tagger that knows rare words by their shapes guesses new ones much better than one
-// that sees <unk> for all of them.
+// Clues in the form of an unknown word: "Heddling" ends in -ing and is a name or begins a sentence.
+// A tagger that knows rare words by their shapes guesses new ones much better than one that sees
+// <unk> for all of them.
 #pragma once
 
 #include <cstdint>

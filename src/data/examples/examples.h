@@ -21,7 +21,7 @@ class Examples {
  public:
   virtual ~Examples() = default;
   virtual std::int64_t count() const = 0;
-  // Sorts examples so that neighbours need little padding beside each other.
+  // A sort key: neighbours in its order need little padding when batched together.
   virtual std::uint64_t length_key(std::int64_t example) const = 0;
   // Of what make() gives.
   virtual BatchShape shape(std::span<const std::int64_t> examples) const = 0;

@@ -14,7 +14,7 @@ struct Padded {
   Tensor lengths;  // [B] i64; undefined where all are equally long
 };
 
-// What the longest of the rows has; a batch whose sequences are all empty has one column of
+// The length of the longest row; a batch whose sequences are all empty has one column of
 // padding.
 template <class Length>
 std::int64_t longest_row(std::int64_t rows, const Length& length) {

@@ -113,7 +113,7 @@ class PairExamples final : public Examples {
   std::int64_t bytes() const override { return sources_.bytes() + targets_.bytes(); }
 
  private:
-  Sequences sources_, targets_;  // with the end token behind it; without begin and end
+  Sequences sources_, targets_;  // with the end token at the end; without begin and end
   std::int32_t begin_, end_, padding_, target_padding_;
 };
 

@@ -116,7 +116,7 @@ class TagExamples final : public Examples {
 
  private:
   Sequences tokens_;
-  std::vector<std::int32_t> labels_;     // of each token, kIgnore behind the first of a word
+  std::vector<std::int32_t> labels_;     // of each token; kIgnore after the first of a word
   std::vector<std::int64_t> starts_{0};  // of each sentence in labels_
   std::vector<std::int64_t> words_;
   std::int32_t padding_;

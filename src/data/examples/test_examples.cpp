@@ -340,7 +340,7 @@ TEST(DataImages, FoldersAreClassesAndGreyIsAColour) {
   EXPECT_EQ(bytes_of_image(batch, 1 - cat, data->codec())[5], 205);
   const model::Batch test = data->test_batch(0, 1);
   EXPECT_EQ(ints(test.targets)[0], 1);  // "dog", though it is the only class of its folder
-  // What the commands do gives the same numbers.
+  // The commands produce the same numbers.
   const std::vector<Tensor> images = {grey};
   EXPECT_EQ(data->codec().batch_of_images(images).images.to_vector<float>(),
             test.images.to_vector<float>());

@@ -12,7 +12,7 @@ namespace {
 
 using Tokens = std::set<std::int32_t>;
 
-// What is behind the end of a window is ignored.
+// Tokens after the end of a window are ignored.
 void add_tokens(const model::Batch& batch, Tokens& all) {
   const auto tokens = ints(batch.tokens), targets = ints(batch.targets);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -22,7 +22,7 @@ void add_tokens(const model::Batch& batch, Tokens& all) {
   }
 }
 
-// What training reads or predicts in so many windows that every place was drawn.
+// Tokens that training reads or predicts, over enough windows that every place was drawn.
 Tokens seen_in_training(const Dataset& data) {
   Tokens all;
   for (std::int64_t step = 0; step < 40; ++step) add_tokens(data.training_batch(step, 50, 1), all);

@@ -53,7 +53,7 @@ RawImages read_idx_files(const Job& job, const Files& files) {
   return raw;
 }
 
-// What is in a folder, by name; what begins with a dot is not data.
+// The entries of a folder, by name; names that begin with a dot are not data.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;

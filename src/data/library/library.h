@@ -1,6 +1,6 @@
-// Data sets that recipes which ship learn from: what they are, where they come from, and the folder
-// that keeps them. A path "data/kjv.txt" of a recipe is looked for in the working directory, beside
-// the recipe, and then as kjv.txt in that folder.
+// Data sets for the recipes that ship: what they are, where they come from, and the folder that
+// keeps them. A path "data/kjv.txt" of a recipe is looked for in the working directory, next to the
+// recipe, and then as kjv.txt in that folder.
 #pragma once
 
 #include <cstdint>

@@ -108,7 +108,7 @@ TEST(DataLibrary, GetsFromAFolder) {
   EXPECT_EQ(io::read_file(to.file("multi30k/val.de.gz"), 100), "german val");
   EXPECT_EQ(io::read_file(to.file("multi30k/test_2016_flickr.en.gz"), 100),
             "english test_2016_flickr");
-  // What is there is kept, even if the place is gone.
+  // Files already there are kept, even if their source is gone.
   std::vector<std::string> said;
   get_data(known, {"/nowhere", to.path()}, [&](const std::string& what) { said.push_back(what); });
   ASSERT_EQ(said.size(), 6U);

@@ -13,7 +13,7 @@ enum class Stream : std::uint32_t {
   windows = 0xDA7A0001,  // where windows of a text begin
   order,                 // of the examples of an epoch
   batches,               // order of an epoch's batches
-  masks,                 // which tokens are hidden, and behind what
+  masks,                 // which tokens are hidden, and by what
   images,                // flips and shifts
   held_out,              // which examples are for validation
   prompts,               // how long the prompts of windows are

@@ -37,7 +37,7 @@ TEST(TokenStore, TakesOneTwoOrFourBytes) {
     const std::vector<std::int32_t> ids = ids_of(vocabulary, count);
     EXPECT_EQ(*std::max_element(ids.begin(), ids.end()), vocabulary - 1);
     TokenStore store(vocabulary);
-    // Pieces that end before, on and behind the ends of blocks.
+    // Pieces that end before, at and after the ends of blocks.
     const std::int64_t block = TokenStore::kBlock;
     std::int64_t at = 0;
     for (const std::int64_t end : {std::int64_t{1}, block - 1, block, 2 * block + 3, count}) {
@@ -136,7 +136,7 @@ TEST(EncodeText, TakesAByteForAByte) {
 }
 #endif
 
-// What the plan of a run counts.
+// The bytes that the plan of a run counts.
 TEST(DataBytes, AreThoseOfTheExamples) {
   const SampleData files;
   Sample text = files.language("byte");

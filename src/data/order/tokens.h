@@ -1,4 +1,4 @@
-// Many tokens in little memory: one text, or sequences one behind the other.
+// Many tokens in little memory: one text, or sequences one after another.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class TokenStore {
  private:
   using Block = std::vector<std::byte>;
 
-  std::byte* make_room(std::int64_t count);  // for so many in the last block, behind its end
+  std::byte* make_room(std::int64_t count);  // for so many in the last block, after its end
 
   std::size_t width_;  // bytes of a token
   std::int64_t size_ = 0;

@@ -102,7 +102,7 @@ std::vector<std::string_view> documents_of(const JoinedText& whole, std::string_
 
 namespace {
 
-// What one thread encodes at a time.
+// The piece of text that one thread encodes at a time.
 struct Share {
   std::span<const std::string_view> texts;
   TokenStore tokens;

@@ -13,7 +13,7 @@
 
 namespace heddle::data {
 
-// Files one behind the other.
+// Files joined one after another.
 struct JoinedText {
   struct Part {
     std::size_t begin = 0;

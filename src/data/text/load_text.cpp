@@ -31,7 +31,7 @@ std::size_t bytes_of_files(const Job& job, const std::vector<std::string>& names
   return std::min(sum, io::kMaxText);
 }
 
-// The files one behind the other, as they are.
+// The files one after another, unchanged.
 JoinedText read_joined(const Job& job, Split split) {
   JoinedText joined;
   const std::vector<std::string>& names = job.config.files(split).text;

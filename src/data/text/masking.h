@@ -1,5 +1,5 @@
-// Which tokens a masked model has to guess: a share of them; of these 80 % are hidden behind
-// <mask>, 10 % replaced by a random token and 10 % left as they are (Devlin et al. 2018).
+// The tokens that a masked model has to guess: a share of them; of these 80 % are replaced by
+// <mask>, 10 % by a random token and 10 % are left as they are (Devlin et al. 2018).
 #pragma once
 
 #include <cstdint>

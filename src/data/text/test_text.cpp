@@ -44,7 +44,7 @@ TEST(DataText, EveryPlaceOfTheTrainingTextIsDrawn) {
   std::map<std::int32_t, int> begins;
   const model::Batch batch = data->training_batch(0, 6000, 1);
   for (std::int64_t row = 0; row < 6000; ++row) ++begins[row_of(batch.tokens, row, 1)[0]];
-  ASSERT_EQ(begins.size(), 6u);  // a to f: the window behind f ends with the text
+  ASSERT_EQ(begins.size(), 6u);  // a to f: the window after f ends with the text
   for (const auto& [token, count] : begins) EXPECT_NEAR(count, 1000, 150) << token;
 }
 
@@ -134,7 +134,7 @@ TEST(DataText, AStepHasATargetEvenIfEveryDocumentIsOneToken) {
   const model::Batch batch = sample.open()->training_batch(0, 3, 1);
   EXPECT_EQ(batch.counted, 1);
   EXPECT_EQ(batch.targets.data<std::int32_t>()[3], '\n');
-  files.file("short.txt", "\n\n\n\nx");  // one window, and the token behind it
+  files.file("short.txt", "\n\n\n\nx");  // one window, and the token after it
   const model::Batch other = sample.open()->training_batch(0, 1, 1);
   EXPECT_EQ(other.targets.to_vector<std::int32_t>(),
             (std::vector<std::int32_t>{model::kIgnore, model::kIgnore, model::kIgnore, 'x'}));

@@ -202,8 +202,8 @@ void TextDataset::add_documents(const EncodedText& text, Windows windows,
   }
 }
 
-// What lies inside of a prompt is seen by all of it, so that predicting it teaches nothing. The
-// prompt's last token predicts the first one behind it.
+// All tokens of a prompt see each other, so predicting one of them teaches nothing. The prompt's
+// last token predicts the first one after it.
 void TextDataset::add_prompts(Windows windows, model::Batch& batch) const {
   const std::int64_t longest = batch.tokens.size(1);
   auto* targets = batch.targets.mutable_data<std::int32_t>();

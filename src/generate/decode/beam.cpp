@@ -27,7 +27,7 @@ double penalty(const BeamOptions& o, std::int64_t length) {
   return std::pow(o.norm == LengthNorm::gnmt ? (5 + n) / 6 : n, o.length_penalty);
 }
 
-// Hypotheses share their beginnings: each is a token behind another.
+// Hypotheses share their beginnings: each is a token appended to another.
 struct Node {
   std::int32_t before = kNone;  // place in Sentence::nodes
   std::int32_t token = 0;
@@ -127,7 +127,7 @@ class Sentence {
   }
 
   // Log-probabilities are 0 or less and only fall, so a score is best at the longest length. An
-  // equal score would rank behind what finished earlier.
+  // equal score would rank after hypotheses that finished earlier.
   bool nothing_better() const {
     const auto best = static_cast<std::size_t>(options_->best);
     if (finished_.size() < best) return false;

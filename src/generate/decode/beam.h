@@ -31,7 +31,7 @@ void validate(const BeamOptions& options);
 // A batch of sentences whose beginnings the model has read.
 struct BeamStart {
   std::unique_ptr<model::DecodeState> state;
-  Tensor logits;                      // [B, V] behind the beginnings
+  Tensor logits;                      // [B, V] after the beginnings
   std::vector<std::int64_t> longest;  // of each: tokens at most, the end token included
   std::optional<std::int32_t> end;    // absent: all hypotheses go on to the longest length
 };

@@ -32,7 +32,7 @@ struct Window {
   std::int64_t kept() const { return *size > 1 ? *size / 2 : 1; }
 };
 
-// The window of a request for `tokens` more behind a prompt. Throws Error when it does not fit and
+// The window of a request for `tokens` more after a prompt. Throws Error when it does not fit and
 // may not slide, and when sliding makes no sense.
 Window plan_window(const model::ModelConfig& config, std::int64_t prompt, std::int64_t tokens,
                    bool slide);

@@ -1,4 +1,4 @@
-// All that decoding needs beside the model and what the caller asks for.
+// Everything that decoding needs besides the model and the caller's options.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ class Reader {
     if (window_.size) positions_ = std::min(positions_, *window_.size);
   }
 
-  // Scores behind the sequences, [B, V] f32. All but their last token were read before, unless this
+  // Scores after the sequences, [B, V] f32. All but their last token were read before, unless this
   // is the first call.
   Tensor next(std::span<const Writer> writers) {
     const Tensor scores = cached_ ? with_cache(writers) : without_cache(writers);
@@ -195,7 +195,7 @@ class Loop {
     sample.finish = how;
     if (writer.stream) {
       show(writer.sample, writer.stream->finish());
-      // What was held back may hold a stop string that only the end of the bytes made certain.
+      // Held-back text may contain a stop string that only the end of the bytes made certain.
       if (writer.stream->stopped()) sample.finish = Finish::stop;
       sample.text = writer.stream->text();
     }

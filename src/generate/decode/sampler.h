@@ -33,7 +33,7 @@ class Sampler {
   std::int32_t draw(std::span<const float> logits, std::span<const std::int32_t> history,
                     const DrawPlace& place);
 
-  // What draw() draws from: tokens by id, probabilities that add up to 1.
+  // The distribution that draw() samples: tokens by id, probabilities that add up to 1.
   std::vector<Candidate> distribution(std::span<const float> logits,
                                       std::span<const std::int32_t> history);
 

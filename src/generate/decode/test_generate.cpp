@@ -92,8 +92,8 @@ TEST(Generate, WithoutACacheEverythingIsTheSame) {
   }
 }
 
-// What a sliding window of 8 sees before the n-th token: everything until 8 tokens were read, then
-// the last 4, then more until it is full again.
+// The tokens that a sliding window of 8 sees before the n-th token: all until 8 tokens were read,
+// then the last 4, then more until it is full again.
 TEST(Generate, SlidingGoesOnFromTheLastHalf) {
   const TreeModel model({.vocabulary = 6, .context = 8, .learned_positions = true});
   GenerationOptions o = sampling(20);

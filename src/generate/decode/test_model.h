@@ -1,6 +1,6 @@
-// A language model for tests: the scores behind a sequence are random numbers that depend on all of
+// A language model for tests: the scores after a sequence are random numbers that depend on all of
 // its tokens (and on the source, where it translates). So a state whose rows were mixed up, or
-// which lost a token, gives other scores, and every sequence can be enumerated.
+// which lost a token, gives different scores, and every sequence can be enumerated.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ class TreeModel final : public model::Model {
 
   model::Loss loss(const model::Batch&, const nn::Pass&, double) const override { return {}; }
 
-  // Scores behind a sequence. The seed of Philox is a hash of it (FNV-1a).
+  // Scores after a sequence. The seed of Philox is a hash of it (FNV-1a).
   std::vector<float> scores(const History& history) const {
     std::uint64_t hash = 0xCBF29CE484222325u ^ options_.seed;
     for (const std::int32_t token : history)
@@ -99,7 +99,7 @@ class TreeModel final : public model::Model {
     return Tensor::from<float>({tokens.size(0), options_.vocabulary}, all);
   }
 
-  // What was done, for tests of what is done once.
+  // Counters, for tests that work is done only once.
   mutable std::int64_t states = 0, calls = 0, tokens_read = 0;
 
  private:

@@ -103,7 +103,7 @@ TEST(Sampler, TopKKeepsTheBest) {
 }
 
 TEST(Sampler, TopPKeepsTheSmallestSetThatReachesIt) {
-  // Probabilities 1/2, 1/4, 1/8, 1/8 but for the rounding of logarithms: beside the edges.
+  // Probabilities 1/2, 1/4, 1/8, 1/8 but for the rounding of logarithms: just off the edges.
   const Scores scores = {std::log(0.125f), std::log(0.5f), std::log(0.125f), std::log(0.25f)};
   const auto kept = [&](double p) {
     std::vector<std::int32_t> tokens;

@@ -46,8 +46,8 @@ TextStream::TextStream(const text::Tokenizer& tokenizer, std::vector<std::string
   if (shown != before.rend()) last_.push_back(*shown);
 }
 
-// What the token adds to the text. Tokenizers of words join tokens with a space, so it is the
-// difference between two texts.
+// The bytes that the token adds to the text. Tokenizers of words join tokens with a space, so it is
+// the difference between two texts.
 std::string TextStream::bytes_of(std::int32_t token) {
   if (tokenizer_->is_special(token)) return {};
   const std::string before = last_.empty() ? std::string() : tokenizer_->decode(last_);

@@ -22,7 +22,7 @@ class TextStream {
   // The text that is certain now and was not before: UTF-8, often empty. Bytes that belong to no
   // character are shown as U+FFFD. Special tokens are not shown.
   std::string add(std::int32_t token);
-  // What was held back, when no token follows.
+  // The held-back text, when no token follows.
   std::string finish();
 
   // A stop string came: the text ends before it, and nothing more is to be added.

@@ -85,7 +85,7 @@ TEST(Inspect, APatchIsNamedByItsRowAndColumn) {
                                                    "row 2, column 2", "row 2, column 3"}));
 }
 
-// What an Error says; empty where there is none.
+// The message of an Error; empty if none is thrown.
 std::string complaint_of(const std::function<void()>& call) {
   try {
     call();

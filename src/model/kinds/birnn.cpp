@@ -120,7 +120,7 @@ class BiRnn final : public Model {
     const Tensor x = input_.forward(batch.tokens, 0, pass);
     if (config().task == Task::tag) return stack_.forward(x, batch.lengths, pass).y;
     const std::int64_t batches = x.size(0), tokens = x.size(1), width = x.size(2);
-    // Prefix (b, t) has the tokens 0 .. t of sequence b; behind them is padding.
+    // Prefix (b, t) has the tokens 0 .. t of sequence b, followed by padding.
     const Tensor each = ops::broadcast_to(ops::reshape(x, {batches, 1, tokens, width}),
                                           {batches, tokens, tokens, width});
     std::vector<std::int64_t> lengths;  // the meta device has no use for them

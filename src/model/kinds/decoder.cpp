@@ -74,9 +74,9 @@ class Decoder final : public HeadedModel {
   }
 
  private:
-  // The first tokens are the prompt, unless begin() was told how long it is. More than one token at
-  // a time behind them could be the rest of a prompt that was cut into pieces: its first piece
-  // would have been read without it, so that is refused instead of giving other scores.
+  // The first tokens are the prompt, unless begin() was given its length. More than one token at
+  // once after them could be the rest of a prompt cut into pieces: its first piece would have been
+  // read without the rest, so that is refused instead of giving different scores.
   Tensor prompts_of(DecoderState& state, const Tensor& tokens) const {
     if (!config().attention.prefix || state.told) return state.prefix_lengths;
     if (state.position() > 0 && tokens.size(1) > 1)

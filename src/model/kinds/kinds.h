@@ -17,7 +17,7 @@ std::unique_ptr<Model> make_rnn(const ModelConfig& config, OwnedParameters param
 std::unique_ptr<Model> make_birnn(const ModelConfig& config, OwnedParameters parameters);
 std::unique_ptr<Model> make_rnn_seq2seq(const ModelConfig& config, OwnedParameters parameters);
 
-// What the recurrent kinds ask of a configuration; part of validate().
+// Checks the recurrent kinds' requirements on a configuration; part of validate().
 void validate_recurrent(const ModelConfig& config);
 
 // nn::validate() of attention as the model has it: errors name the keys of the recipe.

@@ -1,4 +1,4 @@
-// What the recurrent kinds share.
+// Shared by the recurrent kinds.
 #pragma once
 
 #include <cstdint>

@@ -30,10 +30,10 @@ namespace heddle::model {
 
 namespace {
 
-// Sites of dropout in the layer behind the decoder's.
+// Dropout sites in the layer after the decoder's.
 constexpr std::uint32_t kWeights = 0, kVector = 1;
 
-// What the encoder found.
+// The encoder's results.
 struct Reading {
   Tensor memory;               // [B, S, C]
   Tensor lengths;              // [B] or undefined

@@ -89,7 +89,7 @@ TEST(RecurrentModels, RecomputationChangesNothing) {
   }
 }
 
-// Other tokens behind a sequence's end change neither the loss nor any logit that is seen.
+// Other tokens after a sequence's end change neither the loss nor any visible logit.
 TEST(RecurrentModels, PaddingChangesNothingThatCounts) {
   for (const Variant& v : recurrent_variants()) {
     const auto model = build_f64(v.config);
@@ -150,7 +150,7 @@ TEST(RecurrentModels, EveryDecoderLayerBeginsWithItsOwnState) {
     for (std::int64_t row = 0; row < c.width; ++row)
       std::fill_n(combine.mutable_data<double>() + row * 2 * c.width, c.width, 0.0);
     const Batch batch = random_batch(c);
-    // What the logits are when encoder layer e + 1 and all bridges but d have no say.
+    // The logits when encoder layer e + 1 and all bridges but d have no influence.
     const auto difference = [&](std::int64_t e, std::int64_t d) {
       const NoGrad no_grad;
       std::vector<Doubles> kept;

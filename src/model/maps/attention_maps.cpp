@@ -24,7 +24,7 @@ MapPart part_of(const ModelConfig& config, std::int64_t layer, bool cross) {
 }
 
 std::string name_of(const ModelConfig& config, MapPart part, std::int64_t layer) {
-  // The one attention of a recurrent model is counted behind the decoder's layers.
+  // The one attention of a recurrent model is numbered after the decoder's layers.
   if (config.kind == Kind::rnn_seq2seq) return "cross.0";
   const std::string number = std::to_string(layer % nn::kSecondStack);
   return part == MapPart::only ? number : std::string(to_string(part)) + "." + number;

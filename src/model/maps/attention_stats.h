@@ -1,4 +1,4 @@
-// What a head does, in numbers: one pass over the rows of its map, a block of them at a time.
+// Statistics of an attention head: one pass over the rows of its map, one block at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace heddle::model {
 
-// Patches of an image as keys and queries, row by row, behind the class token if there is one.
+// Patches of an image as keys and queries, row by row, after the class token if there is one.
 struct PatchGrid {
   std::int64_t rows = 0, columns = 0;
   bool class_token = false;
@@ -27,7 +27,7 @@ struct HeadStats {
   std::optional<double> largest = {};        // weight of a row
   std::optional<double> first = {};  // weight of the first key: the begin token, the class token
   std::optional<double> last = {};   // weight of the last key of all; where the mask shows it
-  // What no key gets, where that can be: a sink's share, or rows of relu weights that are all 0.
+  // Weight that goes to no key, where possible: a sink's share, or rows of all-zero relu weights.
   std::optional<double> sink = {};
   // Tokens that look at each other. Distances are |i - j|, or between the middles of patches,
   // without class token.

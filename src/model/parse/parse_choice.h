@@ -1,4 +1,4 @@
-// Reading names of choices, and refusing keys that have no meaning beside others.
+// Parses names of choices, and refuses keys that have no meaning together with others.
 #pragma once
 
 #include <initializer_list>

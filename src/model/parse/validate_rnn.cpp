@@ -1,4 +1,4 @@
-// What the recurrent kinds refuse: every key that they would have to ignore.
+// Refusals of the recurrent kinds: every key that they would have to ignore.
 #include <string>
 
 #include "model/kinds/kinds.h"
@@ -13,7 +13,7 @@ constexpr const char* kRnnModel = "model";
 // Of birnn as a language model: time and memory grow with its square.
 constexpr std::int64_t kMostPrefixTokens = 256;
 
-// One key, whether it is as nobody touched it, and why touching it makes no sense.
+// One key, whether it still has its default, and why changing it makes no sense.
 void untouched(bool ok, const ModelConfig& c, std::string_view key, std::string_view reason) {
   nn::require(ok, kRnnModel, {"model." + std::string(key), "model.kind"}, reason,
               "another value with kind = " + std::string(to_string(c.kind)));
@@ -36,7 +36,7 @@ void check_layers(const ModelConfig& c) {
   untouched(c.norm_epsilon == plain.norm_epsilon, c, "norm_epsilon", no_norm);
 }
 
-// What attention within one sequence has and cross-attention has not.
+// Options of self-attention that cross-attention does not have.
 void check_mask_and_position(const ModelConfig& c, const std::string& reason) {
   const nn::AttentionConfig& a = c.attention;
   const auto key = [&](bool ok, const char* name) {
