@@ -5,8 +5,8 @@
 
 namespace heddle::autograd {
 
-// sum + term, in a tensor that nobody else holds. `sum` may be undefined (then: term itself).
-// Reuses sum's memory when it is the only handle on it.
+// sum + term, in a tensor with no other owner. `sum` may be undefined (then: term itself). Reuses
+// sum's memory when it is the only handle on it.
 Tensor accumulated(Tensor sum, const Tensor& term);
 
 // Whether x is contiguous and the only handle on its memory, so that it may be changed in place.

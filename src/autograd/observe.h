@@ -1,5 +1,5 @@
-// Watching ops go by, for finding where a bad value came from. While nobody watches, an op pays for
-// one look at a pointer.
+// Observing ops, for finding where a bad value came from. Without an observer, an op pays for one
+// check of a pointer.
 #pragma once
 
 #include <cstddef>

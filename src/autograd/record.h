@@ -14,8 +14,8 @@
 
 namespace heddle {
 
-// What a vector-Jacobian product sees: the cotangents of the op's outputs, and a place to put those
-// of its inputs.
+// The arguments of a vector-Jacobian product: the cotangents of the op's outputs, and a place to
+// put those of its inputs.
 class VjpContext {
  public:
   // dL/d(output i); undefined when nothing depended on that output. An op with one output is only

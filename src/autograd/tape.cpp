@@ -83,7 +83,7 @@ struct TapeState {
       grad.impl()->storage->set_purpose(Purpose::gradients);
   }
 
-  // Hands a leaf's gradient over, as a contiguous tensor that nobody else writes to.
+  // Hands a leaf's gradient over, as a contiguous tensor that nothing else writes to.
   static void deliver(Slot& slot) {
     Tensor leaf(slot.leaf);
     if (Tensor sum = leaf.grad(); sum.defined()) {

@@ -85,7 +85,7 @@ TEST(Tape, CotangentsHaveTheShapeAndTypeOfTheirOutputs) {
   }
 }
 
-// dx of x itself is its cotangent, beside what comes by 3 x.
+// dx of x itself is its cotangent, plus the part that comes through 3 x.
 TEST(Tape, ALeafMayBeAnOutputToo) {
   Tensor x = leaf({1, 2});
   Tape tape;
@@ -182,7 +182,7 @@ TEST(Tape, OuterTensorsOnInnerTapesAreRefused) {
   Tape inner;
   EXPECT_NE(message([&] { (void)ops::square(y); }).find("another tape"), std::string::npos);
   EXPECT_NO_THROW((void)ops::square(y.detach()));
-  EXPECT_NO_THROW((void)ops::square(x));  // leaves belong to nobody
+  EXPECT_NO_THROW((void)ops::square(x));  // leaves belong to no tape
 }
 
 TEST(Tape, TensorsOfATapeThatIsGoneAreRefused) {
@@ -217,7 +217,7 @@ TEST(Tape, TapesMayEndInAnyOrder) {
   const Tensor y = ops::sum_all(ops::square(x));
   inner->backward(y);
   inner.reset();
-  (void)ops::square(x);  // nobody records
+  (void)ops::square(x);  // not recorded
   Tape tape;
   tape.backward(ops::sum_all(ops::square(x)));
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{4, 8}));
@@ -299,7 +299,7 @@ TEST(Tape, SumsOfGradientsCanBeTaken) {
   const auto op = [&](bool keep) {
     Tensor y = Tensor::zeros({2});
     autograd::record("adds", {&x}, {&y}, [&taken, keep](VjpContext& c) {
-      static Tensor kept;  // somebody else's handle on the sum
+      static Tensor kept;  // another handle on the sum
       Tensor sum = c.take_sum(0);
       taken.push_back(sum.defined());
       if (!sum.defined()) sum = Tensor::zeros({2});
@@ -311,7 +311,7 @@ TEST(Tape, SumsOfGradientsCanBeTaken) {
   };
   const Tensor last = op(false), after_kept = op(false), kept = op(true), first = op(false);
   tape.backward(ops::sum_all(ops::add(ops::add(last, after_kept), ops::add(kept, first))));
-  // Backwards: none yet; the first one's; not the one that somebody holds; the sum of both.
+  // Backwards: none yet; the first one's; not the one with another handle; the sum of both.
   EXPECT_EQ(taken, (std::vector<bool>{false, true, false, true}));
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{4, 0}));
 }
@@ -376,7 +376,7 @@ TEST(Recompute, KeepsOnlyTheInputs) {
   EXPECT_TRUE(x.grad().defined());
 }
 
-// What the region captures instead of taking as an input would lose its gradient: refused.
+// A tensor captured by the region instead of passed as an input would lose its gradient: refused.
 TEST(Recompute, CapturedTensorsAreRefused) {
   Tensor x = leaf({1, 2});
   Tensor w = leaf({3, 4});

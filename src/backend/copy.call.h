@@ -1,5 +1,5 @@
 // The strided copy: the one call that the tape makes besides the ops (to add gradients up), which
-// is why it stands here. src/ops/copy has its routines.
+// is why it is here. src/ops/copy has its routines.
 #pragma once
 
 #include "backend/routine.h"

@@ -9,8 +9,8 @@ namespace heddle::backend {
 
 namespace {
 
-// A run does not take more memory for a probe than for its steps. What is as small as the caches is
-// measured in them, where its optimiser works as well.
+// A run does not use more memory for a probe than for its steps. A run small enough for the caches
+// is measured in them, since its optimiser works there as well.
 constexpr std::int64_t kLeastProbed = std::int64_t{8} << 20, kMostProbed = std::int64_t{512} << 20;
 
 constexpr int kProbes = 3;

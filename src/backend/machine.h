@@ -1,4 +1,4 @@
-// What this machine can do and what it needs, for plans: asked of the backend, not of a processor.
+// The machine's speed and memory needs, for plans: reported by the backend, not by a processor.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ std::optional<MeasuredSpeed> measure_speed(DType precision, std::int64_t bytes);
 // Its product_flops alone.
 std::optional<double> measure_peak(DType precision);
 
-// Memory of each thread's own, besides tensors.
+// Memory that each thread has for itself, besides tensors.
 std::size_t thread_scratch_bytes();
 
 }  // namespace heddle::backend

@@ -2,8 +2,8 @@
 //
 // An op's .cpp checks arguments, makes outputs, knows the gradient, and hands over a call: a struct
 // of tensors and numbers with nothing of any device in it (src/ops/<op>/<op>.call.h). Each backend
-// plans its own workspace for the call and runs it (<op>.cpu.cpp). What an op has no routine for on
-// a device is computed by its reference there, from ops that have one.
+// plans its own workspace for the call and runs it (<op>.cpu.cpp). An op without a routine on a
+// device is computed by its reference there, from ops that have one.
 #pragma once
 
 #include <string>
@@ -81,7 +81,7 @@ void launch(Call&& call) {
   if (charge(device, call)) routine.run(call);
 }
 
-// What calls compute their cost from.
+// Helpers for the cost of calls.
 inline double bytes_of(const Tensor& x) { return static_cast<double>(x.bytes()); }
 inline double bytes_or_none(const Tensor& x) { return x.defined() ? bytes_of(x) : 0; }
 inline double count_of(const Tensor& x) { return static_cast<double>(x.elements()); }

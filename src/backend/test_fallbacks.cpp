@@ -102,7 +102,7 @@ TEST(Fallbacks, AttentionHasTheSameSums) {
   }
 }
 
-// bf16 has parameters and masks in f32 beside it, and scores in f32.
+// With bf16, parameters and masks are f32, and so are scores.
 TEST(Fallbacks, AttentionInBf16IsComputedInF32) {
   std::vector<Tensor> in = drawn_sides();
   for (Tensor& x : in) x = ops::cast(x, DType::bf16);

@@ -11,7 +11,7 @@ namespace {
 
 using In = const std::vector<Tensor>&;
 
-// The op with whatever it needs besides on that device.
+// The op with its other arguments on that device.
 using OpOn = std::function<Tensor(In in, Device device)>;
 
 void expect_the_same_there(const char* name, const OpOn& op, const std::vector<Tensor>& inputs) {

@@ -1,4 +1,4 @@
-// What happens on a device that lacks a routine: the reference computes the op, or it is refused.
+// A device that lacks a routine: the reference computes the op, or it is refused.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -49,7 +49,7 @@ TEST(Routines, AnOpWithoutOneIsComputedByItsReference) {
       "mean_pool", [&mask](In in) { return ops::mean_pool(in[0], mask); }, {drawn({2, 3, 4}, 5)});
 }
 
-// One step of each optimiser and a norm, from the same numbers: what they leave behind.
+// One step of each optimiser and a norm, from the same numbers: their results.
 std::vector<double> optimised() {
   const Tensor grads[] = {drawn({3, 4}, 1), drawn({5}, 2)};
   const Tensor norm = ops::global_norm(grads);

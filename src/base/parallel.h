@@ -50,9 +50,9 @@ void parallel_ranges(std::int64_t count, std::int64_t grain,
 // scratch only, never for anything that reaches a result.
 int thread_index();
 
-// What a backend needs threads to have, besides the processor. Set once, before the first section
-// (a static initialiser does it): the threads of the pool are the process's, and the room of its
-// kernels is not their business.
+// Resources that a backend needs threads to have, besides the processor. Set once, before the first
+// section (by a static initialiser): the threads of the pool belong to the process, which knows
+// nothing of the scratch that kernels need.
 struct ThreadNeeds {
   // For a worker, before it starts; it may throw Error, and then there is no such worker.
   void* (*make)() = nullptr;

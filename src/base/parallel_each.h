@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-// Calls body(i) for every i in [0, count), `grain` at a time. What it throws is thrown here; of
+// Calls body(i) for every i in [0, count), `grain` at a time. Exceptions are rethrown here; of
 // several the one with the smallest i, so that the same file always gives the same message.
 template <class Body>
 void parallel_each(std::int64_t count, std::int64_t grain, const Body& body) {

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kStatus = "/proc/self/status";
 
-// The number behind a key of a file of lines "key: number kB" or "key number"; in bytes.
+// The number after a key in a file of lines "key: number kB" or "key number"; in bytes.
 std::optional<std::int64_t> number_of(const std::string& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

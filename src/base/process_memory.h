@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// What is resident now, and the most that was since the start or the last reset, in bytes; 0 where
-// the system does not tell. (/proc/self/status: VmRSS, VmHWM.)
+// Resident memory now, and its maximum since the start or the last reset, in bytes; 0 where the
+// system does not tell. (/proc/self/status: VmRSS, VmHWM.)
 std::int64_t resident_bytes();
 std::int64_t resident_peak();
 void reset_resident_peak();  // the peak becomes what is resident now, where the system allows it
@@ -19,8 +19,8 @@ struct MemoryLimits {
   // All that this process could ever have: the machine's memory with its swap, the limit of its
   // control group, its own limits (ulimit -v, ulimit -d).
   std::int64_t total;
-  // What it can still take now without the system having to end somebody: of each of them what is
-  // left, the least.
+  // Memory it can still take now without the system having to kill a process: the least of what is
+  // left of each of these.
   std::int64_t available;
 };
 

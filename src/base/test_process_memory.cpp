@@ -1,4 +1,4 @@
-// What a process may still take, from made-up files of the system.
+// The memory a process may still take, from made-up system files.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/mman.h>

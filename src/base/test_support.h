@@ -1,4 +1,4 @@
-// What tests of every room share: messages of errors.
+// Shared by tests of every room: messages of errors.
 #pragma once
 
 #include <gtest/gtest.h>

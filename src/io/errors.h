@@ -1,6 +1,6 @@
 // How files are refused. Every error of this room has ErrorCode::io; its `where` is the path of the
-// file, for text with the line behind it ("recipe.toml:12"), its problem names the offset in a
-// binary one.
+// file, for text followed by the line ("recipe.toml:12"), its problem names the offset in a binary
+// one.
 #pragma once
 
 #include <cstddef>

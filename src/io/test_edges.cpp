@@ -13,7 +13,7 @@
 namespace heddle::io {
 namespace {
 
-// What is wanted is said as it was asked for: with both ends, one of them, or none.
+// The expected range is stated as it was given: with both ends, one of them, or none.
 TEST(TomlEdges, RangesAreToldByTheirEnds) {
   const TomlDocument document = TomlDocument::parse("i = 5\nx = 0.5\ns = 'a'", "f");
   const TomlTable t = document.root();
@@ -68,7 +68,7 @@ TEST(TomlEdges, ABadPathIsShownAsItWasGiven) {
   EXPECT_EQ(document.text(), "a = 1\nZ = 3\na0 = 3\n\n[b.C-9_z]\nk = 3\n");
 }
 
-// What a killed process left behind has the name that comes next, if its number comes again.
+// A killed process may have left a file with the next name, if its process number comes again.
 TEST(AtomicFileEdges, LeftoversOfTheSameNameArePassedOver) {
   const TempDir dir;
   int next = 0;

@@ -1,5 +1,5 @@
-// What the tests of this room share: a folder that goes away, messages of errors, and mutations of
-// valid files, which a parser must either read or refuse with an Error.
+// Shared by the tests of this room: a temporary folder, messages of errors, and mutations of valid
+// files, which a parser must either read or refuse with an Error.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ std::size_t utf8_sequence(std::string_view text) noexcept {
   if (text.size() < length) return 0;
   for (std::size_t i = 1; i < length; ++i)
     if (!follows(i)) return 0;
-  // What the first byte leaves open to overlong forms, surrogates and too large numbers.
+  // Rules out what the first byte still allows: overlong forms, surrogates, too large numbers.
   if (first == 0xe0 && byte(1) < 0xa0) return 0;
   if (first == 0xed && byte(1) > 0x9f) return 0;
   if (first == 0xf0 && byte(1) < 0x90) return 0;

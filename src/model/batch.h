@@ -28,7 +28,7 @@ struct Batch {
   std::int64_t counted = 0;  // targets that are not kIgnore
 };
 
-// All tensors of a batch, for those who cut, move or compare whole batches. Rows are sequences.
+// All tensors of a batch, for code that slices, moves or compares batches. Rows are sequences.
 inline constexpr std::array kBatchTensors = {
     &Batch::tokens, &Batch::lengths,       &Batch::documents,      &Batch::prefix_lengths,
     &Batch::images, &Batch::target_tokens, &Batch::target_lengths, &Batch::targets};

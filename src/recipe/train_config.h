@@ -42,7 +42,7 @@ struct TrainConfig {
   double learning_rate = 1e-3;  // the highest of the schedule
   ScheduleKind schedule = ScheduleKind::cosine;
   std::int64_t warmup = 0;  // steps until the rate is reached, in equal steps up from 0
-  // cosine, linear: share of the rate that the last step has. 0: the step behind the last has none.
+  // cosine, linear: share of the rate at the last step. 0: the rate reaches 0 one step after it.
   double final_share = 0.1;
   double beta1 = 0.9;       // adamw
   double beta2 = 0.98;      // adamw

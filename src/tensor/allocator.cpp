@@ -127,7 +127,7 @@ GuardedBlocks& guarded() {
 }
 
 std::byte* allocate_guarded(std::size_t bytes) {
-  // The end is not rounded: the canary begins with the first byte behind the block.
+  // The end is not rounded: the canary begins with the first byte after the block.
   const std::size_t total = (bytes + 2 * kGuardBytes + kAlignment - 1) / kAlignment * kAlignment;
   auto* base = static_cast<std::byte*>(std::aligned_alloc(kAlignment, total));
   if (base == nullptr) return nullptr;

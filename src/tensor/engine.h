@@ -1,5 +1,5 @@
-// What a device must do for tensors to live on it: hold bytes and move them. What it computes are
-// routines (backend/routine.h).
+// The interface of a device on which tensors can live: it holds bytes and moves them. Its
+// computations are routines (backend/routine.h).
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct FoundLibrary {
   std::string name, version, absence;
 };
 
-// Addresses are the device's own: only its engine and its routines may look behind them. What is
-// asked for happens in the order in which it is asked; copies may still be under way when a call
+// Addresses are the device's own: only its engine and its routines may dereference them. Requests
+// are carried out in the order in which they are made; copies may still be in flight when a call
 // returns, until synchronize().
 class Engine {
  public:
@@ -31,8 +31,8 @@ class Engine {
   // `count` times the `width` (1, 2, 4 or 8) bytes at `element`, a host address.
   virtual void fill(std::byte* at, std::int64_t count, const void* element, std::size_t width) = 0;
 
-  // Between host memory and the device. What upload() reads may change once it has returned; what
-  // download() writes is there after synchronize().
+  // Between host memory and the device. The source of upload() may change once it has returned; the
+  // result of download() is there after synchronize().
   virtual void upload(std::byte* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void synchronize() = 0;
@@ -63,8 +63,8 @@ bool has_engine(Device device);
 void open_backends();
 
 // The backend of a kind adds the engines of this machine's devices, or explains their absence:
-// once, when somebody asks for one. To ask a driver costs time and memory that a program on the CPU
-// alone should not pay.
+// once, on the first request for one. Querying a driver costs time and memory that a program on the
+// CPU alone should not pay.
 void find_devices(DeviceKind kind);
 
 // How often anything was read back from a device other than the CPU (each a wait of the host for

@@ -1,4 +1,4 @@
-// The ledger behind heddle/memory.h.
+// The ledger that implements heddle/memory.h.
 #include "heddle/memory.h"
 
 #include <algorithm>

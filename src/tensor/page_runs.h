@@ -1,5 +1,5 @@
 // Large blocks: runs of pages cut out of regions of address space and joined again when freed, so
-// that what activations leave behind serves the gradients that come instead, whatever their sizes.
+// that the room of freed activations serves the gradients that follow, whatever their sizes.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace heddle {
 struct RegionSource {
   std::byte* (*take)(std::size_t bytes);  // nullptr when it is refused
   void (*give_back)(std::byte* region, std::size_t bytes);
-  // Pages of a region that nobody needs, while the region stays. May be missing: they are kept.
+  // Drops unused pages of a region, while the region stays. May be null: they are kept.
   void (*drop_pages)(std::byte* pages, std::size_t bytes);
 };
 

@@ -1,4 +1,4 @@
-// What the address sanitizer asks of those who keep freed memory for reuse.
+// Annotations for the address sanitizer, needed by code that keeps freed memory for reuse.
 #pragma once
 
 namespace heddle {

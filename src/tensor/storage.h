@@ -1,4 +1,4 @@
-// Storage: the bytes behind tensors; and TensorImpl: what a Tensor handle points to.
+// Storage: the bytes of tensors; and TensorImpl: what a Tensor handle points to.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  // The device's own address, null on the meta device: only the CPU's may be looked behind.
+  // The device's own address, null on the meta device: only the CPU's may be dereferenced.
   std::byte* data() const noexcept { return data_; }
   Engine& engine() const noexcept { return *engine_; }  // of any device but meta
   std::size_t bytes() const noexcept { return bytes_; }
@@ -70,7 +70,7 @@ struct TensorImpl {
 
 // The same elements as those of t, in another order or shape: `shape` holds as many.
 Tensor rearranged(const TensorImpl& t, const Shape& shape, const Strides& strides);
-// Some of the elements of t, or some of them several times, from the one `shift` behind its first.
+// Some of the elements of t, or some of them several times, from the one `shift` after its first.
 Tensor selected(const TensorImpl& t, const Shape& shape, const Strides& strides,
                 std::int64_t shift);
 

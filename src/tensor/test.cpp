@@ -67,7 +67,7 @@ TEST(Views, ReshapeFollowsRunsOfMemory) {
   // Dimensions 1 and 2 still form a run when 0 is sliced.
   const Tensor part = views::slice(x, 0, 0, 2, 1);
   EXPECT_TRUE(views::can_reshape(part, {2, 12}));
-  const Tensor cut = views::slice(x, 1, 0, 2);  // [2, 2, 4], a gap behind each 8
+  const Tensor cut = views::slice(x, 1, 0, 2);  // [2, 2, 4], a gap after each 8
   EXPECT_FALSE(cut.contiguous());
   EXPECT_EQ(views::reshape(cut, {2, 8}).to_vector<float>(), cut.to_vector<float>());
   EXPECT_FALSE(views::can_reshape(cut, {16}));

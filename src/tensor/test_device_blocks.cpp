@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// A device of addresses that nobody may look behind, with 512 MiB.
+// A device with 512 MiB whose addresses must not be dereferenced.
 struct PretendDevice {
   static constexpr std::size_t kBytes = 512 * kMiB;
   static inline std::set<std::byte*> regions;

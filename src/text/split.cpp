@@ -61,7 +61,7 @@ bool space_before(std::string_view text, std::size_t at) noexcept {
   return false;
 }
 
-// Bytes of the contraction behind the apostrophe at `at`, with it; 0 when there is none.
+// Bytes of the contraction at the apostrophe at `at`, apostrophe included; 0 if there is none.
 std::size_t contraction(std::string_view text, std::size_t at) noexcept {
   const std::string_view rest = text.substr(at + 1, 2);
   if (rest.empty()) return 0;

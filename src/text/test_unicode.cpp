@@ -25,7 +25,7 @@ TEST(Unicode, WhiteSpaceIsThePropertyOfThatName) {
   EXPECT_EQ(found, white_space_property());
 }
 
-// Ranges that came with Unicode 15.1 and 16.0, first and last and what lies beside them.
+// Ranges that came with Unicode 15.1 and 16.0: first, last and their neighbours outside.
 TEST(Unicode, ClassesEndWhereTheirRangesEnd) {
   using enum CharClass;
   const std::pair<std::int32_t, CharClass> expected[] = {
@@ -61,7 +61,7 @@ TEST(Unicode, WhatCannotBeSeenIsSpelledOut) {
   EXPECT_EQ(readable("\u00A0\u200B\u3000"), "\\xC2\\xA0\\xE2\\x80\\x8B\\xE3\\x80\\x80");
 }
 
-// What Python's str.split() takes for white space: the property, and the four separators of ASCII.
+// White space as Python's str.split() defines it: the property, and ASCII's four separators.
 TEST(Bleu, WhiteSpaceIsThatOfPython) {
   std::set<std::int32_t> expected = white_space_property(), found;
   expected.insert({0x1C, 0x1D, 0x1E, 0x1F});
@@ -74,7 +74,7 @@ TEST(Bleu, WhiteSpaceIsThatOfPython) {
   EXPECT_EQ(split_13a("a\xE2\x80"), std::vector<std::string>{"a\xE2\x80"});
   EXPECT_EQ(split_13a("a\xE3\x80").size(), 1u);
   EXPECT_EQ(split_13a("a\xE1\x9A\x41z").size(), 1u);
-  // Nor does a text that is part of a longer one look behind its end.
+  // Nor does a text that is part of a longer one read past its end.
   EXPECT_EQ(split_13a(std::string_view("abc\u2003d").substr(0, 5)),
             std::vector<std::string>{"abc\xE2\x80"});
 }

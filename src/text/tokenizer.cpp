@@ -66,7 +66,7 @@ const AddedToken* Tokenizer::match(std::string_view text, std::size_t at,
   return nullptr;
 }
 
-// What lies between the tokens of one group is searched for those of the next.
+// The text between the tokens of one group is searched for those of the next.
 void Tokenizer::encode_group(std::string_view text, std::size_t offset, std::size_t group,
                              std::vector<std::int32_t>& ids) const {
   if (text.empty()) return;

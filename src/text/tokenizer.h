@@ -1,7 +1,7 @@
 // From text to token ids and back.
 //
 // A tokenizer never changes once it is made, and all its functions may be called from any number of
-// threads. What it is made of is written and read as a Hugging Face tokenizer.json.
+// threads. Its parts are written and read as a Hugging Face tokenizer.json.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace heddle::text {
 // No vocabulary is larger: what a file may ask for has a bound.
 inline constexpr std::int64_t kMaxVocabulary = std::int64_t{1} << 24;
 
-// What the characters of a special token mean in a text that is encoded: "a</s>" is the two tokens
-// "a" and end (as other tokenizers have it), or the five characters a < / s >.
+// How the characters of a special token are read in a text that is encoded: "a</s>" is the two
+// tokens "a" and end (as other tokenizers have it), or the five characters a < / s >.
 enum class SpecialsInText : std::uint8_t { recognised, plain };
 
 // Whether decoded text shows special tokens by their names.

@@ -13,7 +13,7 @@
 
 namespace heddle::text {
 
-// What a recipe says after `tokenizer =`.
+// The value of a recipe's `tokenizer =`.
 struct TokenizerSpec {
   enum class Kind : std::uint8_t { character, byte, word, bpe, file };
 

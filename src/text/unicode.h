@@ -8,7 +8,7 @@
 
 namespace heddle::text {
 
-// What the rules that cut text into words tell apart: \p{L}, \p{N}, \s and the rest, in Unicode 16.
+// The classes used by the rules that cut text into words: \p{L}, \p{N}, \s, other; Unicode 16.
 enum class CharClass : std::uint8_t { letter, number, space, other };
 
 // A byte that belongs to no well-formed sequence is a code point of its own, with the value

@@ -9,7 +9,7 @@ namespace heddle::cpu::HEDDLE_ISA {
 
 inline constexpr Isa kLevel = Isa::HEDDLE_ISA;
 
-// What avx512_bf16 adds is about bf16. Kernels of the other types would be compiled to the very
+// avx512_bf16 adds instructions for bf16 only. Kernels of the other types would compile to the very
 // code that avx512 has.
 inline constexpr Isa kLevelWithoutBf16 = kLevel == Isa::avx512_bf16 ? Isa::avx512 : kLevel;
 

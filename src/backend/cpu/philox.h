@@ -7,7 +7,7 @@
 
 namespace heddle::cpu::HEDDLE_ISA {
 
-// What does not depend on the counter: the ten rounds' keys and the two upper counter words.
+// The part that does not depend on the counter: ten round keys and two upper counter words.
 struct PhiloxKeys {
   explicit PhiloxKeys(const RandomKey& key) : step(key.step), op(key.op) {
     auto low = static_cast<std::uint32_t>(key.seed);

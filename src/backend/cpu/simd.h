@@ -117,8 +117,8 @@ HWY_INLINE void store(D d, Vec<D> v, bf16* p) {
   hn::StoreU(bf16_bits(d, v), d16, reinterpret_cast<std::uint16_t*>(p));
 }
 
-// Stores past the caches, for arrays far larger than them that nobody reads soon. p must be aligned
-// to the vector as stored; end a piece of work with hwy::FlushStream().
+// Non-temporal stores, past the caches, for arrays far larger than them that are not read soon. p
+// must be aligned to the vector as stored; end a piece of work with hwy::FlushStream().
 template <class D>
 HWY_INLINE void stream([[maybe_unused]] D d, Vec<D> v, hn::TFromD<D>* p) {
   hn::Stream(v, d, p);

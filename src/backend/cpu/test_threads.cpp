@@ -27,7 +27,7 @@ TEST(Threads, EveryOneHasItsScratch) {
   set_threads(before);
 }
 
-// What a process of its own says to HEDDLE_ISA=value: 7 and the message, or 0 and the choice.
+// The answer of a child process to HEDDLE_ISA=value: 7 and the message, or 0 and the choice.
 int choose_isa(const char* value) {
   setenv("HEDDLE_ISA", value, 1);
   try {

@@ -21,7 +21,7 @@ std::byte* take_region(std::size_t bytes) {
   return nullptr;
 }
 
-// cudaFree waits for the device, so nobody uses the region any more.
+// cudaFree waits for the device, so the region is no longer in use.
 void give_back_region(std::byte* region, std::size_t) { (void)cudaFree(region); }
 
 }  // namespace
@@ -65,7 +65,7 @@ void Staging::upload(std::byte* to, const void* from, std::size_t bytes, cudaStr
 
 void Staging::download(void* to, const std::byte* from, std::size_t bytes, cudaStream_t stream) {
   open();
-  // What is large is as fast straight into its place.
+  // Large copies are as fast straight into place.
   if (bytes > kPiece - small_used_) {
     HEDDLE_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
     return;

@@ -13,8 +13,8 @@
 
 namespace heddle::cuda {
 
-// Pinned memory of the host through which bytes travel, since only from such can a copy run beside
-// the host.
+// Pinned host memory through which bytes travel, since only copies from pinned memory can overlap
+// with the host's work.
 class Staging {
  public:
   void upload(std::byte* to, const void* from, std::size_t bytes, cudaStream_t stream);

@@ -1,4 +1,4 @@
-// Instructions of the GPU that C++ has no words for: copies into shared memory that run beside the
+// Instructions of the GPU that C++ cannot express: copies into shared memory that overlap with the
 // computation, tensor cores, and the unit for exponentials.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What every .cu needs: elements in the type they are computed in, launches, and from tensors to
-// pointers.
+// Shared by every .cu: elements in the type they are computed in, launches, and conversion of
+// tensors to pointers.
 #pragma once
 
 #include <algorithm>
@@ -100,7 +100,7 @@ const T* in(const Tensor& x) {
   return x.defined() ? reinterpret_cast<const T*>(device_address(x)) : nullptr;
 }
 
-// What is written counts as changed, as on the CPU.
+// A tensor that is written counts as changed, as on the CPU.
 template <class T>
 T* out(Tensor& y) {
   if (!y.defined()) return nullptr;

@@ -15,7 +15,7 @@ inline constexpr int kUsualSharedMemory = 16 * 1024;
 struct Launch {
   std::int64_t blocks = 1;
   int threads = 256;
-  int shared_bytes = 0;  // beside what the kernel declares
+  int shared_bytes = 0;  // besides those the kernel declares
   cudaStream_t stream = nullptr;
 };
 

@@ -7,7 +7,7 @@ namespace heddle::cuda {
 
 namespace {
 
-// What is left to do after the product: y[i] from the sums, which may lie in y.
+// The rest of the work after the product: y[i] from the sums, which may be in y.
 template <class S>
 struct Pass {
   std::int64_t rows, columns, stride;

@@ -8,7 +8,7 @@
 namespace heddle::cuda {
 
 //   sum -> + bias[n] -> activation -> · factor -> + residual
-// bias and residual stand in the product. What is null is left out; all lie as y does.
+// bias and residual are in the product. Null terms are left out; all have y's layout.
 struct Finish {
   Activation activation = Activation::none;
   void* derivative = nullptr;  // written, activation'(sum + bias)
@@ -17,7 +17,7 @@ struct Finish {
   bool nothing() const { return activation == Activation::none && factor == nullptr; }
 };
 
-// What the room for such a product follows from: its plan has shapes and no addresses.
+// The facts that decide the workspace of such a product: its plan has shapes but no addresses.
 struct LayerShape {
   DType operand = DType::f32, result = DType::f32;
   std::int64_t m = 0, n = 0;
@@ -28,8 +28,8 @@ struct LayerShape {
 // and must not be overwritten before the end.
 std::size_t layer_room(const LayerShape& shape);
 
-// Of bf16 operands by cuBLASLt where it is there, else by Heddle's own product. What the product
-// itself cannot do is a pass over y of its own, at the speed of memory: cuBLASLt's epilogues with
+// bf16 operands: by cuBLASLt if it is there, else by Heddle's own product. A step that the product
+// itself cannot do is a separate pass over y, at the speed of memory: cuBLASLt's epilogues with
 // activations are slower than that.
 void multiply_layer(const Product& p, const Finish& f, const Room& room, int device,
                     cudaStream_t stream);

@@ -136,7 +136,7 @@ const LtPlan& plan_for(const Library& l, LtState& s, const LtKey& key) {
   return plan;
 }
 
-// What all addresses are multiples of, up to 256. Blocks of the GPU's memory begin there, so it
+// The common alignment of all addresses, up to 256. Blocks of the GPU's memory begin there, so it
 // follows from the shapes of tensors and views, and the library's choice with it.
 std::uint32_t alignment_of(const Product& p) {
   std::uintptr_t all = 256;

@@ -1,4 +1,4 @@
-// What of cuBLASLt's interface Heddle calls, declared here so that building needs no headers of it.
+// The part of cuBLASLt's interface that Heddle calls, declared here so that no headers are needed.
 // Numbers and layouts are those that CUDA 12 and 13 have in common.
 #pragma once
 

@@ -33,7 +33,7 @@ struct CopyEntry {
   Tensor copy;
 };
 
-// What Storage::derived() of a weight holds.
+// The contents of a weight's Storage::derived().
 using CopyEntries = std::vector<CopyEntry>;
 
 std::mutex& copies_mutex() {

@@ -1,4 +1,4 @@
-// Weights in the type that products read, kept beside them.
+// Weights in the type that products read, kept along with the originals.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class FollowingCopy {
  public:
   explicit FollowingCopy(const Tensor& weight);
 
-  bf16* data() const { return data_; }  // on the device; null: nobody uses one, or it is stale
+  bf16* data() const { return data_; }  // on the device; null: not used, or stale
 
   // Weight and copy have new values that agree; the weight's version has been counted up.
   void written() const;

@@ -22,7 +22,7 @@ __device__ BatchOffsets offsets_of(const Product& p, std::int64_t batch) {
   return at;
 }
 
-// What goes to memory for one sum.
+// The value stored for one sum.
 template <class S>
 __device__ S finished(const Product& p, Compute<S> sum, const S* y, std::int64_t at,
                       std::int64_t col) {
@@ -351,7 +351,7 @@ void multiply(const Product& product, cudaStream_t stream) {
   if (p.dtype == DType::f64) return launch_plain<double, double, 64, 16, 4>(p, stream);
   if (p.dtype == DType::bf16)
     return p.y_dtype == DType::f32 ? launch_mma<float>(p, stream) : launch_mma<bf16>(p, stream);
-  // The gradient of a weight in bf16 beside activations in f32.
+  // The gradient of a bf16 weight when activations are f32.
   if (p.y_dtype == DType::bf16) return launch_plain<float, bf16, 64, 16, 4>(p, stream);
   // Small ones have too few large tiles for the machine.
   const std::int64_t large = divided(p.m, 128) * divided(p.n, 128) * p.batches;

@@ -28,7 +28,7 @@ __device__ inline C joined_of_block(C v, Join join) {
   v = joined_of_warp(v, join);
   if constexpr (kCount > 32) {
     __shared__ C parts[kCount / 32];
-    __syncthreads();  // who reads what was here before is done
+    __syncthreads();  // earlier readers of `parts` are done
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = v;
     __syncthreads();
     v = parts[0];

@@ -82,7 +82,7 @@ __device__ inline void store(S* p, const Values<S>& v) {
   *reinterpret_cast<uint4*>(p) = narrowed<S>(v);
 }
 
-// Parameters beside a vector of S: as many of the type that S is computed in.
+// Parameters for a vector of S: as many, in the type that S is computed in.
 template <class S>
 __device__ inline Values<S> load_parameters(const Compute<S>* p) {
   Values<S> to;

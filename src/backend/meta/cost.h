@@ -1,5 +1,5 @@
-// What ops cost, by their shapes: FLOPs and bytes moved. Counted alike on every device; on the meta
-// device it is all that happens.
+// Costs of ops, by their shapes: FLOPs and bytes moved. Counted alike on every device; on the meta
+// device nothing else happens.
 #pragma once
 
 #include "heddle/cost.h"

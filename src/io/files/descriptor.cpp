@@ -49,8 +49,8 @@ Descriptor open_file(const std::string& path, int flags, unsigned mode) {
   return Descriptor(fd);
 }
 
-// What is at the path is looked at before it is opened, because opening alone may do something (a
-// pipe, a tape), and after, because it may have been replaced meanwhile.
+// The path is checked before it is opened, because opening alone may do something (a pipe, a tape),
+// and after, because the file may have been replaced meanwhile.
 Descriptor open_regular(const std::string& path, int flags, unsigned mode) {
   check_path(path);
   struct stat info{};

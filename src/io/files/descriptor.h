@@ -30,9 +30,9 @@ class Descriptor {
 // Throws Error naming `path` when it cannot be opened.
 Descriptor open_file(const std::string& path, int flags, unsigned mode = 0666);
 
-// What every reader of files opens them with: a regular file, or an Error that says what is there
-// instead. A pipe would keep it waiting for somebody who writes, and a device gives bytes without
-// end; neither is touched.
+// Every reader of files opens them with this: a regular file, or an Error that says what is there
+// instead. A pipe would block until a process writes to it, and a device gives bytes without end;
+// neither is opened.
 Descriptor open_regular(const std::string& path, int flags, unsigned mode = 0666);
 std::uint64_t length_of(const Descriptor& file, const std::string& path);  // in bytes
 

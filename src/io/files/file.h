@@ -44,7 +44,7 @@ class AtomicFile {
 
  private:
   std::string path_;       // as given: what errors name
-  std::string target_;     // behind links
+  std::string target_;     // links resolved
   std::string temporary_;  // empty once it is gone
   Descriptor file_;
   std::uint64_t written_ = 0;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kPerInflate = std::numeric_limits<uInt>::max();  // zlib counts in 32 bits
 
 // Goes through a file once: the first time to count, into a window that is thrown away, the second
-// time into memory of just that size. What is too large is known before it has taken any.
+// time into memory of just that size. A file that is too large is found before it takes any.
 class Inflater {
  public:
   Inflater(std::string_view bytes, const std::string& where, std::size_t max_bytes,

@@ -12,8 +12,8 @@ bool is_gzip(std::string_view bytes) noexcept;
 
 // All members of a gzip file, one after the other; zeros after the last one are padding, anything
 // else there is an Error, as are bytes that are missing or damaged (offsets are those of the
-// compressed file). What comes out is counted before memory is taken for it: more than `max_bytes`,
-// or than file_limit() of memory_limit.h, are an Error.
+// compressed file). The output is counted before memory is allocated for it: more than `max_bytes`,
+// or than file_limit() of memory_limit.h, is an Error.
 std::string gunzip(std::string_view bytes, const std::string& where, std::size_t max_bytes);
 
 // The content of a file, plain or gzip; the limit holds for what comes out.

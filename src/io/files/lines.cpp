@@ -11,7 +11,7 @@
 namespace heddle::io {
 namespace {
 
-// What a line may cost besides its text, here and as an example of a data set: places, lengths,
+// Memory of a line besides its text, here and as an example of a data set: places, lengths,
 // labels.
 constexpr std::size_t kPerLine = 64;
 

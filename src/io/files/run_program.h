@@ -7,7 +7,7 @@
 
 namespace heddle::io {
 
-// What the program wrote to standard output. Found on the PATH, run without a shell; its standard
+// The program's standard output. It is found on the PATH and run without a shell; its standard
 // error is this program's. Throws Error when there is no such program (naming it), when it ends
 // with another status than 0, or when it writes more than `max_bytes`.
 std::string run_program(const std::vector<std::string>& command, std::size_t max_bytes);

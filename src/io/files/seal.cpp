@@ -23,7 +23,7 @@ bool is_seal(std::string_view line) {
          line.starts_with(kSealBegin) && line.ends_with(kSealEnd);
 }
 
-// A comment of somebody's own is far from it; a damaged seal is near.
+// A user's own comment is far from it; a damaged seal is near.
 bool is_nearly_seal(std::string_view line) {
   if (!line.starts_with("#")) return false;
   const std::string_view begin = line.substr(0, kSealBegin.size());

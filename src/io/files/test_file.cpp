@@ -73,7 +73,7 @@ TEST(ReadFile, RefusesAtOnceWhatIsNoRegularFile) {
     expect_refusal([&] { AppendFile{path}; }, {path, kind});
     expect_refusal([&] { SafetensorsFile{path}; }, {path, kind});
   }
-  // By a link to it as well, and where somebody writes to it.
+  // Through a link to it as well, and while a process writes to it.
   ASSERT_EQ(::symlink("pipe", dir.file("link").c_str()), 0);
   const Descriptor writer(::open(pipe.c_str(), O_RDWR | O_NONBLOCK));
   ASSERT_EQ(::write(writer.get(), "text", 4), 4);

@@ -22,7 +22,7 @@ struct HttpResponse {
   std::string body = {};
 };
 
-// What came of the bytes so far.
+// The result of parsing the bytes so far.
 struct HttpParse {
   bool complete = false;
   int refused = 0;  // the status that answers what is no request of ours: 400, 405, 431, 505

@@ -21,9 +21,9 @@ class HttpServer {
   using Clock = std::chrono::steady_clock;
   using Answer = std::function<HttpResponse(const HttpRequest&)>;
 
-  // Listens on a numeric address ("127.0.0.1", "::1", "0.0.0.0"); port 0: one that is free. On an
-  // address of this machine alone, only requests for its own name are answered: a page of somebody
-  // else that has its name pointed here gets nothing. Throws Error where it cannot listen.
+  // Listens on a numeric address ("127.0.0.1", "::1", "0.0.0.0"); port 0: one that is free. On a
+  // loopback address, only requests for its own name are answered: a foreign page whose name was
+  // pointed here (DNS rebinding) gets nothing. Throws Error where it cannot listen.
   HttpServer(const std::string& address, std::uint16_t port, Answer answer);
 
   std::string url() const;  // "http://127.0.0.1:8123/"

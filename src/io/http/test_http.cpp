@@ -1,4 +1,4 @@
-// Requests from browsers and from nobody's friends; a server on the loopback.
+// Requests from browsers and from attackers; a server on the loopback.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -120,7 +120,7 @@ TEST(HttpServer, ServesOnePersonAndNoStrangers) {
   const auto get = [&](const std::string& path, const std::string& host = "localhost") {
     return asked(server.port(), "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
   };
-  const int silent = connect_to(server.port());  // says nothing, and keeps nobody waiting
+  const int silent = connect_to(server.port());  // says nothing, and keeps no other client waiting
   EXPECT_TRUE(get("/").ends_with("\r\n\r\npage"));
   EXPECT_TRUE(get("/", "127.0.0.1:99").starts_with("HTTP/1.1 200"));
   EXPECT_TRUE(get("/large").ends_with("\r\n\r\n" + large));
@@ -144,7 +144,7 @@ TEST(HttpServer, SaysWhatItCannotListenOn) {
   };
   EXPECT_THROW(listen("localhost", 0), Error);
   EXPECT_THROW(listen("", 0), Error);
-  EXPECT_THROW(listen("203.0.113.7", 0), Error);  // nobody has it
+  EXPECT_THROW(listen("203.0.113.7", 0), Error);  // not an address of this machine
   const HttpServer first = listen("127.0.0.1", 0);
   try {
     listen("127.0.0.1", first.port());

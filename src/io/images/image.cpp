@@ -8,7 +8,7 @@
 namespace heddle::io {
 namespace {
 
-// Side by side to plane by plane; alpha is replaced by white behind the image.
+// Interleaved pixels to planes; transparent ones are blended with a white background.
 Tensor planes_of(const Pixels& pixels) {
   const bool alpha = pixels.channels % 2 == 0;
   const std::size_t channels = pixels.channels - (alpha ? 1 : 0);

@@ -258,7 +258,7 @@ std::int64_t Json::integer(std::int64_t low, std::int64_t high) const {
                : "an integer from " + std::to_string(low) + " to " + std::to_string(high);
   };
   if (!is_integer()) refuse(expected());
-  // What does not fit comes as unsigned.
+  // Numbers that do not fit are parsed as unsigned.
   if (value_->is_number_unsigned() &&
       value_->get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
     refuse(expected());

@@ -27,7 +27,7 @@ struct FileType {
 };
 
 // All types the format defines: the sizes of those that Heddle does not compute with are checked
-// too, and a file may hold them as long as nobody asks for them.
+// too, and a file may hold them as long as they are not requested.
 constexpr std::array<FileType, 20> kFileTypes = {{
     {"F32", 32, DType::f32},      {"BF16", 16, DType::bf16},    {"F16", 16, DType::f16},
     {"F64", 64, DType::f64},      {"I32", 32, DType::i32},      {"I64", 64, DType::i64},

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kOwnKeys = {"format", "heddle.state", "heddle.crc32",
                                                       kHeaderSumKey};
 
-// Where the digits are. In a name or a value of somebody else's the quotes would be escaped.
+// Where the digits are. Inside another name or value the quotes would be escaped.
 std::size_t digits_of(std::string_view header) {
   const std::string before = "\"" + std::string(kHeaderSumKey) + "\":\"";
   const std::size_t found = header.find(before);

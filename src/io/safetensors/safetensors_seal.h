@@ -1,6 +1,6 @@
 // The checksum of a safetensors header that Heddle wrote: names, types, shapes, places and
-// metadata. It stands in the metadata and is taken with zeros in its own place. What it does not
-// cover, the bytes of the tensors, is up to whoever writes them (train/checkpoint.h).
+// metadata. It is part of the metadata and is taken with zeros in its own place. It does not cover
+// the bytes of the tensors: they are up to the code that writes them (train/checkpoint.h).
 #pragma once
 
 #include <string>

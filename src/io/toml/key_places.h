@@ -19,8 +19,8 @@ class KeyPlaces {
   // Of a key that is not there: the table that it would stand in, or the file.
   std::string of(const std::string& key) const;
 
-  // The error with the place of the refused key in front, and those of the other keys that are
-  // given behind.
+  // The error with the place of the refused key at the front, and those of the other keys that are
+  // given at the end.
   Error placed(const KeyError& error) const;
 
  private:

@@ -130,7 +130,7 @@ TEST(Toml, MissingKeysPointAtSlips) {
                  {"key mode.steps is missing; expected an integer"});
 }
 
-// What a person reads who has slipped: the place, what is wrong, what to write.
+// Messages for a user's mistakes: the place, the problem, and what to write instead.
 TEST(Toml, SlipsAreToldInWords) {
   const auto refused = [](const std::string& text, std::initializer_list<std::string_view> parts) {
     expect_refusal([&] { TomlDocument::parse(text, "r.toml"); }, parts);

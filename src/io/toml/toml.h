@@ -1,6 +1,6 @@
-// Recipes: TOML read strictly. Every value is asked for by name and type; what nobody asked for is
-// an error at the end, so that no setting is ever ignored. Errors name the file and line (or the
-// command line option), the key, what was expected and what was found.
+// Recipes: TOML read strictly. Every value is requested by name and type; a key that was never
+// requested is an error at the end, so that no setting is ever ignored. Errors name the file and
+// line (or the command line option), the key, what was expected and what was found.
 //
 //   TomlDocument recipe = TomlDocument::read("recipe.toml");
 //   recipe.apply("model.attention.kv_heads=2");
@@ -37,8 +37,8 @@ struct NumberRange {
   double high = std::numeric_limits<double>::max();
 };
 
-// What somebody who writes an unknown key may have meant by it: a key of this document by its whole
-// path, and where that one counts otherwise, how. By the last part of the key that was written.
+// The probable meaning of an unknown key that people write: a key of this document by its whole
+// path and, if that one counts differently, how. Looked up by the last part of the written key.
 struct KeyHabit {
   std::string key, remark;
 };

@@ -1,4 +1,4 @@
-// What documents that are based on others need of TomlDocument.
+// Functions of TomlDocument for documents that are based on others.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace heddle::io {
 namespace {
 
-// In the base's order, and what only the child has behind it.
+// In the base's order, followed by the keys that only the child has.
 TomlMembers merged(const TomlMembers& base, TomlMembers child) {
   TomlMembers all = base;
   for (TomlMember& own : child) {

@@ -40,7 +40,7 @@ std::string_view line_of(std::string_view text, std::size_t line) {
   return text.substr(0, text.find('\n'));
 }
 
-// The offset behind the string that begins at `at`, or where toml++ will find it broken.
+// The offset after the string that begins at `at`, or where toml++ will find it broken.
 std::size_t behind_string(std::string_view text, std::size_t at) {
   const char quote = text[at];
   const std::string triple(3, quote);

@@ -84,7 +84,7 @@ std::string TomlState::meant_as(const TomlPath& path, std::string_view key) cons
 }
 
 // "the table training at recipe.toml:9" where the table of a missing key is not there and another,
-// that nobody asked for, has nearly its name; or nothing.
+// never requested, has nearly its name; or nothing.
 std::string TomlState::meant_table(const TomlPath& path) const {
   if (path.size() != 1 || find_table(path) != nullptr) return "";
   const auto known = known_.find(TomlPath{});

@@ -1,4 +1,4 @@
-// What a TomlDocument and its tables share: the values, and which keys were asked for.
+// State shared by a TomlDocument and its tables: the values, and which keys were requested.
 #pragma once
 
 #include <map>
@@ -38,7 +38,7 @@ class TomlState {
   std::vector<std::string> known() const;
 
  private:
-  // A key of the table that nobody asked for and that may be meant as the missing one; or empty.
+  // A key of the table, never requested, that may be meant as the missing one; or empty.
   std::string meant_as(const TomlPath& path, std::string_view key) const;
   std::string meant_table(const TomlPath& path) const;
   std::string place_of(TomlPath path) const;

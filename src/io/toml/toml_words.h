@@ -1,4 +1,4 @@
-// What is wrong with a line that is no TOML, in words for people who write recipes.
+// Explains what is wrong with a line that is not TOML, in words for people who write recipes.
 #pragma once
 
 #include <string>

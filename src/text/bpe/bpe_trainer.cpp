@@ -36,8 +36,8 @@ struct Pair {
   std::int64_t touched = -1;  // the last merge that added to it
 };
 
-// What a pair had when it was put into the heap: never less than what it has now, unless it was put
-// in again. So the heap's first entry that still holds is the pair to merge.
+// A pair's count when it was pushed onto the heap: never less than its count now, unless it was
+// pushed again. So the heap's first entry that is still valid is the pair to merge.
 struct Candidate {
   std::int64_t count;
   std::int32_t left, right;

@@ -99,7 +99,7 @@ std::unique_ptr<ByteBpe::Workspace> ByteBpe::borrow() const {
 }
 
 void ByteBpe::give_back(std::unique_ptr<Workspace> workspace) const {
-  // A word of a hostile text may have left a block of any size behind.
+  // A word of a hostile text may have left a block of any size.
   constexpr std::size_t keep = 4096;
   if (workspace->word.capacity() > keep) workspace->word = {};
   const std::lock_guard lock(mutex_);

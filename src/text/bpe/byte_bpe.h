@@ -38,7 +38,7 @@ class ByteBpe final : public Tokenizer {
                     std::vector<std::int32_t>& ids) const override;
 
  private:
-  // What one call of encode works with; kept for the next call, whichever thread makes it.
+  // Buffers of one call of encode; kept for the next call, whichever thread makes it.
   struct Workspace {
     WordCache cache;
     std::vector<std::int32_t> word;

@@ -1,5 +1,5 @@
-// Reads tokenizer.json. What Heddle does not know is refused, never passed over: a tokenizer that
-// is almost the right one ruins a model in silence.
+// Reads tokenizer.json. Anything Heddle does not know is refused, never skipped: a tokenizer that
+// is almost the right one ruins a model silently.
 #include <algorithm>
 #include <initializer_list>
 #include <string>

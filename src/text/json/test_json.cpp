@@ -143,7 +143,7 @@ TEST(tokenizer_json, added_tokens_are_found_by_their_first_bytes) {
   EXPECT_EQ(tokenizer->encode("a|two|" + first + "[one]"), (Ids{'a', id(2), id(0), id(1)}));
 }
 
-// What Hugging Face's files may have and Heddle's do not.
+// Forms that occur in Hugging Face's files but not in Heddle's.
 TEST(tokenizer_json, forms_of_others) {
   Document bpe = sample("bpe:262");
   const std::string text = "hello <s> there";

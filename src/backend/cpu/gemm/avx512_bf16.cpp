@@ -28,7 +28,7 @@ struct PairRegisters {
     __builtin_memcpy(&pair, p, sizeof pair);
     return _mm512_set1_epi32(pair);
   }
-  // Pairs of up to 16 elements each, the first ones in the lower halves; zeros behind them. Forms
+  // Pairs of up to 16 elements each, the first ones in the lower halves; zeros after them. Forms
   // with masks as in transpose16.h.
   static void interleave16(const bf16* first, const bf16* second, std::int64_t count,
                            std::uint16_t* to) {

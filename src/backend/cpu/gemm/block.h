@@ -38,7 +38,7 @@ struct InPlace {
     return a.k_stride == 1 && a.outer_stride >= 0 && a.outer_stride * kBytes <= kNear;
   }
 
-  // Whole vectors, because nothing may be read behind the end of a row.
+  // Whole vectors, because nothing may be read past the end of a row.
   static bool b(const GemmJob& job) noexcept {
     constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Element));
     return kAsStored && L::kPair == 1 && job.b.dtype == Ops::kDType && job.b.col_stride == 1 &&

@@ -1,5 +1,5 @@
 // Matrix products on plain pointers: C = epilogue(A · B). A B that is used more than once is packed
-// beforehand; any other is given as it lies.
+// beforehand; any other is passed in its own layout.
 //
 // A path is one way to compute them: an instruction set and an operand type. f32 and bf16 operands
 // accumulate in f32, f64 operands in f64. The order in which an element of C is summed depends on
@@ -28,12 +28,12 @@ struct MatrixRef {
   std::int64_t col_stride = 1;
 };
 
-// What happens to the sums on their way to memory, in this order:
+// Operations on the sums on their way to memory, in this order:
 //   sum -> + bias[n] -> activation -> · factor -> + residual -> C or C +=
-// The derivative of the activation there can be kept beside it: it shares the exponential with the
-// activation, and is all that a backward pass needs. Where C is bf16, gelu, gelu_tanh, silu and
-// the derivatives of the latter two may be off by 2^-13 of themselves, derivatives near their zeros
-// by 2^-13 of their parts (narrow_math.h).
+// The derivative of the activation can be stored too: it shares the exponential with the
+// activation, and is all that a backward pass needs. Where C is bf16, gelu, gelu_tanh, silu and the
+// derivatives of the latter two may be off by 2^-13 of themselves, derivatives near their zeros by
+// 2^-13 of their parts (narrow_math.h).
 struct Epilogue {
   const void* bias = nullptr;  // [N] in f32 (f64 when C is f64), or null
   Activation activation = Activation::none;
@@ -50,7 +50,7 @@ struct GemmJob {
   std::int64_t m = 0, n = 0, k = 0;
   MatrixRef a;                     // [M, K], the path's operand type
   const void* packed_b = nullptr;  // what pack_b() wrote for [K, N]; or null, and then:
-  MatrixRef b;                     // [K, N] as it lies in memory, one for all batches
+  MatrixRef b;                     // [K, N] with its own strides, one for all batches
   void* room_for_b = nullptr;      // packed_bytes(k, n) aligned to 64, where run() may pack it
   void* c = nullptr;               // [M, N], row-major with unit column stride
   DType c_dtype = DType::f32;      // f32 or bf16; f64 on f64 paths
@@ -59,7 +59,7 @@ struct GemmJob {
   Epilogue epilogue;  // pointers are for batch 0 and advance as C does; bias does not
 };
 
-// Other work that runs beside products in the same section, such as sums of what they read.
+// Other work that runs alongside products in the same section, such as sums of their operands.
 struct Beside {
   std::int64_t chunks;
   FunctionRef<void(std::int64_t)> run;  // one chunk
@@ -75,9 +75,9 @@ struct GemmPath {
   void (*run)(const GemmJob& job);
   // Products that do not depend on each other, each as run() computes it, in one piece of work:
   // threads meet once at the end. A B that is not packed is packed first, once where neighbouring
-  // jobs have the same one and the same room for it. A job may add to the C of an earlier one
-  // (its residual is that C): if both are cut alike, a thread that has computed a part of one goes
-  // on with that part of the other; else threads meet once more in between. `beside` may be null.
+  // jobs have the same one and the same room for it. A job may add to the C of an earlier one (its
+  // residual is that C): if both are cut alike, a thread that has computed a part of one goes on
+  // with that part of the other; else threads meet once more in between. `beside` may be null.
   void (*run_all)(std::span<const GemmJob> jobs, const Beside* beside);
 };
 

@@ -1,4 +1,4 @@
-// What a file compiled for one instruction set gives to the driver, which is compiled for any
+// The interface of a file compiled for one instruction set to the driver, which is compiled for any
 // machine: the shape of its register tile and two functions. All sharing of work between threads,
 // all allocation and all planning happen on the driver's side.
 #pragma once

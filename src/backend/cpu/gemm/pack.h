@@ -1,8 +1,8 @@
 // Packing of A and B into the layouts of layout.h, converting to the element type of the kernel.
 //
 // Both operands are seen as "outer × k": the outer index is m for A and n for B. A source that is
-// contiguous along k is read in runs of k, any other along the outer index. A is packed as it lies;
-// packed B wants the latter, and a transpose of one block in the first-level cache does the rest.
+// contiguous along k is read in runs of k, any other along the outer index. A is packed in source
+// order; packed B wants the latter, and a transpose of one block in the L1 cache does the rest.
 #pragma once
 
 #include <cstdint>
@@ -123,7 +123,7 @@ struct Packer {
       }
   }
 
-  // The panels of a part of A one after the other, along k or across as they lie in the source.
+  // The panels of a part of A one after another, along k or across, as the source is laid out.
   template <class Source>
   static void a_panels(const PackSource<Ops, Source>& source, const ARange& range,
                        Element* to) noexcept {

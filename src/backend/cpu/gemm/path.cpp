@@ -87,7 +87,7 @@ Cut cut(const Kernels& kernels, const GemmJob& job) {
     const bool tall = c.rows > std::max(kernels.rows, kFewRows), wide = c.columns > kernels.columns;
     if (c.blocks >= kEnough || work < worth_splitting || !(tall || wide)) break;
     // Powers of two, which any two, four or eight threads share evenly. Rows first, because two
-    // rectangles beside each other pack the same rows of A twice; but squares where B is not packed
+    // rectangles side by side pack the same rows of A twice; but squares where B is not packed
     // beforehand either.
     const bool rows = tall && (!wide || job.packed_b != nullptr || c.rows >= c.columns);
     std::int64_t& blocks = rows ? c.row_blocks : c.column_blocks;
@@ -151,8 +151,8 @@ struct Path {
 
   static bool empty(const GemmJob& job) { return job.m <= 0 || job.n <= 0 || job.batch <= 0; }
 
-  // The job with B packed, unless rectangles read it as it lies or pack their own; `before`: the
-  // one before it, if any.
+  // The job with B packed, unless rectangles read it in place or pack their own; `before`: the one
+  // before it, if any.
   static GemmJob prepared(GemmJob job, const GemmJob* before) {
     check(kernels, job);
     if (job.packed_b == nullptr) check_b(job.b);

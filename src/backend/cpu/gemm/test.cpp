@@ -27,7 +27,7 @@ namespace {
 
 constexpr unsigned char kCanary = 0xa5;
 
-// `bytes` bytes that end at a page nobody may touch, with canaries in front.
+// `bytes` bytes that end at a protected page, with canaries in front.
 class Guarded {
  public:
   explicit Guarded(std::size_t bytes) : bytes_(bytes) {
@@ -194,7 +194,7 @@ class Trial {
 
   void run() { path_.run(job()); }
 
-  // The same product with B given as it lies in memory.
+  // The same product with B in its own layout, not packed.
   void run_unpacked() {
     if (elements() > 0) std::memcpy(out_->data(), before_->data(), out_->bytes());
     const std::size_t bytes = path_.packed_bytes(c_.k, c_.n);
@@ -389,7 +389,7 @@ TEST(Gemm, LargerThanBlocks) {
   });
 }
 
-// Last panels of every number of vectors, full and not, behind none, one and several others.
+// Last panels of every number of vectors, full and not, after none, one and several others.
 TEST(Gemm, Widths) {
   for_each_path([&](Isa isa, DType operand) {
     int turn = 0;

@@ -61,7 +61,7 @@ struct Backward {
     jobs[3].epilogue.residual_stride = kIn;
     jobs[4].b = {dy.as<bf16>(), DType::bf16, kOut, 1};
     jobs[4].room_for_b = packed_dy.as<char>();
-    std::swap(jobs[3], jobs[4]);  // those with the same shape of B behind each other
+    std::swap(jobs[3], jobs[4]);  // those with the same shape of B one after another
   }
 
   GemmJob input_gradient(Lines& c) {
@@ -118,7 +118,7 @@ TEST(GemmTogether, TheSameBitsAsOneByOne) {
   set_threads(threads);
 }
 
-// y += dy · W four times, beside other products that are cut into other numbers of chunks.
+// y += dy · W four times, along with other products that are cut into other numbers of chunks.
 TEST(GemmTogether, OneMayAddToAnother) {
   const int threads = thread_count();
   const auto chain = [](Backward& b) {

@@ -66,7 +66,7 @@ template <class Tag, class Line>
   }
 }
 
-// The same of sixteen cache lines, one behind the other.
+// The same for sixteen cache lines, one after another.
 template <class Tag>
 void transpose16(const void* from, void* to, std::int64_t stride, std::int64_t rows) noexcept {
   const char* source = static_cast<const char*>(from);

@@ -13,9 +13,9 @@ namespace heddle::cpu {
 // How many products share a piece of work at most; more are run in several.
 inline constexpr std::int64_t kTogether = 8;
 
-// Calls run(product, chunk) for chunks[product] chunks of each of `count` products, and what runs
-// beside them, if anything. The pieces that are handed out have the same part of every product:
-// then a thread, whose share is a run of pieces, computes of each what it would have alone.
+// Calls run(product, chunk) for chunks[product] chunks of each of `count` products, and the work
+// that runs alongside, if any. The pieces handed out have the same part of every product: then a
+// thread, whose share is a run of pieces, computes of each what it would have alone.
 template <class Run>
 void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* beside, Run run) {
   const std::int64_t others = beside != nullptr ? beside->chunks : 0;
@@ -51,7 +51,7 @@ void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* 
   return count;
 }
 
-// Calls run_group(jobs, beside) for one run after the other; what is beside goes with the last.
+// Calls run_group(jobs, beside) for one run after another; `beside` goes with the last.
 template <class RunGroup>
 [[gnu::always_inline]] inline void run_in_groups(std::span<const GemmJob> jobs,
                                                  const Beside* beside, RunGroup run_group) {
@@ -61,7 +61,7 @@ template <class RunGroup>
   run_group(jobs, beside);
 }
 
-// Have both the same B, as it lies in memory?
+// Do both have the same B in memory, with the same strides?
 [[gnu::always_inline]] inline bool same_b(const GemmJob& before, const GemmJob& job) {
   return before.b.data == job.b.data && before.k == job.k && before.n == job.n &&
          before.b.dtype == job.b.dtype && before.b.row_stride == job.b.row_stride &&

@@ -48,7 +48,7 @@ struct alignas(64) TileData {
     const TileData& data, double seconds) {
   const TileConfig config;
   asm volatile("" : : "m"(config), "m"(data) : "memory");
-  amx::give_back_tiles();  // after the probe they are nobody's
+  amx::give_back_tiles();  // not needed after the probe
   _tile_loadconfig(&config);
   _tile_loadd(4, data.values[0], 64);
   _tile_loadd(5, data.values[1], 64);

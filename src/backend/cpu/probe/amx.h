@@ -1,4 +1,4 @@
-// What the AMX tiles of this machine can do at best, right now.
+// The peak speed of this machine's AMX tiles, right now.
 #pragma once
 
 namespace heddle::cpu {

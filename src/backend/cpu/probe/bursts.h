@@ -9,7 +9,7 @@ namespace heddle::cpu {
 // a value that depends on all of them, so that none can be left out.
 using Burst = double (*)(const void* operands, std::int64_t rounds, float* result) noexcept;
 
-// What a burst reads: bf16 or f32 values near 1, nonzero, aligned to 64 bytes.
+// The operands of a burst: bf16 or f32 values near 1, nonzero, aligned to 64 bytes.
 inline constexpr std::int64_t kOperandBytes = 8192;
 
 namespace avx2 {

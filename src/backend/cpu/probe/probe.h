@@ -1,4 +1,4 @@
-// What this machine can do at best, measured: the ceilings that benchmarks divide by.
+// The machine's peak speeds, measured: the ceilings that benchmarks divide by.
 //
 // Clocks and neighbours change from second to second, so a probe is only worth something when it
 // runs in turns with the thing it is compared with.

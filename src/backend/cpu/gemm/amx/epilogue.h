@@ -1,4 +1,4 @@
-// What happens to a finished 32 × 32 block of sums on its way to C.
+// The epilogue of a finished 32 × 32 block of sums on its way to C.
 #pragma once
 
 #include <cstddef>

@@ -105,7 +105,7 @@ class ChunkRunner {
     const Unit guess = index + 1 < end_of_share_ ? unit(index + 1) : Unit{};
     for (std::int64_t outer = 0; outer < plan_.outer_count; ++outer) {
       const KRange k = range(outer);
-      // What this thread will probably do next.
+      // This thread's probable next unit.
       next_unit_ = k.is_last ? guess : u;
       next_k_ = range(k.is_last ? 0 : outer + 1);
       start_a_prefetch(u, k);
@@ -121,9 +121,9 @@ class ChunkRunner {
 
   // ---- A ----------------------------------------------------------------------------------------
 
-  // Tiles can load full blocks of rows with full blocks of K from where they lie, but packed blocks
-  // load faster. So the first panel of a unit loads them in place and copies them to scratch on the
-  // way; the other panels load them from there. What tiles cannot load is packed beforehand.
+  // Tiles can load full blocks of rows with full blocks of K in place, but packed blocks load
+  // faster. So the first panel of a unit loads them in place and copies them to scratch on the way;
+  // the other panels load them from there. Blocks that tiles cannot load are packed beforehand.
   void prepare_a(const Unit& u, const KRange& k) noexcept {
     const GemmJob& job = plan_.job;
     const std::int64_t rows_index = u.batch * plan_.m_units + u.m_index;

@@ -26,7 +26,7 @@ constexpr std::int64_t blocks_of(std::int64_t count) noexcept {
 }
 
 // Rows [row, row + row_blocks * 32) and k [k0, k0 + k_blocks * 32) of a bf16 matrix of m × k, to
-// dst as [row block][k block]. What lies beyond m or k becomes zero.
+// dst as [row block][k block]. Elements beyond m or k become zero.
 void pack_a(const MatrixRef& a, std::int64_t m, std::int64_t k, std::int64_t row,
             std::int64_t row_blocks, std::int64_t k0, std::int64_t k_blocks,
             std::uint16_t* dst) noexcept;

@@ -80,7 +80,7 @@ struct Bf16 {
 };
 
 // Where the sums of row r of a block begin (tiles.h: store_c). Four rows from a multiple of four on
-// follow each other, 16 floats apart; the columns from 16 on lie 256 floats behind.
+// follow each other, 16 floats apart; the columns from 16 on are 256 floats further.
 [[gnu::always_inline]] inline const float* sums_of_row(const float* block, int r) noexcept {
   return block + (r & 16) * 32 + (r & 15) * 16;
 }

@@ -1,4 +1,4 @@
-// What a thread needs while it computes, in the scratch that belongs to it.
+// Buffers of a thread while it computes, in the scratch that belongs to it.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// Products with a small K and nothing special about them: whole blocks, A as it lies, a packed B,
-// at most a bias, a factor and a residual. One of their 2 × 2 blocks takes a few hundred cycles, so
-// what kernel.h decides anew for each block would weigh: here the rows of the block before are
-// written by inlined code, in even parts behind the steps of the next one.
+// Products with a small K in the simplest form: whole blocks, A in place, a packed B, at most a
+// bias, a factor and a residual. One of their 2 × 2 blocks takes a few hundred cycles, so the
+// decisions that kernel.h makes for each block would weigh: here the rows of the previous block are
+// written by inlined code, in even parts after the steps of the next one.
 #pragma once
 
 #include "backend/cpu/gemm/amx/intrinsics.h"

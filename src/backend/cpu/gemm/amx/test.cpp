@@ -65,7 +65,7 @@ struct TestMatrix {
                (cols - 1) * ref.col_stride + 1;
     memory = std::make_unique<GuardedBuffer>(static_cast<std::size_t>(extent) * size_of(dtype));
     ref.data = memory->as<void>();
-    // What lies between the elements must not matter.
+    // Bytes between the elements must not matter.
     std::memset(memory->as<char>(), 0xff, memory->bytes());
     for (std::int64_t b = 0; b < batch; ++b)
       for (std::int64_t r = 0; r < rows; ++r)
@@ -271,7 +271,7 @@ class Fixture {
         }
   }
 
-  // What lies between the rows of C is not ours.
+  // Bytes between the rows of C must not be written.
   void check_padding(Output& out, const std::vector<char>& before) {
     const std::size_t element = size_of(out.dtype);
     for (std::size_t i = 0; i < before.size() / element; ++i) {
@@ -312,8 +312,8 @@ class AmxGemm : public testing::Test {
     return t;
   }
 
-  // Right on one thread, and the same bits for every number of threads, blocking and tile policy; a
-  // B as it lies in memory may have other bits than a packed one (halves.h).
+  // Right on one thread, and the same bits for every number of threads, blocking and tile policy;
+  // an unpacked B may give other bits than a packed one (halves.h).
   static void check(const Case& c, const std::vector<int>& threads = {2, 3, 8}) {
     Fixture fixture(c);
     amx::tuning() = amx::Tuning{};

@@ -17,7 +17,7 @@
 
 namespace heddle::cpu::amx {
 
-// What ldtilecfg reads.
+// The operand of ldtilecfg.
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -92,7 +92,7 @@ struct Tiles {
     _tile_loadd(6, k2, row_bytes);
     _tile_loadd(7, k3, row_bytes);
   }
-  // Loads s0, and s1 from `next` bytes behind it; the sums are zeros.
+  // Loads s0, and s1 from `next` bytes after it; the sums are zeros.
   [[gnu::always_inline]] static inline void begin_strip(const void* s, std::size_t next,
                                                         std::size_t row_bytes) noexcept {
     _tile_stream_loadd(2, s, row_bytes);

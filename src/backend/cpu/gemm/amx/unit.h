@@ -1,4 +1,4 @@
-// What both kernels (kernel.h, short_kernel.h) start from.
+// The common start of both kernels (kernel.h, short_kernel.h).
 #pragma once
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
