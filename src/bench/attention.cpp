@@ -41,7 +41,7 @@ class Call {
     for (Tensor* t : {&q_, &k_, &v_, &w_}) t->clear_grad();
   }
 
-  // Peak bytes of a call besides what it takes and gives.
+  // Peak bytes of a call besides its operands and results.
   std::int64_t extra_bytes() {
     const std::int64_t before = memory_use(Device::cpu).live;
     reset_peak_memory(Device::cpu);

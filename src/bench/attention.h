@@ -1,4 +1,4 @@
-// How long attention takes and how much memory it needs besides its operands.
+// The time of attention, and its memory besides the operands.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct AttentionFigure {
   double seconds = 0;
   std::int64_t extra_bytes = 0;  // at the peak, besides operands, result and gradients
   double flops_per_s = 0;        // of visible pairs
-  double share_of_peak = 0;      // of the peak measured beside it; 0: no probe
+  double share_of_peak = 0;      // of the peak measured at the same time; 0: no probe
   std::optional<double> torch_seconds;
   std::optional<double> times_torch;  // median over rounds of their time / ours
 };

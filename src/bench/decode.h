@@ -18,7 +18,7 @@ struct DecodeFigure {
   double decode_tokens_per_s = 0;
   // Of a token: every weight once, in the precision's type, and the keys and values so far.
   double bytes_per_token = 0;
-  // bytes_per_token over its time and the reading speed beside it; nothing without that speed
+  // bytes_per_token over its time and the read speed measured with it; empty without that speed
   std::optional<double> share_of_bandwidth;
   std::int64_t peak_bytes = 0;  // resident memory of the process at its peak
   struct Torch {

@@ -19,7 +19,7 @@ struct DecoderShape {
 inline constexpr DecoderShape kGpt2 = {"gpt2-124m", 12, 12, 768, 50304};
 inline constexpr DecoderShape kTiny = {"tiny", 4, 4, 128, 65};
 
-// What the benchmarks of whole models are asked for.
+// Options for the benchmarks of whole models.
 struct ModelBenchOptions {
   int rounds = 5;
   bool quick = false;                   // only the tiny model

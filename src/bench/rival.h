@@ -1,4 +1,4 @@
-// PyTorch as a process beside us: it answers how long its products take, in turns with ours.
+// PyTorch as a separate process: it reports how long its products take, in turns with ours.
 #pragma once
 
 #include <sys/types.h>

@@ -57,8 +57,8 @@ Tensor random_matrix(std::int64_t rows, std::int64_t cols, DType dtype, std::uin
   return t;
 }
 
-// One product of a layer, ready to be timed. What the layer would have packed once per step (its
-// weight) is packed here; everything else is inside run().
+// One product of a layer, ready to be timed. The weight, which the layer would have packed once per
+// step, is packed here; everything else is inside run().
 class Product {
  public:
   Product(GemmFigure& figure, Pass pass) : path_(cpu::gemm_path(cpu::current_isa(), figure.dtype)) {

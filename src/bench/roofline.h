@@ -1,4 +1,4 @@
-// What this machine can do at best, and what share of it our matrix products reach.
+// The machine's peak speeds, and the share of them that our matrix products reach.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct GemmFigure {
   DType dtype = DType::f32;
   Pass pass = Pass::forward;
   double flops_per_s = 0;
-  double share_of_peak = 0;  // of the peak measured beside it, median of rounds
+  double share_of_peak = 0;  // of the peak measured at the same time, median of rounds
   double peak_flops_per_s = 0;
   std::optional<double> torch_flops_per_s;
   std::optional<double> times_torch;  // median over rounds of their time / our time

@@ -19,7 +19,7 @@ struct TrainFigure {
   double step_seconds = 0;
   std::int64_t peak_bytes =
       0;                     // at the peak of these steps: resident memory, or the device's tensors
-  double share_of_peak = 0;  // FLOPs of a step over its time and the peak beside it
+  double share_of_peak = 0;  // FLOPs of a step over its time and the peak measured with it
   double flops_per_step = 0;
   struct Torch {
     std::string mode;  // fp32 | autocast | compile | compile-autocast: its fastest

@@ -143,7 +143,7 @@ void check_differences(const Subject& subject, Report& report) {
   for (std::size_t i = 0; i < e.gradients.size(); ++i) {
     subject.progress(tr("differences: {}", e.gradients[i].name));
     const Derivative c = walk.compare(model->parameters().all()[i], e.gradients[i].value, ++stream);
-    // What is no number is wrong, however uncertain.
+    // NaN and infinity are wrong, however uncertain.
     if (std::isfinite(c.error) && c.error > alone && c.uncertainty > kMostUncertainty) {
       ++uncertain;
       continue;

@@ -26,7 +26,7 @@ std::vector<std::int64_t> lengths_of(const Tensor& tokens, const Tensor& lengths
   return std::vector<std::int64_t>(static_cast<std::size_t>(tokens.size(0)), tokens.size(1));
 }
 
-// The logits behind each block against those of the whole pass.
+// The logits after each block against those of the whole pass.
 Difference generate(const model::Model& model, const Subject& subject, const Tensor& whole,
                     DType dtype, const Rhythm& rhythm) {
   const NoGrad no_grad;
@@ -66,8 +66,8 @@ Difference generate(const model::Model& model, const Subject& subject, const Ten
   return all;
 }
 
-// What generation reads, as one batch: it knows one document, and its first block is the prompt, or
-// as much of it as there is.
+// The input of generation, as one batch: it knows one document, and its first block is the prompt,
+// or as much of it as there is.
 model::Batch read_at_once(const Subject& subject, const Rhythm& rhythm) {
   model::Batch batch = subject.batch;
   batch.documents = {};

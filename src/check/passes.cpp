@@ -34,7 +34,7 @@ double loss_tolerance(const Evaluation& truth, std::int64_t counted, const Way& 
          2 * epsilon(parameter_type(dtype));
 }
 
-// What passes are held to.
+// The expected results of passes.
 struct Truth {
   Evaluation evaluation;
   Spreads spreads;

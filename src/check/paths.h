@@ -20,7 +20,7 @@ void check_passes(const Subject& subject, Report& report);
 // Logits of generation, token by token and in blocks, against those of the whole pass.
 void check_generation(const Subject& subject, Report& report);
 
-// What training may choose without changing the result: recomputation, parts of a batch; and the
+// Choices of training that must not change the result: recomputation, parts of a batch; and the
 // bytes that a plan predicts.
 void check_training(const Subject& subject, Report& report);
 

@@ -25,7 +25,7 @@ Size cut(Size n, Size unit = kUnit) { return n <= unit ? n : unit + n % unit; }
 
 bool power_of_two(Size n) { return std::has_single_bit(static_cast<std::uint64_t>(n)); }
 
-// What the data would decide; large enough to be refused for nothing.
+// Sizes that the data would decide; large enough that nothing is refused because of them.
 void assume_sizes(const recipe::Recipe& recipe, model::ModelConfig& m) {
   const data::DataConfig& d = recipe.data;
   m.sizes.classes = kClasses;

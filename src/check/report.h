@@ -1,4 +1,4 @@
-// What a check found: one case for each path, element type, instruction set and number of threads.
+// Results of a check: one case for each path, element type, instruction set and thread count.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace heddle::check {
 namespace {
 
 constexpr std::uint64_t kSeedOfRounding = 40961;
-constexpr std::uint32_t kStreamOfOps = 1u << 20;  // behind those of tensors
+constexpr std::uint32_t kStreamOfOps = 1u << 20;  // after those of tensors
 
 void move_numbers(double* v, std::int64_t count, const Jitter& jitter, std::uint32_t stream) {
   for (std::int64_t i = 0; i < count; i += 4) {
@@ -26,13 +26,13 @@ void move_numbers(double* v, std::int64_t count, const Jitter& jitter, std::uint
   }
 }
 
-// Kernels are plain functions, so what these need lies beside them. One check runs at a time: it
-// sets the instruction set of the whole process as well.
+// Kernels are plain functions, so their state is global. One check runs at a time: it sets the
+// instruction set of the whole process as well.
 Jitter jitter_of_ops;
 std::uint32_t stream_of_ops = 0;
 
-// What an op has made, before anybody reads it: as if its kernel had written these numbers, so it
-// is no change that a tape would have to refuse. In rows, because several tensors may share theirs.
+// The result of an op, before anything reads it: as if its kernel had written these numbers, so a
+// tape does not have to refuse it as a change. In rows, because several tensors may share theirs.
 void move_made(const Tensor& t) {
   if (!t.defined() || t.dtype() != DType::f64 || t.elements() < 2) return;
   auto* first = const_cast<double*>(t.data<double>());

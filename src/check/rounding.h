@@ -19,12 +19,12 @@ struct Jitter {
   void move(Tensor t, std::uint32_t stream) const;
 };
 
-// While it lives, what ops on a tape make is moved too: their results, and on the way back the
-// gradients of all that is no leaf. So is by how much a norm divides, which its gradient needs and
-// nobody else sees. Gradients are differences of terms that are made of these; where they cancel
-// (one visible key, two columns), moved inputs alone would show nothing, and what they show of a
-// deep model is the first of many roundings. A single number stays: a loss is summed in f32
-// whatever the type of the pass.
+// While it lives, results of ops on a tape are moved too, and so are, in the backward pass, the
+// gradients of all tensors that are not leaves. So is the divisor of a norm, which only its
+// gradient needs. Gradients are differences of terms that are made of these; where they cancel (one
+// visible key, two columns), moved inputs alone would show nothing, and what they show of a deep
+// model is the first of many roundings. A single number stays: a loss is summed in f32 whatever the
+// type of the pass.
 class RoundedOps {
  public:
   explicit RoundedOps(const Jitter& jitter);

@@ -37,7 +37,7 @@ struct Spreads {
 };
 
 // `results`: the part or model in float64 as it is run, with its parameters and inputs moved by the
-// jitter. What it gives is compared with what it gives unmoved, so a fault in it does not count as
+// jitter. The result is compared with the one without jitter, so a fault in it does not count as
 // rounding.
 Spreads measure_spreads(const std::function<std::vector<Named>(const Jitter&)>& results);
 

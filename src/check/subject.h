@@ -1,4 +1,4 @@
-// What is checked, and how it is run.
+// The subject of a check, and how it is run.
 #pragma once
 
 #include <functional>
@@ -98,8 +98,8 @@ void add_case(Report& report, const std::string& path, const Setting& setting,
 void note_uncompared(Report& report, const std::string& path, const Setting& setting,
                      std::size_t count, std::size_t of);
 
-// The difference that comes nearest to what is allowed for it (see allowed()). What rounding alone
-// makes unpredictable is not compared, and a note says so; NaN is found all the same.
+// The difference that comes nearest to its limit (see allowed()). Results that rounding alone makes
+// unpredictable are not compared, and a note says so; NaN is found all the same.
 void add_case(Report& report, const std::string& path, const Setting& setting,
               const std::vector<Difference>& differences, const Allowance& allowance);
 

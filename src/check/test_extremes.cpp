@@ -72,7 +72,7 @@ TEST(AttentionByTheBook, ASinkMayBeLargerThanAllScores) {
   p.emplace("sinks", Tensor::from<double>({1}, {1002.0}));
   const Tensor x = Tensor::from<double>({1, 1, 1}, {1.0});
   EXPECT_NEAR(nn::book::weights(a, p, x, x, {}, 0).item(), 1 / (1 + std::exp(2.0)), 1e-12);
-  // And what nobody sees counts for nothing.
+  // And keys that no query sees count for nothing.
   nn::book::Facts nothing;
   nothing.key_lengths = {0};
   EXPECT_EQ(nn::book::weights(a, p, x, x, nothing, 0).item(), 0);

@@ -97,7 +97,7 @@ TEST(CheckSpread, LargestAndMeanAreToldApart) {
   EXPECT_EQ(s.of("h", DType::f32, Measure::mean), 0);
 }
 
-// What dropout leaves is 1 / (1 - p) as large: its errors are 1 / √(1 - p) of what they were.
+// Dropout scales kept values by 1 / (1 - p): their errors grow to 1 / √(1 - p) of what they were.
 TEST(CheckTolerance, DropoutOfAnySiteWidensIt) {
   model::ModelConfig plain;
   plain.layers = 1;
@@ -144,7 +144,7 @@ TEST(CheckRounding, MovesWhatOpsMakeAndGradientsOfWhatIsNoLeaf) {
   const Tensor z = ops::scale(y, 5);
   EXPECT_GT(farthest(z, 30), 1.5 * kWidth);  // once more
   go_back(tape, z);
-  EXPECT_LE(farthest(x.grad(), 15), kWidth * 1.0001);  // that of y, and nothing behind it
+  EXPECT_LE(farthest(x.grad(), 15), kWidth * 1.0001);  // that of y, and nothing after it
   EXPECT_GT(farthest(x.grad(), 15), 0.98 * kWidth);
 }
 
@@ -160,7 +160,7 @@ TEST(CheckRounding, AViewMakesNothing) {
   EXPECT_LE(farthest(x.grad(), 15), kWidth * 1.0001);
 }
 
-// What is moved is what the op made: no change in place that the way back would refuse.
+// The moved numbers are the op's result: no in-place change that the backward pass would refuse.
 TEST(CheckRounding, TheWayBackReadsTheMovedNumbers) {
   const Tensor x = twos({1000});
   Tape tape;

@@ -1,4 +1,4 @@
-// What tests of check share.
+// Shared by tests of check.
 #pragma once
 
 #include <string>

@@ -23,8 +23,8 @@ struct Way {
 
 struct Spreads;
 
-// What a comparison allows: rounding on the way, and what rounding was seen to do to the results
-// (see measure_spreads()); null: the way alone.
+// The limits of a comparison: rounding along the way, and the measured effect of rounding on the
+// results (see measure_spreads()); null: the way alone.
 struct Allowance {
   Way way;
   const Spreads* spreads = nullptr;
@@ -44,7 +44,7 @@ double tolerance(const Way& way, DType dtype, Measure measure);
 // A way knows nothing of the numbers. Scores of 1000 multiply the errors of queries and keys by as
 // much, a small cap divides by itself, and a norm of two columns by their difference: that is what
 // the spread of the results shows, the most that was seen in a few draws of several times the
-// rounding. What is allowed is the larger of t and
+// rounding. The limit is the larger of t and
 //   spread · (ε + e · √terms / 4) / ε
 // because draws move numbers once, and sums round at every term. Nothing where the spread is above
 // 0.15 in the mean or 0.75 at the largest: results jump there, and no size of an error is a proof.

@@ -36,7 +36,7 @@ Tensor normal(const Shape& shape, double deviation, std::uint32_t stream, DType 
 
 Tensor random_ids(const Shape& shape, std::int64_t limit, std::uint32_t stream);  // i32
 
-DType parameter_type(DType precision);  // f64 beside f64, else f32
+DType parameter_type(DType precision);  // f64 for f64, else f32
 
 // Of all elements, with r the root mean square of b:
 //   largest  the largest |a - b| / (|b| + r): relative for large elements, and kind to those that
@@ -67,10 +67,10 @@ struct Difference {
   double largest = 0, mean = 0;
 };
 
-// Of tensors in the same order. One that is there on one side only: infinite. What a tensor's error
-// is relative to is at least 0.3 of the size that those of its group have: some gradients are 0 by
-// mathematics and nothing but rounding by arithmetic, as that of a key's bias. And at least 1e-3 of
-// the size that all have: so is that of a router whose experts have equally many tokens.
+// Of tensors in the same order. One that is there on one side only: infinite. A tensor's error is
+// relative to at least 0.3 of the size that those of its group have: some gradients are 0 by
+// mathematics and nothing but rounding by arithmetic, as that of a key's bias. And to at least 1e-3
+// of the size that all have: so is that of a router whose experts have equally many tokens.
 std::vector<Difference> differences_of(const std::vector<Named>& got,
                                        const std::vector<Named>& want);
 

@@ -1,7 +1,7 @@
-// What each variant may spend: "steps=200", "tokens=1M", "time=60s", "flops=1e12".
+// The budget of each variant: "steps=200", "tokens=1M", "time=60s", "flops=1e12".
 //
-// Whatever it is, it becomes a number of steps before training begins, because the learning rate
-// goes by it.
+// Whatever its unit, it becomes a number of steps before training begins, because the learning rate
+// depends on it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Budget {
 // Amounts may end in k, M, G or T; times in s, min or h. Error saying what may be written.
 Budget parse_budget(const std::string& text);
 
-// What a step of a variant takes.
+// The cost of a step of a variant.
 struct StepCost {
   double tokens = 0;
   double flops = 0;

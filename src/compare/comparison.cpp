@@ -56,7 +56,7 @@ std::optional<run::TrainState> state_of(const std::string& directory) {
   return run::is_run(directory) ? run::newest_state(run::RunPaths{directory}) : std::nullopt;
 }
 
-// A finished run is not opened any more, so that nobody else would notice.
+// A finished run is not opened any more, so nothing else would notice.
 void check_data(const std::string& directory, const data::Dataset& data,
                 const recipe::TrainConfig& config, const std::string& name) {
   const auto state = state_of(directory);
@@ -193,8 +193,8 @@ void Comparison::open_data() {
 }
 
 void Comparison::take_directory() {
-  // What is refused leaves nothing behind: a budget too small for a step or for train.warmup is
-  // known before there is a directory.
+  // A refused comparison leaves nothing on disk: a budget too small for a step or for train.warmup
+  // is known before there is a directory.
   if (!io::file_exists(manifest_path(spec_.out))) {
     settle_steps();
     for (std::size_t v = 0; v < variants_.size(); ++v)
@@ -208,7 +208,7 @@ void Comparison::take_directory() {
     for (std::size_t v = 0; v < variants_.size(); ++v)
       runs_.push_back(
           {v, seed, spec_.out + "/runs/" + variants_[v].folder + "/seed-" + std::to_string(seed)});
-  // What cannot be built, or does not go on with what is there, is refused before anything runs.
+  // Runs that cannot be built, or do not continue what is there, are refused before anything runs.
   for (const ComparedRun& run : runs_) {
     const recipe::Recipe recipe = recipe_of(variants_[run.variant], steps_[run.variant], run.seed);
     if (!run::is_run(run.directory)) continue;
@@ -322,7 +322,7 @@ bool Comparison::run(const ComparisonHooks& hooks) {
       if (has_turn(i, round, progress) &&
           !advance(runs_[i], steps_[runs_[i].variant] * round / kRounds, progress))
         return false;
-    // There and back, so that nobody is always the first.
+    // There and back, so that no variant is always the first.
     std::ranges::reverse(order);
   }
   return true;

@@ -1,4 +1,4 @@
-// What a comparison varies: "model.attention.kv_heads=1,2,6", and all combinations of several.
+// The grid of a comparison: "model.attention.kv_heads=1,2,6", and all combinations of several.
 #pragma once
 
 #include <string>

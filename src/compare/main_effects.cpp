@@ -1,4 +1,4 @@
-// What each key does by itself, where several vary.
+// The effect of each key by itself, where several vary.
 #include <algorithm>
 #include <cmath>
 #include <map>

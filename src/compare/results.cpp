@@ -14,7 +14,7 @@ namespace heddle::compare {
 
 namespace {
 
-// What one run left.
+// Results of one run.
 struct RunFindings {
   run::TrainingLog log;
   run::TrainState state;

@@ -1,4 +1,4 @@
-// What a comparison found: from its runs' logs, checkpoints and last evaluations.
+// Results of a comparison: from its runs' logs, checkpoints and last evaluations.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct SeedDivergence {
   Divergence at;
 };
 
-// What was not measured is 0: a variant that diverged in its first steps may have no times, and no
-// checkpoint that tells its memory.
+// Values that were not measured are 0: a variant that diverged in its first steps may have no
+// times, and no checkpoint that tells its memory.
 struct VariantResult {
   std::string name;
   std::vector<Assignment> set;
@@ -52,7 +52,7 @@ struct VariantResult {
   std::vector<std::string> runs;       // directories below the comparison's
 };
 
-// What the noise of a difference was estimated from.
+// The source of the estimate for the noise of a difference.
 enum class Noise : std::uint8_t {
   seeds,       // differences of runs with the same seed
   evaluation,  // one seed: differences on the batches of the evaluation. The luck of the seed is
@@ -66,7 +66,7 @@ struct PairResult {
   Difference95 time;         // log of (seconds of a's step / seconds of b's), in turns
 };
 
-// What one key does, on average over what the others are set to: where several vary.
+// The effect of one key, averaged over the values of the others: where several vary.
 struct MainEffect {
   std::string key, value, against;
   std::int64_t settings = 0;       // of the other keys, of which both were trained to the end
@@ -88,9 +88,9 @@ struct ComparisonResults {
   std::optional<std::size_t> best = {};  // of the variants, by loss; none: all diverged
   std::vector<MainEffect> effects = {};  // none where fewer than two keys vary
 
-  // What the others are told against: the first variant that did not diverge.
+  // The baseline of the others: the first variant that did not diverge.
   std::size_t base() const;
-  // What all variants read, where it is the same; otherwise tokens.
+  // The unit that all variants read, where it is the same; otherwise tokens.
   run::Unit unit_of(const VariantResult& variant) const;
   // Whether variants were given different numbers of steps, as under a budget of time.
   bool unequal_steps() const;

@@ -1,5 +1,5 @@
-// What a run of a comparison leaves besides the files of any run, once it has come to its end: the
-// losses of its last evaluation (final.json), or that it diverged (diverged.json).
+// Files that a run of a comparison leaves besides those of any run, once it has ended: the losses
+// of its last evaluation (final.json), or that it diverged (diverged.json).
 #pragma once
 
 #include <cstdint>

@@ -319,7 +319,7 @@ TEST_F(CompareTest, AVariantThatDivergesIsMarkedAndTheOthersGoOn) {
   EXPECT_EQ(timeless(finish(s)), timeless(first));
 }
 
-// A refused comparison leaves nothing behind, whenever it is refused.
+// A refused comparison leaves nothing on disk, whenever it is refused.
 TEST_F(CompareTest, RefusedBeforeThereIsADirectory) {
   ComparisonSpec s = spec({"model.norm=layer,rms"}, "none");
   s.set = {"train.warmup=10"};

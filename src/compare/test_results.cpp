@@ -1,4 +1,4 @@
-// What a comparison says about runs whose logs were written by hand.
+// The findings of a comparison about runs whose logs were written by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -128,7 +128,7 @@ TEST(CompareResults, DifferencesAreOfRunsThatBelongTogether) {
   EXPECT_EQ(pair.time.verdict, Verdict::exceeds_noise);
 }
 
-// What --set says holds for all variants; how long and how often to save is the comparison's.
+// --set holds for all variants; how long to train and how often to save is the comparison's.
 TEST(CompareResults, AnotherRecipeTakesWhatIsSetForAll) {
   const io::TempDir dir;
   // (A warm-up that is not given follows from the steps.)

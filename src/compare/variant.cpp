@@ -18,7 +18,7 @@ struct Fixed {
   const char* key;
   const char* instead;
 };
-// What is the same for all variants, by the meaning of a comparison.
+// Keys that are the same for all variants, by the meaning of a comparison.
 constexpr const char* kNotPartOfTheModel =
     "keys that change what is trained; it may be the same for all: --set";
 constexpr std::array<Fixed, 13> kFixed = {
@@ -52,7 +52,7 @@ std::string key_of(const std::string& assignment) {
   return key;
 }
 
-// What is set for all and then varies would be ignored.
+// A key that is set for all and then varies would be ignored.
 void check_not_set(const std::vector<std::string>& set, const std::string& varied) {
   for (const std::string& text : set) {
     const std::string key = key_of(text);

@@ -12,7 +12,7 @@
 
 namespace heddle::compare {
 
-// What was asked for. Empty or absent: what the recipe's [compare] says.
+// The request. Empty or absent: as the recipe's [compare] says.
 struct ComparisonSpec {
   std::string recipe;
   std::vector<std::string> set = {};   // "key=value", for all variants

@@ -1,4 +1,4 @@
-// What people read, in their language.
+// Texts for people, in their language.
 //
 // The English text in the source is the key, po/zh_CN.po has the Chinese: gettext's format, which
 // translators and their tools know. The catalogue travels inside of the program, so a translation
@@ -19,8 +19,8 @@ namespace heddle {
 
 enum class Language : std::uint8_t { english, chinese };
 
-// One for the process, English until somebody says otherwise. A page is written in the language at
-// the time of its writing.
+// One for the process, English until set otherwise. A page is written in the language at the time
+// of its writing.
 Language language();
 void set_language(Language language);
 
@@ -41,7 +41,7 @@ std::string tr(fmt::format_string<First, Rest...> english, First&& first, Rest&&
                      std::forward<First>(first), std::forward<Rest>(rest)...);
 }
 
-// Marks a text of a table for scripts/texts.py; who shows the table says tr(entry).
+// Marks a text of a table for scripts/texts.py; the code that shows the table calls tr(entry).
 constexpr const char* mark(const char* english) { return english; }
 
 // While one of these lives, every text that is asked for in a language other than English and has

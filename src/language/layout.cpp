@@ -57,7 +57,7 @@ bool may_end_between(std::string_view before, std::string_view after) {
                       [&](std::string_view mark) { return before.ends_with(mark); });
 }
 
-// Lines of one paragraph: pieces that stay whole are put behind each other while they fit.
+// Lines of one paragraph: pieces that stay whole are put one after another while they fit.
 class Lines {
  public:
   Lines(std::size_t columns, std::size_t indent)

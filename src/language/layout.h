@@ -10,13 +10,13 @@ namespace heddle {
 // How many columns the text takes. Bytes that are no UTF-8 take one each.
 std::size_t columns_of(std::string_view text);
 
-// With spaces behind it up to that width; as it is where it is wider.
+// Padded with spaces up to that width; unchanged if it is wider.
 std::string padded(std::string_view text, std::size_t columns);
 
 // The same with the spaces in front.
 std::string padded_left(std::string_view text, std::size_t columns);
 
-// Two sentences, one behind the other: with a space between them where the language has one. Either
+// Two sentences, one after another: with a space between them where the language has one. Either
 // may be empty.
 std::string sentences(const std::string& first, const std::string& second);
 

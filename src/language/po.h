@@ -10,9 +10,9 @@ namespace heddle::po {
 
 using Texts = std::map<std::string, std::string, std::less<>>;  // msgid -> msgstr
 
-// Every entry that has a translation and is not marked fuzzy (a guess of a tool that nobody has
-// looked at). The entry of the empty msgid is the file's header and no text. Contexts and plurals
-// are refused: tr() asks for neither. `name` is what errors call the file.
+// Every entry that has a translation and is not marked fuzzy (a tool's guess that has not been
+// reviewed). The entry of the empty msgid is the file's header and no text. Contexts and plurals
+// are refused: tr() uses neither. `name` is the name of the file in errors.
 Texts read(std::string_view po, std::string_view name);
 
 }  // namespace heddle::po

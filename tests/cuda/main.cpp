@@ -34,7 +34,7 @@ int run(bool measures, bool attention_alone) {
       cuda_tests::measure();
     return 0;
   }
-  set_guard_mode(true);  // what nobody wrote is NaN
+  set_guard_mode(true);  // memory that was never written is NaN
   cuda_tests::test_engine();
   cuda_tests::test_elementwise();
   cuda_tests::test_sums();

@@ -168,7 +168,7 @@ void optimisers() {
   moved("global_norm, GPT-2", bytes, [&] { launch(ops::GlobalNormCall{grads, length}); });
 }
 
-// y = activation(x · Wᵀ + bias), then dx and dW with the sums of dbias beside them.
+// y = activation(x · Wᵀ + bias), then dx and dW together with the sums of dbias.
 void layer(const char* what, std::int64_t tokens, std::int64_t n, std::int64_t k,
            Activation activation) {
   const Tensor x = noise({tokens, k}, DType::bf16), weight = noise({n, k}, DType::f32);

@@ -66,7 +66,7 @@ void batches_of(DType dtype) {
                 view(normals({16, 40}, dtype), over({3, 4, 16, 40})), {3, 4, 24, 40});
   judge_product("batch, a for some", view(normals({3, 1, 24, 16}, dtype), over(batch)),
                 normals({3, 4, 16, 40}, dtype), {3, 4, 24, 40});
-  // Heads beside each other, as attention has them.
+  // Heads side by side, as attention has them.
   const auto heads = [](const Tensor& x) { return views::transpose(x, 1, 2); };
   judge_product("batch, heads", view(normals({3, 24, 4, 16}, dtype), heads),
                 view(view(normals({3, 40, 4, 16}, dtype), heads),

@@ -1,4 +1,4 @@
-// Calls on the GPU beside the same calls on the mock device, whose routines are the formulas.
+// Calls on the GPU against the same calls on the mock device, whose routines are the formulas.
 #pragma once
 
 #include <array>

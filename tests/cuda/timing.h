@@ -1,4 +1,4 @@
-// What measurements on the GPU share.
+// Shared by measurements on the GPU.
 #pragma once
 
 #include <functional>

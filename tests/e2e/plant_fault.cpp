@@ -58,7 +58,7 @@ void tail_element(cpu::NormKernels& k) {
   };
 }
 
-// What a faulty attention reads instead of its own.
+// The inputs that a faulty attention reads instead of its own.
 struct Changed {
   cpu::AttentionArgs args;
   std::vector<std::int32_t> first, last;
@@ -191,7 +191,7 @@ void lost_token(cpu::EmbeddingKernels& k) {
   };
 }
 
-// What an expert says about the first of its tokens.
+// Loses an expert's output for the first of its tokens.
 void lost_row(cpu::GatherKernels& k) {
   k.index_add = [](const cpu::IndexAddArgs& a) noexcept {
     cpu::IndexAddArgs b = a;

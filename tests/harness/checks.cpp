@@ -62,8 +62,8 @@ void compare(const std::string& what, const Tensor& got, const Tensor& want, dou
   }
 }
 
-// What is right for inputs of type `dtype`: outputs by the definition, gradients by the op in
-// float64 (which check_gradient() proves).
+// The expected results for inputs of type `dtype`: outputs by the definition, gradients by the op
+// in float64 (which check_gradient() proves).
 struct Truth {
   Tensors outputs;
   Tensors grads;
@@ -249,7 +249,7 @@ std::vector<Target> targets() {
 
 namespace {
 
-// A device other than the CPU: what nobody wrote is NaN there, and a second run has the same bits.
+// A device other than the CPU: unwritten memory is NaN there, and a second run has the same bits.
 void check_device(const Case& c, const Target& target, DType dtype, const Truth& t,
                   Faults& faults) {
   const std::string where = target.name() + " " + std::string(to_string(dtype));
@@ -312,7 +312,7 @@ Faults check_threads(const Case& c) {
 
 namespace {
 
-// What the meta device says of a case on the device that it imitates.
+// The meta device's forecast of a case on the device that it imitates.
 void check_plan(const Case& c, Device device, DType dtype, Faults& faults) {
   const std::string where = "meta of " + heddle::to_string(device) + ": ";
   const Tensors here = make_inputs(c, dtype, case_values(c, dtype), Layout::contiguous);

@@ -16,7 +16,7 @@
 
 namespace heddle::harness {
 
-// What an input of a case is filled with.
+// The contents of a case's input.
 enum class Fill {
   normal,    // standard normal
   positive,  // 0.5 to 2
@@ -39,7 +39,7 @@ In act(Shape shape, Fill fill = Fill::normal);    // an activation: takes the ty
 In param(Shape shape, Fill fill = Fill::normal);  // a parameter: f32, f64 in f64
 In index(Shape shape, std::int64_t bound, DType dtype = DType::i64);
 In given_index(Shape shape, std::vector<double> values, DType dtype = DType::i64);
-In constant(In in);  // the same, but nobody asks for its gradient
+In constant(In in);  // the same, but its gradient is not wanted
 
 using Tensors = std::vector<Tensor>;
 using Fn = std::function<Tensors(std::span<const Tensor>)>;
@@ -51,7 +51,7 @@ struct Case {
   Fn run;                      // the op
   Fn reference;                // its definition; called with f64 tensors only
   std::int64_t reduction = 1;  // how many terms an output element sums: widens the tolerance
-  double slack = 1;            // further widening, with a reason beside it
+  double slack = 1;            // further widening; the reason is given next to it
   double step = 1e-3;          // of finite differences; smaller where kinks are close together
   bool gradient = true;        // false: the op has none
   bool bf16 = true;            // false: the op does not take bf16
@@ -97,7 +97,7 @@ void add_kernel_mutant(std::string op, std::string name, void (*change)(K&)) {
               [] { cpu::planted_kernels<K> = nullptr; }});
 }
 
-// What computes: a device, on the CPU with each of its instruction sets.
+// A target of computation: a device, on the CPU with each of its instruction sets.
 struct Target {
   Device device;
   std::optional<cpu::Isa> isa = {};  // of the CPU

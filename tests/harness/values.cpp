@@ -180,7 +180,7 @@ std::vector<double> to_doubles(const Tensor& t) {
 
 std::vector<double> cotangent_values(const Tensor& output, std::size_t i) {
   std::vector<double> values = normals(output.elements(), 1000 + i);
-  // What bf16 can hold, in every type: so that all types see the same cotangent.
+  // Rounded to bf16 in every type, so that all types see the same cotangent.
   for (double& v : values) v = round_to(v, DType::bf16);
   return values;
 }

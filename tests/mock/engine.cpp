@@ -1,5 +1,5 @@
-// Memory of the mock device: one file in memory, mapped twice. Tensors get addresses of a mapping
-// that nobody may touch; the device itself looks at the other one.
+// Memory of the mock device: one file in memory, mapped twice. Tensors get addresses in a mapping
+// that must not be accessed; the device itself uses the other one.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -59,7 +59,7 @@ class MockEngine : public Engine {
       free_.erase(it);
       if (room > size) free_[begin + size] = room - size;
       live_ += size;
-      // What nobody wrote is NaN, as under set_guard_mode().
+      // Unwritten memory is NaN, as under set_guard_mode().
       std::memset(inside_ + begin, 0xff, size);
       return outside_ + begin;
     }
@@ -92,8 +92,8 @@ class MockEngine : public Engine {
     std::memcpy(inside(to), from, bytes);
   }
 
-  // As late as the interface allows: whoever does not wait sees what was there before. What lies
-  // at `from` is taken now, in the order of the calls.
+  // As late as the interface allows: code that does not wait sees the old contents. The bytes at
+  // `from` are taken now, in the order of the calls.
   void download(void* to, const std::byte* from, std::size_t bytes) override {
     pending_.push_back({to, {inside(from), inside(from) + bytes}});
   }

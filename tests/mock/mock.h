@@ -1,10 +1,10 @@
-// A second device for tests, and the example to follow for whoever writes a backend
-// (docs/backends.md): device plugin:0.
+// A second device for tests, and the example to follow when writing a backend (docs/backends.md):
+// device plugin:0.
 //
-// Its memory cannot be read through its addresses by anybody but itself, nothing that is downloaded
-// is there before somebody waits for it, and it has routines for the eight plain ops only: copy,
-// fill (the engine's), unary, binary, reduce, matmul, gather, random. What trains on it uses
-// nothing else.
+// Its memory cannot be read through its addresses except by itself, nothing that is downloaded
+// is there before a wait for it, and it has routines for the eight plain ops only: copy, fill
+// (the engine's), unary, binary, reduce, matmul, gather, random. Training on it uses nothing
+// else.
 #pragma once
 
 #include <cstddef>

@@ -162,7 +162,7 @@ void matmul(ops::MatmulCall& c) {
       }
 }
 
-// Nobody has read the ids before the device does: one that names no row must not lead outside.
+// No host code has checked the ids before: one that names no row must not lead out of bounds.
 std::int64_t row_of(const Elements& ids, std::int64_t i, std::int64_t rows) {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(ids.at(i)), 0, rows - 1);
 }

@@ -1,5 +1,5 @@
-// What is no file, or more than the memory: refused at once and by name, by every command that
-// would have read it.
+// Paths that are not files, or files larger than the memory: refused at once and by name, by every
+// command that would have read them.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 // Whether a training run survives what happens to programs: killed at any moment, interrupted, a
-// full disk. What comes out must be, byte for byte, what an undisturbed run gives.
+// full disk. The result must be, byte for byte, that of an undisturbed run.
 //
 //   reliability_tests PROGRAM        HEDDLE_KILLS=200 for more kills than the 50 of `make test`
 #include <gtest/gtest.h>
@@ -247,7 +247,7 @@ TEST_F(Reliability, InterruptedBeforeTheFirstStepItLeavesNothing) {
   }
 }
 
-// `heddle train 2>&1 | head`: nobody reads any more after some evaluations.
+// `heddle train 2>&1 | head`: the reader is gone after some evaluations.
 TEST_F(Reliability, AReaderThatIsGoneIsAnInterruption) {
   const RunPaths paths = fresh();
   {
@@ -288,7 +288,7 @@ TEST_F(Reliability, AFullDiskLeavesTheLastCheckpoint) {
   }
 }
 
-// What has no permission for root either: a file where the directory was.
+// Not permitted even for root: a file where the directory was.
 TEST_F(Reliability, ADirectoryThatCannotBeWrittenIsNamedAndNothingIsLost) {
   const RunPaths paths = fresh();
   const fs::path checkpoints = paths.checkpoints(), aside = paths.directory + "-checkpoints";

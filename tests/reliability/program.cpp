@@ -64,7 +64,7 @@ Program::Program(const std::vector<std::string>& arguments, Surroundings surroun
     if (dup2(ends[1], STDOUT_FILENO) < 0 || dup2(ends[1], STDERR_FILENO) < 0) _exit(126);
     close(ends[1]);
   }
-  // What a shell gives it, also where the tests run under nohup or without signals.
+  // The defaults of a shell, also where the tests run under nohup or without signals.
   for (const int signal : {SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
   if (surroundings.file_limit) {
     const rlimit limit{*surroundings.file_limit, *surroundings.file_limit};

@@ -1,6 +1,6 @@
-// Every op that takes tensors, every tensor it takes: one at a time is left out, of a type that
-// nobody computes in, or on another device. The op must throw an Error that names itself and the
-// argument; what an op does take is written down in the table.
+// Every op that takes tensors, every tensor it takes: one at a time is left out, of a type that no
+// op computes in, or on another device. The op must throw an Error that names itself and the
+// argument; the types an op does accept are written down in the table.
 #include <gtest/gtest.h>
 
 #include <algorithm>

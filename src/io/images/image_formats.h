@@ -1,5 +1,5 @@
-// What image.cpp asks of the two decoders. Both libraries report errors by longjmp: everything they
-// jump over is theirs, and what has a destructor lives outside of the functions that call setjmp.
+// The two decoders, as image.cpp calls them. Both libraries report errors by longjmp: everything
+// they jump over is theirs, and no object with a destructor lives in a function that calls setjmp.
 #pragma once
 
 #include <cstddef>
