@@ -77,7 +77,7 @@ class Tensor {
   // any tape. A copy to the CPU waits for the device; the meta device gets the shape only.
   Tensor to(Device device) const;
 
-  // Gradients (tape.h). Only a leaf can be asked to require one.
+  // Gradients (tape.h). Only a leaf can be made to require one.
   bool requires_grad() const noexcept;
   Tensor& set_requires_grad(bool on);  // throws Error unless floating point and not an op's output
   Tensor grad() const;                 // undefined when there is none

@@ -15,7 +15,7 @@ struct OpEvent {
   const char* op = "";
   std::size_t number = 0;  // of the op on its tape, from 0
   bool backward = false;
-  // forward: what it read and what it made. backward: those of its inputs that are leaves, and the
+  // forward: the op's inputs and outputs. backward: those of its inputs that are leaves, and the
   // gradients of its inputs as summed up to here; undefined where there is none.
   std::vector<Tensor> inputs;
   std::vector<Tensor> values;

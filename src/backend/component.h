@@ -10,8 +10,8 @@ struct Component {
 
 }  // namespace heddle::backend
 
-// The library heddle_cuda defines it. It is a constant that the linker is asked for by name
-// (whoever links heddle::cuda says `-u heddle_cuda_component`, cmake/cuda.cmake), not something
-// that registers itself before main(): of an archive the linker would drop that, and a tensor in a
-// global variable could come before it.
+// The library heddle_cuda defines it. It is a constant that the linker is asked for by name (code
+// that links heddle::cuda passes `-u heddle_cuda_component`, cmake/cuda.cmake), not an object that
+// registers itself before main(): the linker would drop that from an archive, and a tensor in a
+// global variable could be constructed before it.
 extern "C" const heddle::backend::Component heddle_cuda_component;

@@ -49,7 +49,7 @@ template <class Call>
 const Routine<Call>& routine_of(Device device) {
   static const bool opened = (open_backends(), true);  // at the first call
   (void)opened;
-  return routines<Call>[static_cast<int>(device.like)];  // meta: what it imitates
+  return routines<Call>[static_cast<int>(device.like)];  // meta: the kind it imitates
 }
 
 // Whether the device has a routine of its own for the call.

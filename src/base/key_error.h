@@ -1,6 +1,6 @@
-// Errors about keys of a recipe. Whoever refuses a value knows which keys it is about; whoever read
-// the file knows where they stand. The error carries the keys from the one to the other, which
-// turns them into places (io/toml/key_places.h).
+// Errors about keys of a recipe. The code that refuses a value knows which keys it is about; the
+// code that read the file knows where they are. The error carries the keys from the one to the
+// other, which turns them into places (io/toml/key_places.h).
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ namespace heddle {
 
 class KeyError : public Error {
  public:
-  // keys[0] is what is refused; the others are what it does not go with. `remark` follows the
-  // first key in the message: " has no use here".
+  // keys[0] is refused; the others are those it does not go with. `remark` follows the first key in
+  // the message: " has no use here".
   KeyError(std::string where, std::vector<std::string> keys, std::string remark,
            std::string expected, std::string got);
 

@@ -37,7 +37,7 @@ int thread_count();
 void set_thread_count(int count);  // 1..256; throws Error otherwise
 
 // Calls body(chunk) for every chunk in [0, chunks), on all threads; returns when all are done.
-// Who computes a chunk is the pool's choice: what it computes must not depend on that.
+// The pool chooses the thread for each chunk: results must not depend on it.
 // A call from inside a body runs serially. The body must not throw.
 void parallel_chunks(std::int64_t chunks, FunctionRef<void(std::int64_t)> body);
 

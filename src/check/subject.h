@@ -20,7 +20,7 @@ struct Setting {
   cpu::Isa isa = cpu::Isa::generic;
   int threads = 1;
 
-  void use() const;  // whoever calls it has a cpu::SettingsScope
+  void use() const;  // the caller must hold a cpu::SettingsScope
 };
 
 struct Subject {
@@ -94,7 +94,7 @@ struct WorstError {
 void add_case(Report& report, const std::string& path, const Setting& setting,
               const WorstError& worst, double tolerance);
 
-// Says that so many results of a path prove nothing.
+// Notes that this many results of a path prove nothing.
 void note_uncompared(Report& report, const std::string& path, const Setting& setting,
                      std::size_t count, std::size_t of);
 

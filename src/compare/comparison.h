@@ -37,8 +37,8 @@ struct TurnReport {
 
 struct ComparisonHooks {
   std::function<void(const TurnReport&)> on_step = {};
-  // The machine's speed, for the plans of runs; asked once for each precision and about as much
-  // memory. Absent: plans have no time.
+  // Measures the machine's speed, for the plans of runs; called once for each precision and about
+  // as much memory. Absent: plans have no time.
   plan::MachineProbe machine = {};
   std::function<bool()> should_stop = {};  // true: a checkpoint is written and run() returns
   // A sentence for the user: a run diverged, or one of its checkpoints was damaged.

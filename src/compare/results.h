@@ -38,7 +38,7 @@ struct VariantResult {
   std::optional<double> spread = {};
   std::int64_t steps = 0;
   double step_seconds = 0;             // median,
-  double step_low = 0, step_high = 0;  // and the middle half of them lies between these
+  double step_low = 0, step_high = 0;  // the middle half of them is between these
   double tokens_per_s = 0;
   run::Unit unit = {"tokens"};  // what a reader counts instead of tokens
   double tokens = 0;            // read by a run
@@ -103,8 +103,8 @@ nlohmann::json to_json(const ComparisonResults& results);
 std::string_view to_string(Verdict verdict);
 std::string_view to_string(Noise noise);  // "seeds", "evaluation", "none"
 
-// Of variants that are combinations of the same keys; the first value of each is what the others
-// are told against.
+// Of variants that are combinations of the same keys; the first value of each is the baseline of
+// the others.
 std::vector<MainEffect> main_effects(const std::vector<VariantResult>& variants);
 
 // DIR/results.json

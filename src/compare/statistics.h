@@ -10,7 +10,7 @@ namespace heddle::compare {
 
 double mean_of(std::span<const double> values);  // 0 of none
 double median_of(std::vector<double> values);    // 0 of none
-// The value below which this share of them lies, between two neighbours where it falls there; 0 of
+// The value below which this share of them is, interpolated between two neighbours; 0 if there are
 // none.
 double quantile_of(std::vector<double> values, double share);
 // Sample standard deviation; nothing for fewer than two.
@@ -21,7 +21,7 @@ double student_t(double confidence, double degrees);
 
 enum class Verdict : std::uint8_t {
   same,           // the difference is exactly zero, everywhere
-  within_noise,   // zero lies within the interval
+  within_noise,   // zero is within the interval
   exceeds_noise,  // it does not
   models_differ,  // it does not, but the interval has no luck of seeds in it: these two models
                   // differ on this text, which says little about their variants

@@ -28,7 +28,7 @@ struct Variant {
   std::string folder;               // the same, fit for a path
   std::string place;                // for errors: "variant kv_heads=2 of --vary"
   std::string file;                 // its recipe,
-  std::vector<std::string> common;  // what is set in all variants,
+  std::vector<std::string> common;  // keys set in all variants,
   std::vector<Assignment> set;      // and what sets this one apart
   bool whole_recipe = false;        // of `also`: `set` only tells the differences
   recipe::Recipe recipe;            // as written; steps and seed are the comparison's
@@ -38,7 +38,7 @@ struct Variant {
 // name the variant or the key and what to write instead.
 std::vector<Variant> make_variants(const ComparisonSpec& spec);
 
-// Throws what was thrown while something was done with a variant, with its place in front.
+// Rethrows an exception raised while working on a variant, with its place in front.
 [[noreturn]] void refuse_variant(const std::string& place, const Error& error);
 
 // Runs what may refuse a variant.

@@ -72,7 +72,7 @@ struct DataConfig {
 
   std::optional<double> mask_share = {};      // masked: tokens to predict; absent: 0.15
   bool flip = false;                          // images: half of them mirrored in training
-  std::int64_t shift = 0;                     // images: moved by up to so many pixels in training
+  std::int64_t shift = 0;                     // images: moved by up to this many pixels in training
   std::vector<std::string> label_names = {};  // images with IDX labels: names of 0, 1, …
 
   std::string directory = {};  // the recipe's: where relative paths are looked for second
@@ -84,8 +84,8 @@ struct DataConfig {
 // cannot be is an Error. `directory` is the recipe's.
 DataConfig parse_data(const io::TomlTable& table, const std::string& directory = {});
 
-// Throws Error naming the key: what the task needs and has not, what it has no use for, numbers out
-// of range. Does not look at files.
+// Throws Error naming the key: one that the task needs and lacks, one that it does not use, numbers
+// out of range. Does not look at files.
 struct DataNeeds {
   bool codec = true;     // whether tokenizers will be made, so that the recipe must name them
   bool training = true;  // whether training files will be read

@@ -1,5 +1,5 @@
 // Data as batches. Which batch a step sees is a function of (seed, step, batch) alone: not of the
-// number of threads, of what was asked for before, or of where a run was resumed.
+// number of threads, of earlier requests, or of where a run was resumed.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,9 @@ class Dataset {
   const Codec& codec() const { return *codec_; }
   const std::shared_ptr<const Codec>& shared_codec() const { return codec_; }
 
-  // Steps until every training example was seen once, the last batch of an epoch being what is left
-  // over. For texts, whose windows are drawn at random, the steps that read as many tokens as there
-  // are.
+  // Steps until every training example was seen once, the last batch of an epoch being the
+  // remainder. For texts, whose windows are drawn at random, the steps that read as many tokens as
+  // there are.
   virtual std::int64_t epoch_steps(std::int64_t batch) const = 0;
 
   // The batch of a step. Steps count from 0. May be called from any thread.

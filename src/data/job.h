@@ -31,7 +31,7 @@ struct Job {
   // Of sequences: the existing codec's, since its model was made for it, unless the recipe says
   // less.
   std::int64_t max_length() const;
-  bool wants(Split split) const;  // whether the split is asked for, from whichever files
+  bool wants(Split split) const;  // whether the split is requested, from whichever files
   // The share of the training files that becomes validation data; 0 without.
   double held_out_share() const;
   bool reads_training() const;  // for itself, for the held-out part or for the codec

@@ -35,8 +35,8 @@ inline std::string key_name(Split split, std::string_view base) {
   return base == "text" ? prefix : prefix + "_" + std::string(base);
 }
 
-// Every path that the table [data] of a recipe names, changed where it stands; a tokenizer is one
-// where it is a file.
+// Every path that the table [data] of a recipe names, changed in place; a tokenizer is one if it is
+// a file.
 void map_paths(io::TomlDocument& recipe,
                const std::function<std::string(const std::string& path)>& change);
 

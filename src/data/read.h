@@ -25,7 +25,7 @@ bool is_blank(std::string_view text);  // nothing but ASCII white space
                                std::string_view problem, std::string_view expected = {},
                                std::string_view got = {});
 
-// Calls `body`; what it refuses is refused with the line's place.
+// Calls `body`; its errors are rethrown with the line's place.
 template <class Body>
 auto at_line(const io::TextLines& lines, std::size_t line, const Body& body) {
   try {

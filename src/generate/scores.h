@@ -13,7 +13,7 @@ namespace heddle::generate {
 struct ScoreRequest {
   std::span<const std::int32_t> tokens;       // what the model reads
   std::span<const std::int32_t> target = {};  // translate: what its decoder reads, begin first
-  // With attention.prefix: so many of the tokens are the prompt. Absent: all, as in generation.
+  // With attention.prefix: the first so many tokens are the prompt. Absent: all, as in generation.
   std::optional<std::int64_t> prompt = {};
   DType precision = DType::f32;
 };

@@ -44,8 +44,8 @@ std::string tr(fmt::format_string<First, Rest...> english, First&& first, Rest&&
 // Marks a text of a table for scripts/texts.py; the code that shows the table calls tr(entry).
 constexpr const char* mark(const char* english) { return english; }
 
-// While one of these lives, every text that is asked for in a language other than English and has
-// no translation is noted. For tests; one at a time.
+// While one of these lives, every text requested in a language other than English that has no
+// translation is noted. For tests; one at a time.
 class UntranslatedTexts {
  public:
   UntranslatedTexts();

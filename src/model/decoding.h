@@ -9,8 +9,8 @@
 
 namespace heddle::model {
 
-// Tokens that are there already go through a model so many at a time: with look_back a cache has
-// room for the window and one block of new tokens.
+// Block size in which given tokens go through a model: with look_back a cache has room for the
+// window and one block of new tokens.
 inline constexpr std::int64_t kPromptBlock = 256;
 
 Tensor last_token(const Tensor& x);  // [B, T, C] -> [B, C]

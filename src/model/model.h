@@ -68,7 +68,7 @@ class Model {
   std::unique_ptr<nn::Parameters> parameters_;
 };
 
-// Where parameters come from and on which device they lie; the rules of initialisation follow from
+// Where parameters come from and which device they are on; the rules of initialisation follow from
 // the configuration.
 struct BuildOptions {
   std::uint64_t seed = 0;

@@ -2,7 +2,7 @@
 //
 //   Parameters store({.seed = 1});
 //   Norm norm(config, store.root() / "norm");     // asks its scope for "norm.weight"
-//   for (Parameter& p : store.all()) ...          // in the order in which they were asked for
+//   for (Parameter& p : store.all()) ...          // in the order in which they were requested
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a forward pass is run: what is the same for all layers of a model.
+// How a forward pass is run: the settings shared by all layers of a model.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Pass {
 };
 
 inline constexpr std::int64_t kSecondStack = 2048;  // more layers than a stack may have
-// The parts of an accumulated batch lie this far apart in RandomKey::op.
+// The parts of an accumulated batch are this far apart in RandomKey::op.
 inline constexpr std::uint32_t kPartStreams = 1u << 17;
 
 }  // namespace heddle::nn

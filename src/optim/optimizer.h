@@ -1,4 +1,4 @@
-// The optimiser: what it keeps for each parameter, and one update of all of them.
+// The optimiser: its state for each parameter, and one update of all of them.
 #pragma once
 
 #include <cstdint>

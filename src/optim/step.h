@@ -18,7 +18,7 @@ struct StepSums {
   std::int64_t counted = 0;
 
   // The mean over the counted targets of the batch. It waits for the device; `here` are the losses
-  // on the CPU, of whoever reads them together with other numbers.
+  // on the CPU, for callers that read them together with other numbers.
   double loss() const;
   double loss(std::span<const Tensor> here) const;
 };

@@ -39,7 +39,7 @@ struct Plan {
   std::int64_t parameters = 0;
   double flops_per_step = 0;
   MemoryUse memory = {};         // of a step, by purpose
-  double step_seconds = 0;       // 0: no machine was asked, see seconds_on()
+  double step_seconds = 0;       // 0: no machine speed was given, see seconds_on()
   std::vector<OpCost> ops = {};  // launched in a step, in their order
   // Bytes that generation keeps for each token of each sequence; 0 for models that keep none.
   std::int64_t kv_bytes_per_token = 0;

@@ -31,7 +31,7 @@ BatchShapes batch_shapes(const recipe::Recipe& recipe);
 MachineSpeed measure_machine(DType precision, std::int64_t bytes);
 using MachineProbe = std::function<MachineSpeed(DType precision, std::int64_t bytes)>;
 
-// A run, planned once: whether it fits, what is told of it and how long it takes all follow from
+// A run, planned once: whether it fits, its forecast and its duration all follow from
 // this.
 struct RunPlan {
   Plan largest;  // memory and arithmetic are of the largest batch,
@@ -62,7 +62,7 @@ struct Forecast {
 Forecast forecast(const recipe::Recipe& recipe, const RunPlan& plan, const data::Dataset* data,
                   const MachineProbe& probe);
 
-// Whether a process fits into so many bytes, and the largest batch whose process would.
+// Whether a process fits into this many bytes, and the largest batch whose process would.
 struct Fit {
   std::int64_t room = 0;
   bool fits = false;
@@ -93,8 +93,8 @@ void write_plan(const std::string& run_directory, const Plan& plan,
                 const std::optional<ProcessMemory>& process = {});
 // Nothing where none was written; Error where it is damaged.
 std::optional<Plan> read_plan(const std::string& run_directory);
-// Whether there is one that can be read. A damaged plan is told and counts as none: it is a help
-// for the report, and no run has to stop for it.
+// Whether there is one that can be read. A damaged plan is reported and counts as none: it is a
+// help for the report, and no run has to stop for it.
 bool has_plan(const std::string& run_directory,
               const std::function<void(const std::string& sentence)>& on_damage);
 

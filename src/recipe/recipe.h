@@ -19,8 +19,8 @@
 
 namespace heddle::recipe {
 
-// The table [compare]: what `heddle compare` varies unless it is told otherwise. It says nothing
-// about the model, and training has no use for it.
+// The table [compare]: the keys that `heddle compare` varies by default. It says nothing about the
+// model, and training does not use it.
 struct ComparisonKeys {
   std::vector<std::string> vary = {};      // "model.norm=layer,rms", as after --vary
   std::optional<std::int64_t> seeds = {};  // of each variant
@@ -36,7 +36,7 @@ struct Recipe {
   TrainConfig train;
   ComparisonKeys compare;
 
-  // Where its keys stand.
+  // The places of its keys.
   io::KeyPlaces places;
 
   // The whole as it is in force: overrides included, the keys of [train] complete, paths of files

@@ -69,7 +69,7 @@ struct TrainConfig {
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
-// Of a run of so many steps, where nothing else is said: a tenth of them, up to 100.
+// The default for a run of so many steps: a tenth of them, up to 100.
 std::int64_t usual_warmup(std::int64_t steps);
 
 // Throws Error naming the key, what it may be and what it was. Everything that takes a

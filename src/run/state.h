@@ -1,4 +1,4 @@
-// Where a training run stands (run/train_state.h), as text and in its checkpoints.
+// The progress of a training run (run/train_state.h), as text and in its checkpoints.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace heddle::run {
 std::string to_json(const TrainState& state);
 TrainState state_from_json(const std::string& json, const std::string& where);
 
-// Under this name it stands in the metadata of a checkpoint (train/checkpoint.h).
+// Its key in the metadata of a checkpoint (train/checkpoint.h).
 inline constexpr const char* kStateKey = "heddle.state";
 TrainState state_of(const io::SafetensorsFile& checkpoint);
 // Where the run of a checkpoint stood; weights and optimiser are not read.

@@ -49,10 +49,10 @@ class Engine {
 // The engine must outlive every tensor of the device: it is never taken away.
 void add_engine(Device device, Engine& engine);
 
-// Why a kind of device is not there, for whoever asks for one: "this build has no CUDA backend".
+// Why a kind of device is absent, for code that requests one: "this build has no CUDA backend".
 void explain_absence(DeviceKind kind, const std::string& reason);
 
-std::string absence_of(DeviceKind kind);  // the reason; empty where none was told
+std::string absence_of(DeviceKind kind);  // the reason; empty if none was given
 
 // Throws Error(unsupported) that names the device, says why it is not there and which there are.
 Engine& engine_of(Device device);

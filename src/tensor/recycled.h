@@ -36,8 +36,8 @@ class FreeBlocks {
   static_assert(Size >= sizeof(Link));
   static constexpr std::size_t kMost = 1024;
 
-  // Frees what is kept when the thread ends, after which nothing is: tensors with static storage
-  // duration are freed later than that.
+  // Frees the kept blocks when the thread ends, after which none are kept: tensors with static
+  // storage duration are freed later than that.
   static void free_at_end() noexcept {
     struct End {
       ~End() {

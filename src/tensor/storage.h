@@ -78,8 +78,8 @@ Tensor selected(const TensorImpl& t, const Shape& shape, const Strides& strides,
 // host.
 void gather_bytes(const TensorImpl& t, const std::byte* base, std::byte* out);
 
-// Where the first element lies, on the device of the tensor: for the routines of that device. The
-// meta device has none.
+// The address of the first element, on the device of the tensor: for the routines of that device.
+// The meta device has none.
 std::byte* device_address(const Tensor& x);
 
 }  // namespace heddle

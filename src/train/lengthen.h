@@ -7,7 +7,7 @@
 
 namespace heddle::train {
 
-// Sequences, and those of the other side, have `least` places or more; what is added counts for
+// Sequences, and those of the other side, have `least` places or more; added places count for
 // nothing. A batch of images stays as it is.
 model::Batch lengthened(const model::Batch& batch, std::int64_t least);
 

@@ -58,8 +58,8 @@ class Trainer {
   void keep_recipe(std::string toml) { recipe_ = std::move(toml); }
 
   // Goes to the newest checkpoint that is intact, if there is one: weights, optimiser, log. Damaged
-  // ones before it are renamed and told to on_damage. Error when all are damaged, when an intact
-  // one is of another model, or when it was trained on other data.
+  // ones before it are renamed and reported to on_damage. Error when all are damaged, when an
+  // intact one is of another model, or when it was trained on other data.
   bool resume();
 
   // Trains to the end. A loss or a gradient that is not finite throws Diverged, which names the

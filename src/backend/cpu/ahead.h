@@ -6,8 +6,8 @@
 
 namespace heddle::cpu::HEDDLE_ISA {
 
-// How far before its turn. The hardware foresees a stream within a page of 4 KiB; asked for from
-// half a page on, the next page is under way before it begins, for every array of several.
+// Prefetch distance. The hardware prefetches a stream within a page of 4 KiB; prefetched from half
+// a page on, the next page is in flight before it begins, for every array of several.
 inline constexpr std::int64_t kAheadBytes = 2048;
 
 // Element i of each array, that far on; the end of an array does not matter. Into the second cache:

@@ -20,7 +20,7 @@ inline constexpr int kIsaCount = 5;
 std::string_view to_string(Isa isa);
 Isa isa_from_name(std::string_view name);  // throws Error, naming the known ones
 
-// Lowest first. For amx the kernel's permission has been asked for and granted.
+// Lowest first. For amx the operating system's permission has been requested and granted.
 const std::vector<Isa>& available_isas();
 
 // The best available one, or HEDDLE_ISA, or what set_isa() chose. Throws Error when HEDDLE_ISA is

@@ -28,10 +28,10 @@ HWY_INLINE void for_storage_pair(DType first, DType second, F f) {
 }
 
 // How many rows of a width a thread takes at a time: many, because the first ones of a piece are
-// not asked for in time.
+// not prefetched in time.
 HWY_INLINE std::int64_t pick_grain(std::int64_t width) { return 1 + 4 * kGrain / (width + 1); }
 
-// y = x for a row of `width` elements, while `later`, a row to come, is asked for. The caller ends
+// y = x for a row of `width` elements, while `later`, a row to come, is prefetched. The caller ends
 // its streams with hwy::FlushStream(): a fence after each row would wait for the row to be written.
 template <bool Stream, class X, class Y>
 HWY_INLINE void copy_row(const X* x, const X* later, Y* y, std::int64_t width) {
@@ -50,8 +50,8 @@ HWY_INLINE void copy_row(const X* x, const X* later, Y* y, std::int64_t width) {
 }
 
 // y[i] = x[ids[i]], rows of `width` elements; where `stream` is set and rows begin on cache lines,
-// past the caches. Rows lie anywhere, so that the hardware cannot foresee the next ones: they are
-// asked for about 12 KB before their turn.
+// past the caches. Rows may be anywhere, so the hardware cannot predict the next ones: they are
+// prefetched about 12 KB before their turn.
 template <class X, class Y, class I>
 HWY_INLINE void pick_rows(const X* x, const I* ids, Y* y, std::int64_t count, std::int64_t width,
                           bool stream) {

@@ -15,7 +15,7 @@ std::byte* thread_scratch() noexcept;
 std::byte* allocate_thread_scratch();
 void free_thread_scratch(std::byte* block) noexcept;
 
-// Makes `block` the calling thread's scratch (a worker's, allocated by whoever started it) ...
+// Makes `block` the calling thread's scratch (a worker's, allocated by its starter) ...
 void adopt_thread_scratch(std::byte* block) noexcept;
 // ... or sees to it that the calling thread has one, until it ends. Throws Error(out_of_memory).
 void ensure_thread_scratch();

@@ -158,7 +158,7 @@ HWY_INLINE void store_n(D d, Vec<D> v, S* p, std::int64_t n) {
 // ---- loops
 // ----------------------------------------------------------------------------------------
 
-// Calls full(i) for every whole vector of [0, n) and tail(i, rest) for what is left.
+// Calls full(i) for every whole vector of [0, n) and tail(i, rest) for the remainder.
 template <class D, class Full, class Tail>
 HWY_INLINE void for_vectors(D d, std::int64_t n, Full full, Tail tail) {
   const std::int64_t step = lanes(d);

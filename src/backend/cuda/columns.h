@@ -20,7 +20,7 @@ struct ColumnSums {
   void* product = nullptr;      // x·slope; dense; written where there is a slope
   void* partial = nullptr;      // [column_parts(), columns]; null: no sums are wanted
   void* sums = nullptr;         // [columns]
-  bool accumulate = false;      // added to what stands in sums
+  bool accumulate = false;      // added to the contents of sums
 };
 
 // Parts of the rows that are summed apart.

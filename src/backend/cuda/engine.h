@@ -19,7 +19,7 @@ class Staging {
  public:
   void upload(std::byte* to, const void* from, std::size_t bytes, cudaStream_t stream);
   void download(void* to, const std::byte* from, std::size_t bytes, cudaStream_t stream);
-  void arrived();  // after the stream was waited for: what was downloaded goes to its places
+  void arrived();  // after the stream was synchronized: downloads go to their destinations
 
  private:
   static constexpr std::size_t kPiece = std::size_t{1} << 20;

@@ -5,7 +5,7 @@
 
 namespace heddle::cuda {
 
-// `call` as it was written; its name is what people are told.
+// `call` as it was written; its name is shown to people.
 void check(cudaError_t result, const char* call);
 
 // After a launch, which itself returns nothing.

@@ -8,8 +8,8 @@
 
 namespace heddle::cuda {
 
-// Without being told, a kernel gets 48 KiB of shared memory, what it declares itself included. No
-// kernel declares more than 32.
+// By default a kernel gets 48 KiB of shared memory, including what it declares itself. No kernel
+// declares more than 32.
 inline constexpr int kUsualSharedMemory = 16 * 1024;
 
 struct Launch {

@@ -1,4 +1,4 @@
-// 16 bytes of an array at a time: what it takes to read and write memory at its full speed.
+// Arrays 16 bytes at a time: the width needed to read and write memory at full speed.
 #pragma once
 
 #include "backend/cuda/kernel.cuh"
@@ -12,7 +12,7 @@ inline constexpr int kVector = 16 / static_cast<int>(sizeof(S));
 inline bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
 
 // Whether every row of a matrix with rows `stride` elements apart begins at a multiple of 16 bytes;
-// what is not there is no obstacle.
+// a null pointer counts as aligned.
 template <class S>
 bool rows_aligned(const S* p, std::int64_t stride) {
   return aligned(p) && stride % kVector<S> == 0;

@@ -58,7 +58,7 @@ class ExampleDataset final : public Dataset {
     std::vector<std::uint64_t> lengths;    // key of each example
     std::vector<std::int64_t> evaluation;  // examples from short to long
   };
-  // The order of the epoch that was asked for last: it takes longer to make than a batch.
+  // The order of the last requested epoch: it takes longer to make than a batch.
   struct Cached {
     std::uint64_t seed = 0;
     std::int64_t epoch = 0, batch = 0;

@@ -32,7 +32,7 @@ std::vector<ByteValues> normalised_bytes(const ImageFacts& facts);
 
 struct Augmentation {
   bool flip = false;       // mirror half of the images
-  std::int64_t shift = 0;  // move each by up to so many pixels both ways; what comes in is 0
+  std::int64_t shift = 0;  // move each by up to this many pixels both ways; filled with 0
 };
 
 class ImageExamples final : public Examples {

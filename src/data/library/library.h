@@ -36,9 +36,9 @@ std::string data_folder();
 // Where a path of a recipe in `directory` leads; nothing when no such file is there.
 std::optional<std::string> find_path(const std::string& directory, const std::string& path);
 
-// Makes a data set of what a Debian package brings, or of `from`: a folder or the beginning of a
-// URL below which its files lie, or one file when it has one. Files that are there already are
-// kept. Returns the paths; `say` hears what is being done.
+// Makes a data set from the contents of a Debian package, or of `from`: a folder or the beginning
+// of a URL that its files are below, or one file when it has one. Files that are there already are
+// kept. Returns the paths; `say` is called with progress messages.
 struct GetOptions {
   std::string from = {};
   std::string to = {};  // absent: data_folder()

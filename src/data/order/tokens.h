@@ -8,8 +8,8 @@
 
 namespace heddle::data {
 
-// One, two or four bytes a token, as the vocabulary needs. Tokens lie in blocks that never move, so
-// that a store that grows is never in memory twice.
+// One, two or four bytes a token, as the vocabulary needs. Tokens are in blocks that never move, so
+// that a growing store is never in memory twice.
 class TokenStore {
  public:
   explicit TokenStore(std::int64_t vocabulary)
@@ -31,7 +31,7 @@ class TokenStore {
  private:
   using Block = std::vector<std::byte>;
 
-  std::byte* make_room(std::int64_t count);  // for so many in the last block, after its end
+  std::byte* make_room(std::int64_t count);  // for this many in the last block, after its end
 
   std::size_t width_;  // bytes of a token
   std::int64_t size_ = 0;

@@ -43,7 +43,7 @@ struct EncodedText {
   std::int64_t size() const { return tokens.size(); }
 };
 
-// `part` lies inside of `whole`, which errors name.
+// `part` is inside `whole`, which errors name.
 EncodedText encode_text(const Codec& codec, const JoinedText& whole, std::string_view part,
                         Documents border = Documents::none);
 

@@ -6,8 +6,8 @@
 // | rope, alibi, t5, sinusoidal or no positions    | goes on: the next position exists |
 // | learned positions                              | cannot: there is no next position |
 //
-// What goes on need not be good: a model has seen nothing but data.context positions in training.
-// With learned positions a request that does not fit is refused before anything is computed.
+// Text beyond it need not be good: a model has seen only data.context positions in training. With
+// learned positions a request that does not fit is refused before anything is computed.
 //
 // Sliding is for both: whenever the context is full, the model goes on from the last half of it,
 // read again at positions 0, 1, …. So it always writes at positions that it knows, forgets
@@ -37,8 +37,8 @@ struct Window {
 Window plan_window(const model::ModelConfig& config, std::int64_t prompt, std::int64_t tokens,
                    bool slide);
 
-// `wanted`, or less where the model has not so many positions left; for requests that do not say
-// how much they want.
+// `wanted`, or less if the model has fewer positions left; for requests that do not say how much
+// they want.
 std::int64_t tokens_that_fit(const model::ModelConfig& config, std::int64_t prompt,
                              std::int64_t wanted);
 

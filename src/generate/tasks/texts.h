@@ -30,7 +30,7 @@ bool is_blank(std::string_view text);  // nothing but ASCII white space
 void check_length(const model::Model& model, std::size_t tokens, std::size_t line,
                   std::string_view where);
 
-// Calls body; what it refuses is refused with the line (from 0) of the input.
+// Calls body; its errors are rethrown with the line (from 0) of the input.
 template <class Body>
 auto at_line(std::string_view where, std::size_t line, const Body& body) {
   try {

@@ -61,7 +61,7 @@ class AppendFile {
   void append_line(std::string_view line);
   // Bytes as they are, for logs that have no lines.
   void append(std::string_view bytes);
-  // Forgets what was written after an offset, as when a run goes on from an earlier checkpoint. An
+  // Drops everything written after an offset, as when a run resumes from an earlier checkpoint. An
   // offset beyond the end is refused: it means that the log is not the one of that checkpoint.
   void truncate(std::uint64_t bytes);
   std::uint64_t size() const noexcept { return size_; }

@@ -1,4 +1,4 @@
-// Files that may be compressed with gzip; which ones are is told by their first bytes, not by their
+// Files that may be compressed with gzip; this is decided by their first bytes, not by their
 // names.
 #pragma once
 

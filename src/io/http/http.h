@@ -25,17 +25,17 @@ struct HttpResponse {
 // The result of parsing the bytes so far.
 struct HttpParse {
   bool complete = false;
-  int refused = 0;  // the status that answers what is no request of ours: 400, 405, 431, 505
+  int refused = 0;  // the status for anything that is not a valid request: 400, 405, 431, 505
   HttpRequest request = {};
 };
 
 // Of the bytes from the beginning of a connection. Only GET is taken.
 HttpParse parse_http_request(std::string_view bytes);
 
-// The whole answer, with a header that lets the page have what is in it and nothing else.
+// The whole response, with a header that allows the page its own content and nothing else.
 std::string http_answer(const HttpResponse& response);
 
-// The answer to what is refused: a line of text.
+// The response to a refused request: a line of text.
 HttpResponse http_refusal(int status);
 
 }  // namespace heddle::io

@@ -1,5 +1,5 @@
 // A small server for one person's browser: one thread, one request a connection, everything
-// bounded. It serves what a function gives and knows no files.
+// bounded. It serves the results of a function and knows no files.
 //
 // Written here instead of taking a library: what it needs of HTTP is a page of code, and libraries
 // bring threads, keep-alive, uploads and TLS, all of which would have to be switched off again.

@@ -17,7 +17,7 @@ struct ImageLimits {
 };
 
 // u8 [C, H, W], C = 1 for grey images and 3 for others. Palettes are expanded, 16 bits reduced to 8
-// by rounding, what is transparent lies on white. Colour profiles and the orientation that a camera
+// by rounding, transparency blended with white. Colour profiles and the orientation that a camera
 // noted are not applied. A JPEG whose data end early or are damaged is refused, although its
 // decoder could fill up with grey; CMYK is refused too.
 Tensor read_image(const std::string& path, const ImageLimits& limits = {});

@@ -28,10 +28,10 @@ struct TensorEntry {
   std::optional<DType> known_dtype() const noexcept;
 };
 
-// A file to read from. Opening it checks the whole header: sizes, types, overlaps, gaps, names that
-// come twice, missing or left over bytes, and the checksum of headers that have one. Tensors are
-// read when asked for, straight into their own memory; there is no mapping, because a file that
-// shrinks under a mapping kills the process.
+// A file to read from. Opening it checks the whole header: sizes, types, overlaps, gaps, duplicate
+// names, missing or left-over bytes, and the checksum of headers that have one. Tensors are read on
+// request, straight into their own memory; there is no mapping, because a file that shrinks under a
+// mapping kills the process.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);

@@ -1,4 +1,4 @@
-// Where the keys of a recipe stand, for errors that are found after it was read.
+// The places of a recipe's keys, for errors that are found after it was read.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ class KeyPlaces {
   KeyPlaces(std::string file, std::map<std::string, std::string> places);
 
   bool has(const std::string& key) const { return places_.contains(key); }
-  // Of a key that is not there: the table that it would stand in, or the file.
+  // For a missing key: the table that it would be in, or the file.
   std::string of(const std::string& key) const;
 
   // The error with the place of the refused key at the front, and those of the other keys that are

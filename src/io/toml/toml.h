@@ -103,27 +103,27 @@ class TomlDocument {
   // Complaints about unknown and missing keys look here before they look for the nearest name.
   void expect_habits(const KeyHabits& habits);
 
-  // Replaces or adds a value. `text` is TOML; what is not, and does not begin like a string, array
-  // or table, is taken as a string: precision=bf16, text=books/one.txt. Errors about the value name
-  // `option` as its place.
+  // Replaces or adds a value. `text` is TOML; text that is not, and does not begin like a string,
+  // array or table, is taken as a string: precision=bf16, text=books/one.txt. Errors about the
+  // value name `option` as its place.
   void set(std::string_view path, std::string_view text, std::string_view option = "--set");
   void apply(std::string_view assignment, std::string_view option = "--set");  // "path=text"
   // The same for a value that the program knows. A key that is there keeps its place.
   void put(std::string_view path, TomlData data);
 
-  // Takes what `base` has and this document lacks, key by key: where both have a key, this one's
-  // value stays. Every key keeps the place where it stands, which may be the base's file.
+  // Takes the keys that `base` has and this document lacks, one by one: where both have a key, this
+  // one's value stays. Every key keeps its place, which may be in the base's file.
   void inherit(const TomlDocument& base);
   bool remove(std::string_view path);  // of a key or a table: whether it was there
-  // Changes a string, or every one of an array of strings; what is not there or else stays. It
-  // keeps its place.
+  // Changes a string, or every string of an array; missing keys and other values stay. It keeps its
+  // place.
   void map_strings(std::string_view path,
                    const std::function<std::string(const std::string&)>& change);
 
-  // Throws Error naming every key that was never asked for, with the nearest known one.
+  // Throws Error naming every key that was never requested, with the nearest known one.
   void finish() const;
 
-  // Every key that was asked for, whether it is there or not, with the tables before it.
+  // Every key that was requested, whether it is there or not, with the tables before it.
   std::vector<std::string> known() const;
   TomlValues values() const;
   // Of every key and table, overrides included, for errors that are found later.

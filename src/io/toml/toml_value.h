@@ -32,7 +32,7 @@ struct TomlValue {
   const TomlMembers* members() const { return std::get_if<TomlMembers>(&data); }
   TomlMembers* members() { return std::get_if<TomlMembers>(&data); }
 
-  // The same type and value, wherever they stand and however they were written.
+  // The same type and value, wherever they are and however they were written.
   bool operator==(const TomlValue& other) const;
 };
 
@@ -48,7 +48,7 @@ TomlValue* find_member(TomlMembers& members, std::string_view key);
 
 // Throws Error with the line of whatever is wrong.
 TomlValue parse_toml(std::string_view text, const std::string& file);
-// One value as it may stand after `key =`; nothing when the text is not one.
+// One value as it may follow `key =`; nothing when the text is not one.
 std::optional<TomlValue> parse_toml_value(std::string_view text, const std::string& origin);
 
 // Scalars and arrays before tables, otherwise in the order of the members. Parsing it gives the

@@ -6,8 +6,8 @@
 //   model.logits(batch, pass);                    // a batch of one sequence
 //   maps.rows(maps.find("3"), head, first, count)  // [count, keys] f32
 //
-// What is kept grows with the tokens, not with their square: queries, keys and one sum per row. A
-// map's rows are made again from them when they are asked for.
+// Memory grows with the tokens, not with their square: queries, keys and one sum per row are kept.
+// A map's rows are recomputed from them on request.
 #pragma once
 
 #include <cstdint>

@@ -26,12 +26,12 @@ struct AttentionCall {
   // The result of visible_keys() for this call, from this layer or from another with the same
   // configuration and as many tokens in its cache; absent: computed by the call.
   ops::VisibleKeys keys = {};
-  // The tokens follow what it holds, and are added to it. In cross-attention the first call brings
-  // the memory, and the others do not.
+  // The tokens follow its contents, and are added to it. In cross-attention the first call passes
+  // the memory, and later ones do not.
   KvCache* cache = nullptr;
   std::optional<RandomKey> dropout = {};  // absent: no dropout (evaluation)
   AttentionObserver* observer = nullptr;  // sees intermediate results; not with a cache
-  std::int64_t layer = 0;                 // what it is told
+  std::int64_t layer = 0;                 // number passed to the observer
 };
 
 // Undefined where the configuration has no use for them. H heads, G key heads, D head_width,

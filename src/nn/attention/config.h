@@ -22,8 +22,8 @@ enum class Score : std::uint8_t { scaled_dot, multiplicative, concat, additive }
 std::string_view to_string(Score score);
 
 struct NoPosition {};
-// These two are added to the tokens, once, before the first layer: by whoever makes x, with
-// nn::sinusoidal or nn::learned. Attention does nothing about them but to check them.
+// These two are added to the tokens, once, before the first layer: by the code that makes x, with
+// nn::sinusoidal or nn::learned. Attention only checks them.
 struct SinusoidalPosition {};
 struct LearnedPosition {
   std::int64_t positions = 0;

@@ -21,7 +21,7 @@ class Linear {
   // "weight" [N, K] and, unless told otherwise, "bias" [N]. Throws Error unless both sizes are
   // positive.
   Linear(const LinearConfig& config, const Scope& scope);
-  // Shares what is there already: a classifier whose weight is the embedding table.
+  // Shares existing tensors: a classifier whose weight is the embedding table.
   explicit Linear(Tensor weight, Tensor bias = {});
 
   // [..., K] -> [..., N]; an activation or a residual of the options comes in the same pass.

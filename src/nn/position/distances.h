@@ -6,8 +6,8 @@
 
 namespace heddle::nn {
 
-// Query i stands at position first_query + i, key j at position j. A bias by distance is a vector
-// whose entry n belongs to all pairs with j - i = n - (queries - 1), as ops::attention takes it.
+// Query i is at position first_query + i, key j at position j. A bias by distance is a vector whose
+// entry n belongs to all pairs with j - i = n - (queries - 1), as ops::attention takes it.
 struct Distances {
   std::int64_t queries = 0;
   std::int64_t keys = 0;

@@ -27,8 +27,8 @@ struct NtkScaling {
 };
 
 // YaRN (Peng et al. 2023): pairs that turn more than beta_fast times within the original context
-// keep their angle, those that turn less than beta_slow times are interpolated, between the two
-// lies a ramp. Cosines and sines are multiplied by the attention factor, so scores by its square.
+// keep their angle, those that turn less than beta_slow times are interpolated, with a ramp in
+// between. Cosines and sines are multiplied by the attention factor, so scores by its square.
 struct YarnScaling {
   double factor = 1;
   std::int64_t original_positions = 0;
@@ -53,7 +53,7 @@ using RopeScaling = std::variant<NoScaling, LinearScaling, NtkScaling, YarnScali
 
 struct RopeOptions {
   double base = 10000;
-  std::int64_t rotated = 0;  // the first so many elements of a head are turned; 0: all
+  std::int64_t rotated = 0;  // number of leading elements of a head that are rotated; 0: all
   ops::Pairing pairing = ops::Pairing::half;
   RopeScaling scaling = {};
 };

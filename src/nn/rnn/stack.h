@@ -39,8 +39,8 @@ class ElmanStack {
   // "layers.<i>.…" and, with norm, "layers.<i>.norm.…" and "norm.…"
   ElmanStack(const ElmanStackConfig& config, const Scope& scope);
 
-  // x: [B, T, H]; lengths: [B] or undefined. states: what each layer begins with, [B, H], as `last`
-  // of an earlier call gave them; empty: zeros. Both ways there is no going on from a state: Error.
+  // x: [B, T, H]; lengths: [B] or undefined. states: initial state of each layer, [B, H], as `last`
+  // of an earlier call; empty: zeros. A bidirectional stack cannot continue from a state: Error.
   ElmanStackResult forward(const Tensor& x, const Tensor& lengths, const Pass& pass,
                            std::span<const Tensor> states = {}) const;
 

@@ -35,7 +35,7 @@ struct AttentionCall {
   Tensor& y;          // [B, Tq, H, E]
   Tensor& row_sums;   // [B, H, Tq]: log2 Σ exp(s), or Σ max(s, 0); 0 where a row sees no key
   Tensor& row_parts;  // [2, B, H, Tq]: log2 Σ exp(s) as m and Σ exp(s) / 2^m; may be undefined
-  std::array<Tensor, 4> workspace = {};  // what is in it only the device's plan knows
+  std::array<Tensor, 4> workspace = {};  // its layout is known to the device's plan only
 
   const Tensor& output() const { return y; }
   // Two products, and about ten operations of the softmax.

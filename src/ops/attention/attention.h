@@ -16,13 +16,13 @@ enum class Normaliser : std::uint8_t { softmax, relu };
 
 // Which keys a query sees. Everything that is set must allow the key; a row that sees no key gives
 // zeros and zero gradients. Lengths and documents may stay on the CPU whatever the queries are on:
-// the host makes intervals of keys from them. Query i of sequence b stands at position i +
-// first_query + first_queries[b], which may be before the first key; key j stands at position j.
+// the host makes intervals of keys from them. Query i of sequence b is at position i + first_query
+// + first_queries[b], which may be before the first key; key j is at position j.
 struct AttentionMask {
   bool causal = false;                     // no key after the query's position ...
   Tensor prefix_lengths;                   // ... except the first prefix_lengths[b] keys. [B]
-  std::optional<std::int64_t> look_back;   // at most so many earlier positions (0: only itself)
-  std::optional<std::int64_t> look_ahead;  // at most so many later positions
+  std::optional<std::int64_t> look_back;   // at most this many earlier positions (0: only itself)
+  std::optional<std::int64_t> look_ahead;  // at most this many later positions
   Tensor key_lengths;                      // keys from key_lengths[b] on are padding. [B]
   Tensor query_documents, key_documents;   // same number on both sides; ascending. [B, Tq], [B, Tk]
   std::int64_t first_query = 0;            // > 0: the queries continue a cache
@@ -65,8 +65,8 @@ struct AttentionOptions {
   Tensor sinks;        // a logit per head that is always visible and has no value. [H]
   double dropout = 0;  // of the weights
   RandomKey key;       // of the dropout
-  // k and v may be rings, as a cache of a sliding window is: key j lies in row (first_row + j) mod
-  // Tk of both. Everything else (masks, biases, maps) counts keys, not rows.
+  // k and v may be rings, as a cache of a sliding window is: key j is in row (first_row + j) mod Tk
+  // of both. Everything else (masks, biases, maps) counts keys, not rows.
   std::int64_t first_row = 0;
 };
 

@@ -37,9 +37,9 @@ struct AttentionShape {
   std::int64_t width = 0, value_width = 0;  // D (or S of the additive score), E
 };
 
-// Generation asks with a few queries at a time. Packing all keys for them would cost more than the
-// attention: they read keys and values where they lie, and the work is cut into blocks of
-// kDecodeKeys keys whose sums are put together at the end.
+// Generation calls with a few queries at a time. Packing all keys for them would cost more than the
+// attention: they read keys and values in place, and the work is cut into blocks of kDecodeKeys
+// keys whose sums are combined at the end.
 inline constexpr std::int64_t kDecodeKeys = 128;
 constexpr bool few_queries(const AttentionShape& s) { return s.queries <= 8; }
 // Numbers in the partial sums of one head's queries: maximum, sum and weighted sum per block.
@@ -91,7 +91,7 @@ struct AttentionArgs : AttentionFacts {
   const void* k = nullptr;
   const void* v = nullptr;
   RowStrides q_strides, k_strides, v_strides;
-  std::int64_t first_row = 0;  // k and v are rings: key j lies in row (first_row + j) mod Tk
+  std::int64_t first_row = 0;  // k and v are rings: key j is in row (first_row + j) mod Tk
   const void* score_weight = nullptr;   // [H, S], additive only; f32 or f64
   const void* relative_bias = nullptr;  // [H, Tq + Tk - 1] or null
   const void* sinks = nullptr;          // [H] or null

@@ -21,7 +21,7 @@ Tensor cast(const Tensor& x, DType dtype);
 // and its result back, once each. The casts are on the tape, so gradients come back in f16.
 // Parameters for f16 activations have the types of those for f32.
 bool is_half(const Tensor& x);    // f16; false if undefined
-Tensor wide(const Tensor& x);     // f16 as f32; everything else, also what is undefined, as it is
+Tensor wide(const Tensor& x);     // f16 as f32; everything else, also undefined, unchanged
 Tensor to_half(const Tensor& y);  // as f16
 
 // dst = src, in place: equal shapes, any types. Not recorded; neither may be on a tape. They may be

@@ -1,7 +1,7 @@
 // The scan of an Elman network, forward and back through time.
 //
-// Sequences do not meet: a thread takes a block of them through all steps, without waiting for
-// anybody. Neither the cut into blocks nor the number of running sequences changes the order in
+// Sequences are independent: a thread takes a block of them through all steps, without waiting for
+// others. Neither the cut into blocks nor the number of running sequences changes the order in
 // which an element is summed, which depends on the width alone.
 #include <cstring>
 

@@ -59,7 +59,7 @@ struct IndexAddCall {
   }
 };
 
-// places[r, :] = where the largest of x[r, :] lie; both contiguous.
+// places[r, :] = indices of the largest of x[r, :]; both contiguous.
 struct TopKCall {
   static constexpr const char* kName = "top_k";
   const Tensor& x;  // [..., N], f32 or f64

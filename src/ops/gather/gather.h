@@ -22,7 +22,7 @@ Tensor index_select(const Tensor& x, const Tensor& index);
 // y = x, and then y[index[i], ...] += source[i, ...]; index: [N], source: [N, ...].
 Tensor index_add(const Tensor& x, const Tensor& index, const Tensor& source);
 
-// Where the `count` largest of each row lie, largest first, of equals the first: i64 [..., count]
+// Indices of the `count` largest of each row, largest first, of equals the first: i64 [..., count]
 // for x [..., N]. No gradient. Rows with a NaN get some places, each once.
 Tensor top_k(const Tensor& x, std::int64_t count);
 

@@ -15,7 +15,7 @@ struct CrossEntropyCall {
   bool log_probs;         // z are log-probabilities, not logits
   const Tensor& z;        // [..., V], contiguous
   Tensor& loss;           // one number, or one for each target
-  Tensor workspace = {};  // what is in it only the device's plan knows
+  Tensor workspace = {};  // its layout is known to the device's plan only
 
   const Tensor& output() const { return loss; }
   Cost cost() const { return {4 * backend::count_of(z), backend::bytes_of(z)}; }

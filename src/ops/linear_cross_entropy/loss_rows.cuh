@@ -22,8 +22,8 @@ inline constexpr std::int64_t kTermsNumbers = 2;  // float64 numbers that Device
 //   loss = (1 - s)·w[t]·(e - z[t]) + s / classes·Σ_v w[v]·(e - z[v])
 //   gradient = scale · (a·∂e - (1 - s)·w[t]·[v = t] - s / classes·w[v]),
 //   a = (1 - s)·w[t] + s / classes·Σ w, ∂e = softmax(z) or 0
-// Rows whose target is ignored get zeros. A target that is no class gives NaNs, and nothing outside
-// of a row is read. The gradient may lie where the logits do, each row in its own place.
+// Rows whose target is ignored get zeros. A target that is not a class gives NaNs, and nothing
+// outside of a row is read. The gradient may overwrite the logits, each row in its own place.
 struct LossArgs {
   DType logits_dtype = DType::f32, gradient_dtype = DType::f32;
   std::int64_t rows = 0, classes = 0;

@@ -13,8 +13,8 @@ struct LossTerms {
   double scale = 1;  // what the sum of the rows' losses is multiplied with; 0 where none counts
 };
 
-// Targets that lie on the CPU: throws Error naming position and value of the first one outside of
-// [0, classes) that is not ignored.
+// Targets on the CPU: throws Error naming position and value of the first one outside of [0,
+// classes) that is not ignored.
 void check_target_values(const LossRows& rows, std::int64_t classes);
 
 // Of rows on the CPU. The weights of the targets that are not ignored are added up in order. Throws

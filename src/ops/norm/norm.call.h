@@ -13,7 +13,7 @@ struct NormCall {
   bool centred;  // the mean is subtracted (layer_norm); else it counts as 0 (rms_norm)
   double eps;
   const Tensor& x;         // [..., C]
-  const Tensor& residual;  // as x: what is normalised is sum = x + residual
+  const Tensor& residual;  // as x: the normalised input is sum = x + residual
   const Tensor& gain;      // [C]
   const Tensor& bias;      // [C]
   Tensor& sum;

@@ -306,8 +306,8 @@ HWY_INLINE void backward_rows(const NormBackwardArgs& a, std::int64_t first,
   const bool gains = Usual || dgain != nullptr, biases = (Usual && Centred) || dbias != nullptr;
   each_pair<(Rows > 1)>(d, n, [&](std::int64_t i, auto io) {
     if constexpr (!Extra && Rows == 1) {
-      // The next row is asked for early: memory would stand still during this pass. With dsum to be
-      // read it does not, and the prefetches were measured to cost more than they give.
+      // The next row is prefetched: memory would be idle during this pass. With dsum to be read it
+      // is not, and the prefetches were measured to cost more than they gain.
       hwy::Prefetch(x + n + i);
       hwy::Prefetch(dy + n + i);
       if constexpr (sizeof(S) * io.kVectors * kMaxLanes<Tag<S>> > 64) {

@@ -1,5 +1,5 @@
 // Layer normalisation (Ba, Kiros and Hinton 2016) and root mean square normalisation (Zhang and
-// Sennrich 2019), alone or with the residual stream that they stand in.
+// Sennrich 2019), alone or with the residual stream that they are part of.
 //
 // x: [..., C], and ⟨·⟩ is the mean over the last dimension. gain and bias: [C], f32 when x is f32,
 // bf16 or f16 (f64 when it is f64); undefined: none.

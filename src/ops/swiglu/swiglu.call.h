@@ -8,7 +8,7 @@ namespace heddle::ops {
 using backend::bytes_of;
 using backend::count_of;
 
-// How gate and up lie: rows of `columns` neighbouring elements that begin `in_step` apart.
+// The layout of gate and up: rows of `columns` adjacent elements that begin `in_step` apart.
 struct SwigluLayout {
   std::int64_t rows = 1, columns = 0, in_step = 0;
 };
@@ -25,7 +25,7 @@ struct SwigluCall {
   Cost cost() const { return {12 * count_of(y), 3 * bytes_of(y)}; }
 };
 
-// dgate and dup lie as gate and up; rows of dy follow each other.
+// dgate and dup have the layout of gate and up; rows of dy follow each other.
 struct SwigluBackwardCall {
   static constexpr const char* kName = "swiglu, backward";
   SwigluLayout layout;

@@ -19,9 +19,9 @@
 
 namespace heddle::cpu {
 
-// Operands that the register tiles can read where they lie. Packing costs a pass over an operand
-// and, when another core used it last, moving it; it pays for rows or units that are far apart in
-// memory, which share sets of the caches and pages of the address tables.
+// Operands that the register tiles can read in place. Packing costs a pass over an operand and,
+// when another core used it last, moving it; it pays for rows or units that are far apart in
+// memory, which share cache sets and TLB pages.
 template <class Ops>
 struct InPlace {
   using L = Layout<Ops>;
@@ -88,7 +88,7 @@ class BlockProduct {
   }
 
  private:
-  // A k-block of the range's rows, packed or where it lies: what TileJob wants, and the distance
+  // A k-block of the range's rows, packed or in place: the operand of TileJob, and the distance
   // from one tile's rows to the next one's.
   struct ReadableA {
     ReadA read;
@@ -96,8 +96,8 @@ class BlockProduct {
     std::int64_t step, jump, tile;
   };
 
-  // Memory that tiles ask for, a share each, until all of it is on its way. From then on they ask
-  // for what they have at hand, which costs less than to decide.
+  // Memory that tiles prefetch, a share each, until all of it is in flight. From then on they
+  // prefetch data they already have, which costs less than a branch.
   struct Ahead {
     const Element* next = nullptr;
     const Element* end = nullptr;

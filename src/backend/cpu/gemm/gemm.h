@@ -19,7 +19,7 @@ namespace heddle::cpu {
 
 enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
 
-// A matrix of `rows` × `cols` whose element (r, c) lies at data[r * row_stride + c * col_stride],
+// A matrix of `rows` × `cols` whose element (r, c) is data[r * row_stride + c * col_stride],
 // strides in elements. One of the strides is usually 1; any value is legal, also for views.
 struct MatrixRef {
   const void* data = nullptr;

@@ -55,9 +55,9 @@ struct Kernels {
   std::int64_t sum_bytes;      // of one accumulator
   void (*pack_b)(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
                  void* dst) noexcept;
-  // Can block() read job.b where it lies?
+  // Can block() read job.b in place?
   bool (*reads_b)(const GemmJob& job) noexcept;
-  // With packed_b null it reads b where it lies if it can, and packs what it needs of it otherwise.
+  // With packed_b null it reads b in place if it can, and otherwise packs the part it needs.
   void (*block)(const GemmJob& job, const CRange& range, const BlockScratch& scratch) noexcept;
 };
 

@@ -3,9 +3,9 @@
 // K is cut into units: `pair` neighbouring elements that one lane of a multiply-add consumes (one
 // f32, one f64, or two bf16), and into k-blocks of kBlockLines cache lines of units.
 //
-//   packed B   [k-block][panel of kColumns][unit][kColumns]         a row of a panel = kVectors
-//   loads packed A   [panel of kRows][line of kLineUnits units][row][unit in line], or
-//              [panel of kRows][unit][kAcross]                      from an A whose rows lie across
+//   packed B   [k-block][panel of kColumns][unit][kColumns]    a row of a panel = kVectors loads
+//   packed A   [panel of kRows][line of kLineUnits units][row][unit in line], or
+//              [panel of kRows][unit][kAcross]                 from an A that is column-major
 //
 // A is read by broadcasts of single units, in either order: packing it is copying, not transposing.
 // B is padded with zeros to whole panels and whole units, A to whole lines.
@@ -39,7 +39,7 @@ struct Layout {
   static constexpr std::int64_t kLineUnits = kLineBytes / kUnitBytes;
   static constexpr std::int64_t kLineElements = kLineUnits * kPair;
   static constexpr std::int64_t kBlockDepth = kBlockLines * kLineElements;
-  // Rows of a packed panel that lies across: a power of two, so that they share few cache lines.
+  // Rows of a packed column-major panel: a power of two, so that they share few cache lines.
   static constexpr std::int64_t kAcross = kRows <= 4 ? 4 : kRows <= 8 ? 8 : 16;
   static constexpr std::int64_t kTileSums = kRows * kColumns;
 

@@ -11,7 +11,7 @@
 
 namespace heddle::cpu {
 
-// How the units of A lie that one tile reads.
+// The layout of the units of A that one tile reads.
 enum class ReadA : std::uint8_t {
   along_k,  // units of one row are neighbours, at least within a line of kLineUnits
   across,   // units of one k are neighbours
@@ -30,8 +30,8 @@ struct TileJob {
   typename Ops::Sum* to;
   std::int64_t to_step;  // from row to row
   bf16* rounded_to;      // where Ops can round: the sums as bf16 go here instead; or null
-  // Where Ops asks ahead: what later tiles read of B. With every kAheadUnits units a line of it is
-  // asked for, which comes into the second-level cache meanwhile. Never dereferenced.
+  // Where Ops prefetches: the part of B that later tiles read. Every kAheadUnits units one line of
+  // it is prefetched into the L2 cache. Never dereferenced.
   const char* ahead;
   std::int64_t ahead_step;  // kLineBytes; 0 where there is nothing more to ask for
 };

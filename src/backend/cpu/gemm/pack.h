@@ -14,7 +14,7 @@
 
 namespace heddle::cpu {
 
-// Element (outer, k) lies at data[outer * outer_stride + k * k_stride].
+// Element (outer, k) is at data[outer * outer_stride + k * k_stride].
 template <class Ops, class Source>
 struct PackSource {
   const Source* data;
@@ -111,8 +111,8 @@ struct Packer {
   static void a_panel(const PackSource<Ops, Source>& source, std::int64_t row, std::int64_t rows,
                       std::int64_t k, std::int64_t depth, Element* to) noexcept {
     constexpr std::int64_t kLine = L::kLineElements;
-    // All rows in step, so that many lines are on their way from memory at once; the processor's
-    // own prefetching does not follow so many rows.
+    // All rows in step, so that many lines are in flight from memory at once; the hardware
+    // prefetcher does not follow that many rows.
     constexpr std::int64_t kAhead = 4 * kLineBytes / static_cast<std::int64_t>(sizeof(Source));
     for (std::int64_t done = 0; done < depth; done += kLine)
       for (std::int64_t r = 0; r < rows; ++r) {

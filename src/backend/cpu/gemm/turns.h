@@ -30,7 +30,7 @@ void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* 
   });
 }
 
-// Are both sure to be cut into the same pieces? Paths look at shapes and at how A lies.
+// Are both sure to be cut into the same pieces? Paths look at shapes and at the layout of A.
 [[gnu::always_inline]] inline bool cut_alike(const GemmJob& a, const GemmJob& b) {
   return a.m == b.m && a.n == b.n && a.k == b.k && a.batch == b.batch &&
          a.a.row_stride == b.a.row_stride && a.a.col_stride == b.a.col_stride &&

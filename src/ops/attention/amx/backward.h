@@ -39,7 +39,7 @@ struct BackwardGroup {
   std::uint32_t* ds = nullptr;
   std::int64_t row = 0;
   float* dq = nullptr;                // [D / 32][2][2][16][16]
-  bool add = true;                    // to what is in dq
+  bool add = true;                    // to the contents of dq
   float* scores = nullptr;            // room for 2 · kBackwardScores numbers
   std::uint32_t* ds_words = nullptr;  // room for keys · 16 words
 };

@@ -1,6 +1,6 @@
-// Softmax attention of a group of queries on AMX tiles, transposed: Sᵀ = K · Qᵀ and
-// Oᵀ += Vᵀ · Pᵀ. A vector then holds one key's scores for sixteen queries: maxima and sums go down
-// the columns of the tiles, and the weights lie as the next product wants them. Plain pointers:
+// Softmax attention of a group of queries on AMX tiles, transposed: Sᵀ = K · Qᵀ and Oᵀ += Vᵀ · Pᵀ.
+// A vector then holds one key's scores for sixteen queries: maxima and sums go down the columns of
+// the tiles, and the weights have the layout of the next product's operand. Plain pointers:
 // callable from any instruction set.
 #pragma once
 
@@ -39,7 +39,7 @@ struct TransposedGroup {
   std::uint32_t* weights = nullptr;  // room for 2 · kTransposedWords words
 };
 
-inline constexpr float kNothingSeen = -3.0e38f;  // finite: what is hidden is minus infinity
+inline constexpr float kNothingSeen = -3.0e38f;  // finite: hidden scores are minus infinity
 
 using TransposedGroupFunction = void (*)(const TransposedGroup&) noexcept;
 

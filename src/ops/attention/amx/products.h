@@ -65,7 +65,7 @@ struct SumOperands {
   std::int64_t left_block;
   const std::uint32_t* right;  // [blocks][2][16][16]
   std::int64_t blocks;
-  bool add = true;  // to what is in the sums
+  bool add = true;  // to the contents of the sums
 };
 
 template <class T>

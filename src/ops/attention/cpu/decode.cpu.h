@@ -1,5 +1,5 @@
-// A few queries against many keys, as in generation: keys and values are read once, where they lie,
-// and packed piece by piece into a scratch that stays in the L1 cache.
+// A few queries against many keys, as in generation: keys and values are read once, in place, and
+// packed piece by piece into a scratch that stays in the L1 cache.
 //
 // One unit of work is a block of kDecodeKeys keys with all heads and queries: so rows are read from
 // end to end, and one sequence is enough work for many threads. The block's maximum, sum and
@@ -68,9 +68,9 @@ Compute<S>* partial_sums(const Problem<S>& p, const Rows& r, std::int64_t block)
          (block * p.s.queries + r.first) * size;
 }
 
-// Reads a line's first word of all rows of a block, in the order in which they lie in memory. Heads
-// take turns afterwards, each with a small part of every row: the hardware does not foresee that
-// pattern, and reads this one three times as fast. The block then is in the L2 cache.
+// Reads the first word of each cache line of all rows of a block, in memory order. Heads take turns
+// afterwards, each with a small part of every row: the hardware does not predict that pattern, and
+// reads this one three times as fast. The block then is in the L2 cache.
 template <class S, class RowOf>
 void bring_in(const Problem<S>& p, const KeyBlock& b, std::int64_t width, RowOf row) {
   std::uint32_t sum = 0;

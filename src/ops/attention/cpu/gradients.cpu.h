@@ -1,4 +1,4 @@
-// The backward pass's problem: where gradients and their operands lie; rows before the tiles.
+// The backward pass's problem: addresses of gradients and operands; rows before the tiles.
 //
 // With weights P (after dropout P'), row sums D = Σ dy·y and dP = dy · Vᵀ (dropout applied):
 //   softmax  dS = P ∘ (dP - D)
@@ -50,7 +50,7 @@ struct BackwardProblem {
                 r.first / kPair<S> * kPanel<S>,
             steps * kPanel<S>};
   }
-  // On AMX tiles dKᵀ and dVᵀ are made, since dS and P lie as their B: Qᵀ or dYᵀ as A,
+  // On AMX tiles dKᵀ and dVᵀ are made, since dS and P have the layout of their B: Qᵀ or dYᵀ as A,
   // [width][kQueryBlock] for each block of queries.
   U* transposed(void* base, std::int64_t columns, const Rows& r) const {
     return static_cast<U*>(base) +

@@ -1,4 +1,4 @@
-// Where the operands of attention lie and what its rows see, for the kernels.
+// The addresses of attention's operands and the keys its rows see, for the kernels.
 #pragma once
 
 #include "backend/cpu/activations.h"
@@ -31,7 +31,7 @@ class Scratch {
   char* next_;
 };
 
-// A block of queries of one head, and where its rows lie.
+// A block of queries of one head, and the place of its rows.
 struct Rows {
   std::int64_t batch, head, first, count;
 
@@ -65,8 +65,8 @@ class Problem {
   const AttentionShape& s;
   const std::int64_t depth, value_depth;  // D and E in units
   const std::int64_t keys;                // padded
-  // Whether products are made on AMX tiles. A is row-major then, wherever it is packed, and what
-  // the gradients of keys and values are made of lies the other way round (gradients.cpu.h).
+  // Whether products are made on AMX tiles. A is row-major then, wherever it is packed, and the
+  // operands of the gradients of keys and values are transposed (gradients.cpu.h).
   const bool on_tiles;
   const std::int64_t group_rows;  // that are multiplied together
 

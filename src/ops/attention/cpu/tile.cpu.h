@@ -1,11 +1,11 @@
 // Products of small matrices whose operands are in the caches: C[m, n] (+)= A[m, k] · B[k, n].
 //
-// k is counted in units: what one lane of a multiply-add takes. That is a number or, where the CPU
-// multiplies bf16, a pair of neighbours along k.
+// k is counted in units: the operand of one lane of a multiply-add. That is a number or, where the
+// CPU multiplies bf16, a pair of neighbours along k.
 //
-//   B  in panels of kPanel columns, [n / kPanel][k][kPanel] units: what is read lies side by side
-//   A  is broadcast; unit (row, step) lies at row · Row + step · Step, constants of the type, so
-//   that
+//   B  in panels of kPanel columns, [n / kPanel][k][kPanel] units: read sequentially
+//   A  is broadcast; unit (row, step) is at row · Row + step · Step,
+//      constants of the type, so that
 //      they are part of the instructions
 //   C  row-major, in the type of sums
 //
@@ -64,7 +64,7 @@ template <class C>
 struct Sums {
   C* data;
   std::int64_t stride;  // of rows
-  bool add;             // to what is there
+  bool add;             // to the contents
 };
 
 template <class S, class A, std::int64_t Height, int Vectors>

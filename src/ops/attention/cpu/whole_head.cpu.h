@@ -63,7 +63,7 @@ struct WholeHead {
   Range spans[kWholeTokens / kAmxRows];  // keys that each block of queries sees, in blocks
 };
 
-// delta = Σ_e dy · y of sixteen rows at a time: their sums lie side by side once they are
+// delta = Σ_e dy · y of sixteen rows at a time: their sums are adjacent once they are
 // transposed.
 template <class S>
 void whole_deltas(const BackwardProblem<S>& g, const Rows& r, const WholeHead<S>& w) {

@@ -30,11 +30,11 @@ struct PackedEntry;
 // threads.
 Tensor packed_weight(const Tensor& b, DType operand);
 
-// Small weights that are about to change, such as those of an optimiser's step: what was used of
-// their packed forms is packed again as soon as the new values are there, by the thread that has
-// them in its cache, instead of one after the other at their next use. A large one is better packed
-// then, when a product reads it while it is still in the caches. On the meta device nothing is
-// done, and the cost is booked at the next use.
+// Small weights that are about to change, such as those of an optimiser's step: those of their
+// packed forms that were used are packed again as soon as the new values are there, by the thread
+// that has them in its cache, instead of one after another at their next use. A large one is better
+// packed then, when a product reads it while it is still in the caches. On the meta device nothing
+// is done, and the cost is booked at the next use.
 //
 // No weight is looked up by packed_weight() while one of these lives.
 class PackedRefresh {
@@ -48,7 +48,7 @@ class PackedRefresh {
  private:
   struct Stale {
     PackedEntry* entry = nullptr;
-    MatrixRef matrix;  // what it is to be filled from
+    MatrixRef matrix;  // the source to pack
     Storage* storage = nullptr;
   };
   void find(const Tensor& weight);

@@ -1,11 +1,11 @@
 // Small products that sum over many k, such as the gradient of a small weight: Σ over all tokens.
 //
-// Cut by rows or columns of C, every thread would read all tokens, half of which lie in the cache
-// of the thread that wrote them. So their K is summed in two halves, each by the thread that wrote
-// those tokens as a rule (threads cut the rows of other ops in halves, too). C is cut into pieces,
-// and the sums of a piece, which are fewer bytes than its operands, are added by whoever comes
-// second: s1 + s2 and s2 + s1 are the same bits. Whether K is cut, and where, depends on the shape
-// and on the epilogue (only sums are), and so do the bits of the result.
+// Cut by rows or columns of C, every thread would read all tokens, half of which are in the cache
+// of the thread that wrote them. So their K is summed in two halves, each usually by the thread
+// that wrote those tokens (threads cut the rows of other ops in halves, too). C is cut into pieces,
+// and the sums of a piece, which are fewer bytes than its operands, are added by the thread that
+// finishes second: s1 + s2 and s2 + s1 are the same bits. Whether K is cut, and where, depends on
+// the shape and on the epilogue (only plain sums are cut), and so do the bits of the result.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@
 
 namespace heddle::cpu::amx {
 
-// Where a 2 × 2 block finds its operands. A lies in rows of the matrix or in packed blocks.
+// The operands of a 2 × 2 block. A is in rows of the matrix or in packed blocks.
 struct Operands {
   const std::uint16_t* a = nullptr;
   const std::uint16_t* b = nullptr;

@@ -32,7 +32,7 @@ void pack_a(const MatrixRef& a, std::int64_t m, std::int64_t k, std::int64_t row
             std::uint16_t* dst) noexcept;
 
 // Blocks [first, last) of the blocks_of(k) * blocks_of(n) that make up packed B, counted in the
-// order in which they lie in the source.
+// order of the source.
 void pack_b_blocks(std::int64_t k, std::int64_t n, const MatrixRef& b, std::int64_t first,
                    std::int64_t last, std::uint16_t* dst) noexcept;
 

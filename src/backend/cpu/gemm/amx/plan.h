@@ -60,11 +60,11 @@ struct Plan {
   std::int64_t m_units = 1, n_units = 1, outer_count = 1;
   std::int64_t units = 0, units_per_chunk = 1, chunks = 0;
   int threads = 1;
-  bool load_in_place = false;  // tiles may load A from where it lies
+  bool load_in_place = false;  // tiles may load A in place
   bool copy_a = false;         // but better from a copy
   bool row_by_row = false;     // all of B is in L1: panels inside, rows outside
   bool is_short = false;       // short_kernel.h computes it
-  bool own_b = false;          // chunks pack what they need of B, each in its thread's scratch
+  bool own_b = false;          // chunks pack the part of B they need, each in its thread's scratch
   bool stream = false, prefetch_a = false, prefetch_b = false, defer = false;
   bool at_once = false;         // a deferred epilogue runs in one go, not some rows per step
   std::int64_t defer_wait = 0;  // steps
@@ -81,7 +81,7 @@ bool packs_own_b(const GemmJob& job) noexcept;
 // Units of a product that packs its own B, at most.
 inline constexpr std::int64_t kMostOwnUnits = 24;
 
-// `least`: chunks to cut a product into that packs its own B, if it has so many blocks.
+// `least`: least number of chunks for a product that packs its own B, if it has that many blocks.
 Plan make_plan(const GemmJob& job, int threads, std::int64_t least = 1) noexcept;
 
 // Cuts the C of `plan` as that of `other`, of the same shape.

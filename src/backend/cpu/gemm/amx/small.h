@@ -7,7 +7,7 @@
 namespace heddle::cpu {
 
 // C[rows, columns] (+)= A[rows, 2 · steps] · B[2 · steps, columns]. A word is a pair of bf16 that
-// follow each other along the sum. Everything is read and written where it lies.
+// follow each other along the sum. Everything is read and written in place.
 struct SmallProduct {
   const std::uint32_t* a;
   std::int64_t a_row;  // word (row, step) at a[row * a_row + step]
@@ -17,7 +17,7 @@ struct SmallProduct {
   std::int64_t rows, steps, columns;
   float* c;
   std::int64_t c_row;
-  bool add;  // to what is in C
+  bool add;  // to the contents of C
 };
 
 using SmallProductFunction = void (*)(const SmallProduct&) noexcept;

@@ -158,7 +158,7 @@ struct Tiles {
     _tile_stored(3, p + 768, 64);
     compiler_barrier();
   }
-  // The block where it lies: 32 rows of 32 columns, rows `row` floats apart.
+  // The block in place: 32 rows of 32 columns, rows `row` floats apart.
   [[gnu::always_inline]] static inline void load_c(const float* p, std::int64_t row) noexcept {
     const auto bytes = static_cast<std::size_t>(row) * 4;
     _tile_loadd(0, p, bytes);
