@@ -91,7 +91,7 @@ struct AttentionArgs : AttentionFacts {
   const void* k = nullptr;
   const void* v = nullptr;
   RowStrides q_strides, k_strides, v_strides;
-  std::int64_t first_row = 0;  // k and v are rings: key j is in row (first_row + j) mod Tk
+  std::int64_t first_row = 0;           // k and v are rings: key j is in row (first_row + j) mod Tk
   const void* score_weight = nullptr;   // [H, S], additive only; f32 or f64
   const void* relative_bias = nullptr;  // [H, Tq + Tk - 1] or null
   const void* sinks = nullptr;          // [H] or null
