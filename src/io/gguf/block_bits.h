@@ -1,5 +1,5 @@
-// Pieces of blocks that reading and writing share: numbers of two bytes, and the two tables of small
-// integers that several types pack in the same way.
+// Pieces of blocks that reading and writing share: numbers of two bytes, and the two tables of
+// small integers that several types pack in the same way.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct ScaleAndOffset {
   std::uint8_t offset = 0;
 };
 
-inline constexpr std::size_t kGroups = 8;      // of a Q4_K or Q5_K block, 32 weights each
+inline constexpr std::size_t kGroups = 8;       // of a Q4_K or Q5_K block, 32 weights each
 inline constexpr std::size_t kGroupBytes = 12;  // that hold their scales and offsets
 
 // Bytes 0-3 hold the scales of groups 0-3, bytes 4-7 their offsets, six bits each. Bytes 8-11 hold

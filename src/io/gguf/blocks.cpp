@@ -39,21 +39,17 @@ void each_nibble(const std::uint8_t* bytes, std::size_t count, const Put& put) {
 // [d f16][16 bytes]: d (q - 8)
 void decode_q4_0(const std::uint8_t* block, float* out) {
   const float d = half_at(block);
-  each_nibble(block + 2, 16,
-              [&](std::size_t i, int q) { out[i] = d * static_cast<float>(q - 8); });
+  each_nibble(block + 2, 16, [&](std::size_t i, int q) { out[i] = d * static_cast<float>(q - 8); });
 }
 
 // [d f16][m f16][16 bytes]: d q + m
 void decode_q4_1(const std::uint8_t* block, float* out) {
   const float d = half_at(block), m = half_at(block + 2);
-  each_nibble(block + 4, 16,
-              [&](std::size_t i, int q) { out[i] = d * static_cast<float>(q) + m; });
+  each_nibble(block + 4, 16, [&](std::size_t i, int q) { out[i] = d * static_cast<float>(q) + m; });
 }
 
 // The fifth bit of weight i is bit i of four bytes.
-int fifth_bit(const std::uint8_t* high, std::size_t i) {
-  return (high[i / 8] >> (i % 8) & 1) << 4;
-}
+int fifth_bit(const std::uint8_t* high, std::size_t i) { return (high[i / 8] >> (i % 8) & 1) << 4; }
 
 // [d f16][4 bytes of fifth bits][16 bytes]: d (q - 16)
 void decode_q5_0(const std::uint8_t* block, float* out) {
@@ -240,16 +236,12 @@ std::string block_type_text(std::uint32_t number) {
   if (const BlockFormat* format = find_block_format(number))
     return std::string(format->name) + " (" + digits + ")";
   for (const auto& [known, name] : kNotInFiles)
-    if (known == number)
-      return std::string(name) + " (" + digits + "), which no file should have";
+    if (known == number) return std::string(name) + " (" + digits + "), which no file should have";
   return digits;
 }
 
 std::string decoded_types_text() {
-  std::string text;
-  for (const BlockFormat& format : kBlockFormats)
-    if (format.decoded) text += (text.empty() ? "" : ", ") + std::string(format.name);
-  return text;
+  return block_names([](const BlockFormat& format) { return format.decoded; });
 }
 
 void dequantize(BlockType type, std::span<const std::uint8_t> blocks, std::span<float> values) {

@@ -73,11 +73,10 @@ void GgufFile::read_rows(const GgufTensor& tensor, std::int64_t first,
   const std::int64_t grain = std::max<std::int64_t>(1, kDecodedAtOnce / format.weights);
   parallel_ranges(blocks, grain, [&](std::int64_t begin, std::int64_t end) {
     const auto count = static_cast<std::size_t>(end - begin);
-    dequantize(tensor.type,
-               all.subspan(static_cast<std::size_t>(from + begin) * format.bytes,
-                           count * format.bytes),
-               values.subspan(static_cast<std::size_t>(begin) * format.weights,
-                              count * format.weights));
+    dequantize(
+        tensor.type,
+        all.subspan(static_cast<std::size_t>(from + begin) * format.bytes, count * format.bytes),
+        values.subspan(static_cast<std::size_t>(begin) * format.weights, count * format.weights));
   });
 }
 

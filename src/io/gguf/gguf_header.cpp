@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kKeyMemory = 256;
 constexpr std::uint64_t kTensorMemory = 320;
 
-constexpr std::uint64_t kSmallestKey = 8 + 1 + 4 + 1;           // length, name, type, value
+constexpr std::uint64_t kSmallestKey = 8 + 1 + 4 + 1;         // length, name, type, value
 constexpr std::uint64_t kSmallestTensor = 8 + 1 + 4 + 4 + 8;  // length, name, sizes, type, offset
 
 void check_magic(GgufHeaderReader& in) {
@@ -27,8 +27,9 @@ void check_magic(GgufHeaderReader& in) {
   const std::string_view found(magic.data(), magic.size());
   if (found == "GGUF") return;
   const bool older = found == "lmgg" || found == "fmgg" || found == "tjgg" || found == "algg";
-  in.refuse(0, "is not a GGUF file: its first four bytes", "\"GGUF\"",
-            shown(found) + (older ? ", a format that came before GGUF: convert the model anew" : ""));
+  in.refuse(
+      0, "is not a GGUF file: its first four bytes", "\"GGUF\"",
+      shown(found) + (older ? ", a format that came before GGUF: convert the model anew" : ""));
 }
 
 std::uint32_t read_version(GgufHeaderReader& in) {
@@ -191,8 +192,7 @@ void check_overlaps(const std::string& path, const std::vector<GgufTensor>& tens
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const GgufTensor& before = *sorted[i - 1];
     if (sorted[i]->offset < before.offset + before.bytes)
-      fail_io(path,
-              "tensor " + shown(sorted[i]->name) + " overlaps tensor " + shown(before.name),
+      fail_io(path, "tensor " + shown(sorted[i]->name) + " overlaps tensor " + shown(before.name),
               "offset " + std::to_string(before.offset + before.bytes) + " or more",
               std::to_string(sorted[i]->offset));
   }
@@ -203,15 +203,6 @@ void check_names(const std::string& path, const std::vector<GgufTensor>& tensors
   for (const GgufTensor& tensor : tensors)
     if (!names.insert(tensor.name).second)
       fail_io(path, "the tensor " + shown(tensor.name) + " comes twice");
-}
-
-std::uint64_t alignment_of(const GgufMetadata& metadata) {
-  constexpr const char* kKey = "general.alignment";
-  constexpr std::int64_t kLargest = std::int64_t{1} << 31;
-  const std::int64_t alignment = metadata.integer_or(kKey, kGgufAlignment);
-  if (alignment < 1 || alignment > kLargest || (alignment & (alignment - 1)) != 0)
-    metadata.refuse(kKey, "a power of two from 1 to 2^31");
-  return static_cast<std::uint64_t>(alignment);
 }
 
 void refuse_parts(const std::string& path, const GgufMetadata& metadata) {
@@ -235,7 +226,7 @@ GgufHeader parse_gguf_header(GgufHeaderReader& in, std::uint64_t length) {
     header.metadata.add(std::move(key), std::move(value));
   }
   refuse_parts(in.path(), header.metadata);
-  const std::uint64_t alignment = alignment_of(header.metadata);
+  const std::uint64_t alignment = gguf_alignment(header.metadata);
   header.tensors.reserve(tensors);
   for (std::size_t i = 0; i < tensors; ++i) header.tensors.push_back(read_tensor(in, alignment));
   const std::uint64_t data = (in.at() + alignment - 1) / alignment * alignment;
@@ -251,6 +242,15 @@ std::int64_t GgufTensor::elements() const noexcept {
   std::int64_t product = 1;
   for (const std::int64_t size : shape) product *= size;
   return product;
+}
+
+std::uint64_t gguf_alignment(const GgufMetadata& metadata) {
+  constexpr const char* kKey = "general.alignment";
+  constexpr std::int64_t kLargest = std::int64_t{1} << 31;
+  const std::int64_t alignment = metadata.integer_or(kKey, kGgufAlignment);
+  if (alignment < 1 || alignment > kLargest || (alignment & (alignment - 1)) != 0)
+    metadata.refuse(kKey, "a power of two from 1 to 2^31");
+  return static_cast<std::uint64_t>(alignment);
 }
 
 GgufHeader read_gguf_header(const Descriptor& file, const std::string& path, std::uint64_t length) {

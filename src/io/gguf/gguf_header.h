@@ -1,5 +1,5 @@
-// The header of a GGUF file: counts, metadata, and where each tensor lies. Every number in it may be
-// hostile, so whatever it announces is compared with what the file can still hold, and with the
+// The header of a GGUF file: counts, metadata, and where each tensor lies. Every number in it may
+// be hostile, so whatever it announces is compared with what the file can still hold, and with the
 // memory that this process may use, before memory is taken.
 #pragma once
 
@@ -33,6 +33,9 @@ struct GgufHeader {
   GgufMetadata metadata;
   std::vector<GgufTensor> tensors;  // in the order of the header
 };
+
+// What general.alignment says: tensors begin at multiples of it.
+std::uint64_t gguf_alignment(const GgufMetadata& metadata);
 
 // Reads and checks the whole of it. `length` is the file's.
 GgufHeader read_gguf_header(const Descriptor& file, const std::string& path, std::uint64_t length);

@@ -186,8 +186,8 @@ double GgufMetadata::number_or(std::string_view key, double fallback) const {
   return has(key) ? number(key) : fallback;
 }
 
-std::int64_t GgufMetadata::integer_or(std::string_view key, std::int64_t fallback,
-                                      std::int64_t low, std::int64_t high) const {
+std::int64_t GgufMetadata::integer_or(std::string_view key, std::int64_t fallback, std::int64_t low,
+                                      std::int64_t high) const {
   return has(key) ? integer(key, low, high) : fallback;
 }
 

@@ -15,8 +15,8 @@
 
 namespace heddle::io {
 
-// The place of a type in these two lists is its number in the file. Arrays of arrays, place 9 of the
-// first list, are something that the format allows and no reader takes.
+// The place of a type in these two lists is its number in the file. Arrays of arrays, place 9 of
+// the first list, are something that the format allows and no reader takes.
 struct NoArray {
   friend bool operator==(NoArray, NoArray) = default;
 };
@@ -37,8 +37,9 @@ std::string_view gguf_type_name(std::size_t number);  // "u8", ... "array"; "" f
 
 class GgufMetadata {
  public:
+  GgufMetadata() = default;
   // `where` is what errors name: the path of the file.
-  explicit GgufMetadata(std::string where = "GGUF metadata") : where_(std::move(where)) {}
+  explicit GgufMetadata(std::string where) : where_(std::move(where)) {}
 
   // Throws Error for a key that is there already.
   void add(std::string key, GgufValue value);
@@ -48,9 +49,9 @@ class GgufMetadata {
   }
   std::vector<std::string> keys() const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
-  bool is_array(std::string_view key) const;              // false as well when it is not there
-  const GgufValue* find(std::string_view key) const;      // null when it is not there
-  const GgufValue& value(std::string_view key) const;     // throws Error, naming the nearest
+  bool is_array(std::string_view key) const;           // false as well when it is not there
+  const GgufValue* find(std::string_view key) const;   // null when it is not there
+  const GgufValue& value(std::string_view key) const;  // throws Error, naming the nearest
 
   std::string string(std::string_view key) const;
   bool boolean(std::string_view key) const;
@@ -77,7 +78,7 @@ class GgufMetadata {
  private:
   const GgufArray& array(std::string_view key, std::string_view expected) const;
 
-  std::string where_;
+  std::string where_ = "GGUF metadata";
   std::vector<std::pair<std::string, GgufValue>> entries_;
   std::map<std::string, std::size_t, std::less<>> index_;
 };

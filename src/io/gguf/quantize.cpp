@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "base/number_text.h"
 #include "heddle/dtype.h"
@@ -114,13 +115,16 @@ EncodeBlock encoder_of(BlockType type) noexcept {
 
 bool can_quantize(BlockType type) noexcept { return encoder_of(type) != nullptr; }
 
+std::string writable_types_text() {
+  return block_names([](const BlockFormat& format) { return can_quantize(format.type); });
+}
+
 void quantize(BlockType type, std::span<const float> values, std::span<std::uint8_t> blocks,
               std::int64_t first) {
   const EncodeBlock encode = encoder_of(type);
   if (encode == nullptr)
     fail(ErrorCode::unsupported, "quantize", "a type that Heddle does not write",
-         "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K or Q6_K",
-         block_type_text(static_cast<std::uint32_t>(type)));
+         writable_types_text(), block_type_text(static_cast<std::uint32_t>(type)));
   const BlockFormat& format = format_of(type);
   const std::size_t count = values.size() / format.weights;
   if (values.size() % format.weights != 0 || blocks.size() != count * format.bytes)
@@ -131,9 +135,8 @@ void quantize(BlockType type, std::span<const float> values, std::span<std::uint
          std::to_string(blocks.size()) + " bytes for " + std::to_string(values.size()));
   for (std::size_t b = 0; b < count; ++b) {
     const auto block = values.subspan(b * format.weights, format.weights);
-    const bool can_hold = format.weights == 1 || std::ranges::all_of(block, [](float x) {
-      return std::isfinite(x);
-    });
+    const bool can_hold =
+        format.weights == 1 || std::ranges::all_of(block, [](float x) { return std::isfinite(x); });
     if (!can_hold || !encode(block.data(), blocks.data() + b * format.bytes))
       refuse_block(format, block, first + static_cast<std::int64_t>(b * format.weights));
   }

@@ -3,13 +3,15 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "io/gguf/blocks.h"
 
 namespace heddle::io {
 
-// Whether quantize() writes the type: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q4_K, Q6_K.
+// Whether quantize() writes the type; and "F32, F16, ...", all that it writes.
 bool can_quantize(BlockType type) noexcept;
+std::string writable_types_text();
 
 // Whole blocks of weights. Q8_0, Q4_0 and Q4_1 have the bytes of the format's reference; Q4_K and
 // Q6_K leave the choice of scales to the writer, and here it is the one of a search for the least

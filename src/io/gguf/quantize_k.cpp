@@ -74,8 +74,7 @@ RealFit fit_group(const float* x) {
   for (int step = -10; step <= 10; ++step) {
     const double inverse = (15 + 0.1 * step) / range;
     std::array<double, kBlock> q{};
-    for (std::size_t i = 0; i < kBlock; ++i)
-      q[i] = rounded_between((x[i] - low) * inverse, 0, 15);
+    for (std::size_t i = 0; i < kBlock; ++i) q[i] = rounded_between((x[i] - low) * inverse, 0, 15);
     const RealFit fit = fit_line(x, q);
     const double error = squared_error(x, q, fit);
     if (best_error >= 0 && error >= best_error) continue;
