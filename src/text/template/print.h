@@ -19,8 +19,8 @@ struct JsonStyle {
   bool ascii = false;  // \u00e9 instead of é
   bool sorted = false;
   bool lines = false;  // a line for each item, with `indent` for each level
-  MarkedText indent;
-  MarkedText item_separator, key_separator;
+  MarkedText indent = {};
+  MarkedText item_separator = {}, key_separator = {};
 };
 
 MarkedText to_json(Run& run, const Value& value, const JsonStyle& style);
