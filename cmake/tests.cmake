@@ -73,7 +73,7 @@ if(unit_sources)
   set(exhaustive "Scores/*:AmxGemm.*:CompareTest.*:JobTest.EveryKind*:KeysTest.EveryKey*")
   string(APPEND exhaustive ":RandomAttention.*:CheckExtremes.*")
   set(lab_faults "Quick/LabFaults.*:Long/LabFaults.*")  # the lab's measurements on trial
-  heddle_test(unit quick 120 unit_tests --gtest_filter=-${exhaustive}:${lab_faults})
+  heddle_test(unit quick 240 unit_tests --gtest_filter=-${exhaustive}:${lab_faults})
   heddle_test(unit.exhaustive slow 300 unit_tests --gtest_filter=${exhaustive})
   heddle_test(lab.faults slow 300 unit_tests --gtest_filter=Quick/LabFaults.*)
   heddle_test(lab.faults.slow nightly 3600 unit_tests --gtest_filter=Long/LabFaults.*)
