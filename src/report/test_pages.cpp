@@ -160,8 +160,8 @@ TEST(ReportPages, AComparisonsFiguresAreThoseOfItsVariants) {
              "<dt>loss</dt><dd>validation, nats</dd>", "<th class=\"number\">validation loss</th>",
              "<tr><td>a" + n + "2.5000 ± 0.2500" + n + "20" + n + "250 ms" + n + "4.00 k" + n +
                  "3.15 MB" + n + "512 bytes" + n + "27.0 k" + n + "3.00 M</td></tr>",
-             "<tr><td>b ★" + n + "2.0000" + n + "10" + n + "2.00 s" + n + "0" + n + "–" + n + "–" +
-                 n + "0" + n + "0</td></tr>",
+             "<tr><td>b\u00a0★" + n + "2.0000" + n + "10" + n + "2.00 s" + n + "0" + n + "–" + n +
+                 "–" + n + "0" + n + "0</td></tr>",
              "b is better than a by 0.5000\u00a0±\u00a00.1250: more than the noise. In time no "
              "difference is shown: a step takes 1.28 to 2.12 times as long as that of a.",
              "over the 3 seeds"});
