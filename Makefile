@@ -75,7 +75,7 @@ check-format: tools ## fail when a source is not formatted
 	@scripts/format.sh --check
 
 tidy: tools ## clang-tidy over all sources (FILES="..." for some)
-	@scripts/tidy.sh $(FILES)
+	@scripts/tidy.py $(FILES)
 
 check: ## layers and style
 	@scripts/check_layers.py
