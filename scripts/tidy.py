@@ -91,12 +91,14 @@ def judge(path, known, memory):
 def main() -> int:
     files = [os.path.relpath(Path(name).resolve(), ROOT) for name in sys.argv[1:]] or sources()
     known, memory, begin = commands(), Memory(), time.monotonic()
+    bad = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = [c for c in pool.map(lambda path: judge(path, known, memory), files) if c]
-    for complaint in complaints:
-        print(complaint)
-    print(f"{len(files)} files, {len(complaints)} with complaints, {time.monotonic() - begin:.0f} s")
-    return 1 if complaints else 0
+        for complaint in pool.map(lambda path: judge(path, known, memory), files):
+            if complaint:
+                bad += 1
+                print(complaint, flush=True)
+    print(f"{len(files)} files, {bad} with complaints, {time.monotonic() - begin:.0f} s")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

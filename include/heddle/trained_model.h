@@ -2,14 +2,13 @@
 // uses it: LanguageModel, Translator, Tagger or Classifier. These open a directory themselves; open
 // it here if you do not know what it holds, or to use one model in two ways.
 //
-//   const heddle::TrainedModel model("runs/mystery");
+//   const heddle::TrainedModel model("runs/mystery");  // to_string() is heddle/model/config.h's
 //   std::cout << to_string(model.task()) << ", " << model.parameters() << " parameters\n";
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "heddle/device.h"
 #include "heddle/dtype.h"
@@ -21,7 +20,6 @@ class TrainedModel;
 namespace model {
 class Model;
 enum class Task : std::uint8_t;
-std::string_view to_string(Task task);
 }  // namespace model
 
 namespace run {

@@ -232,7 +232,7 @@ constexpr std::array<std::pair<std::uint32_t, std::string_view>, 9> kNotInFiles 
 }  // namespace
 
 std::string block_type_text(std::uint32_t number) {
-  const std::string digits = std::to_string(number);
+  std::string digits = std::to_string(number);
   if (const BlockFormat* format = find_block_format(number))
     return std::string(format->name) + " (" + digits + ")";
   for (const auto& [known, name] : kNotInFiles)
