@@ -9,6 +9,7 @@
 #include "language/language.h"
 
 // Null in a program that was linked without heddle_cuda.
+// NOLINTNEXTLINE(readability-redundant-declaration): here, and only here, the reference is weak
 extern "C" [[gnu::weak]] const heddle::backend::Component heddle_cuda_component;
 
 namespace heddle {

@@ -32,7 +32,8 @@ const Value& Bound::required(std::size_t i) const {
 }
 
 Value Bound::or_else(std::size_t i, Value fallback) const {
-  return values_[i] ? *values_[i] : std::move(fallback);
+  if (values_[i]) return *values_[i];
+  return fallback;
 }
 
 bool Bound::truth(std::size_t i, bool fallback) const {

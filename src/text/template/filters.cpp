@@ -129,7 +129,7 @@ std::optional<double> read_real(const std::string& bytes) {
 
 Value int_filter(Run& run, const Value& value, const Arguments& arguments) {
   const Bound bound(run, "int", arguments, {"default"});
-  const Value fallback = bound.or_else(0, Value::integer(0));
+  Value fallback = bound.or_else(0, Value::integer(0));
   if (value.is(Kind::undefined))
     run.refuse("int", "a value", value.what() + ", which is not defined");
   if (value.is(Kind::boolean) || value.is(Kind::integer)) return Value::integer(value.integer());

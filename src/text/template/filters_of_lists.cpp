@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,16 +47,21 @@ std::vector<Value> sorted(Run& run, std::vector<std::pair<Value, Value>> keyed, 
   std::uint64_t rounds = 1;
   for (std::size_t size = keyed.size(); size > 1; size /= 2) ++rounds;
   run.step(std::min<std::uint64_t>(heaviest, run.limits().steps) * rounds * keyed.size());
-  std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
-    const Order order = compare(reverse ? b.first : a.first, reverse ? a.first : b.first);
-    if (!order.ordered)
+  // By number, so that equal ones keep their order: std::stable_sort uses what C++20 calls
+  // deprecated, and clang says so.
+  std::vector<std::size_t> order(keyed.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    const Value &a = keyed[i].first, &b = keyed[j].first;
+    const Order found = reverse ? compare(b, a) : compare(a, b);
+    if (!found.ordered)
       run.refuse("sorting", "values that have an order",
-                 std::string(a.first.kind_name()) + " and " + std::string(b.first.kind_name()));
-    return order.sign < 0;
+                 std::string(a.kind_name()) + " and " + std::string(b.kind_name()));
+    return found.sign != 0 ? found.sign < 0 : i < j;
   });
   std::vector<Value> items;
   items.reserve(keyed.size());
-  for (auto& [key, item] : keyed) items.push_back(std::move(item));
+  for (const std::size_t i : order) items.push_back(std::move(keyed[i].second));
   return items;
 }
 

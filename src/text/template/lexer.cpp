@@ -67,11 +67,9 @@ class Lexer {
 
   void text_until_tag() {
     const bool line_starts = at_ == 0 || source_[at_ - 1] == '\n';
-    std::size_t tag = at_;
-    do {
-      tag = source_.find('{', tag);
-    } while (tag != std::string::npos && !is_tag(tag) && ++tag < source_.size());
-    if (tag == std::string::npos || tag >= source_.size()) {
+    std::size_t tag = source_.find('{', at_);
+    while (tag != std::string::npos && !is_tag(tag)) tag = source_.find('{', tag + 1);
+    if (tag == std::string::npos) {
       push(TokenKind::data, source_.substr(at_));
       return advance(source_.size());
     }

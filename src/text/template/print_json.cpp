@@ -128,6 +128,7 @@ class JsonPrinter {
   void map(const Map& map, std::size_t level) {
     if (map.entries.empty()) return out_.append("{}");
     std::vector<const std::pair<Value, Value>*> entries;
+    entries.reserve(map.entries.size());
     for (const auto& entry : map.entries) entries.push_back(&entry);
     if (style_.sorted) sort(entries);
     out_.append("{");
@@ -146,9 +147,8 @@ class JsonPrinter {
     for (const auto* entry : entries)
       if (!entry->first.is(Kind::string))
         run_.unsupported("tojson(sort_keys) of keys that are no strings");
-    std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
-      return a->first.bytes() < b->first.bytes();
-    });
+    std::sort(entries.begin(), entries.end(),
+              [](const auto* a, const auto* b) { return a->first.bytes() < b->first.bytes(); });
   }
 
   Run& run_;
