@@ -20,6 +20,8 @@ struct BrokenAssumption : std::runtime_error {
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
+#include <vector>
 
 #include "io/errors.h"
 #include "io/toml/toml_value.h"
@@ -116,15 +118,20 @@ class Converter {
 
   TomlMembers members(const toml::table& table) const {
     // toml++ sorts by name; people sort by meaning.
-    std::vector<std::pair<const toml::key*, const toml::node*>> sorted;
-    for (const auto& [key, node] : table) sorted.emplace_back(&key, &node);
-    std::ranges::stable_sort(sorted, {}, [](const auto& member) {
-      const auto& begin = member.first->source().begin;
-      return std::pair(begin.line, begin.column);
+    struct Member {
+      const toml::key* key;
+      const toml::node* node;
+      std::size_t number;  // keeps the order of keys that have one place
+    };
+    std::vector<Member> sorted;
+    for (const auto& [key, node] : table) sorted.push_back({&key, &node, sorted.size()});
+    std::ranges::sort(sorted, {}, [](const Member& member) {
+      const auto& begin = member.key->source().begin;
+      return std::tuple(begin.line, begin.column, member.number);
     });
     TomlMembers out;
     out.reserve(sorted.size());
-    for (const auto& [key, node] : sorted) {
+    for (const auto& [key, node, number] : sorted) {
       out.push_back({std::string(key->str()), convert(*node)});
       // Where the key is, also for a table that continues elsewhere.
       if (is_file_ && key->source().begin.line > 0)
