@@ -22,6 +22,16 @@ double gain_of(const model::ModelConfig& c) {
   return (divides ? kGainOfReluSums : 1) / std::sqrt(1 - dropped);
 }
 
+// Scores behind a cap: none is above it, nor above the largest of many products of normal numbers.
+constexpr double kLargestOfMany = 4;
+double capped_scores(const model::ModelConfig& c) {
+  if (c.recurrent() || c.attention.softcap <= 0) return 0;
+  const double root =
+      std::sqrt(static_cast<double>(model::self_attention(c, false).width_of_head()));
+  const double scale = c.attention.scale > 0 ? c.attention.scale : 1;
+  return std::min(c.attention.softcap, kLargestOfMany * scale * root);
+}
+
 // A layer norm of two columns gives their sign: its gradient is what is left of terms that cancel
 // up to norm_epsilon, and has the rounding of each of them, of which moved numbers show one or two.
 constexpr double kTermsOfTwoColumns = 64;
@@ -47,7 +57,10 @@ double epsilon(DType dtype) {
 
 double tolerance(const Way& way, DType dtype, Measure measure) {
   const double safety = measure == Measure::largest ? kSafetyOfLargest : kSafetyOfMean;
-  const double smooth = way.gain * safety * std::sqrt(way.roundings) * rounding_of_sum(way, dtype);
+  const double summed = epsilon(dtype == DType::f64 ? DType::f64 : DType::f32);
+  const double smooth =
+      way.gain * safety *
+      (std::sqrt(way.roundings) * rounding_of_sum(way, dtype) + summed * way.capped / 4);
   // In f32 and f64 so few terms are that close to a jump that there is none.
   return way.kinks && dtype == DType::bf16 ? smooth + std::sqrt(smooth / 3) : smooth;
 }
@@ -87,6 +100,7 @@ Way way_through(const model::ModelConfig& c) {
   const std::int64_t tokens = std::max<std::int64_t>(model::positions_of(c), 1);
   Way way;
   way.gain = gain_of(c);
+  way.capped = capped_scores(c);
   way.roundings = kRoundingsOfLayer * static_cast<double>(layers + 1);
   // A state goes through every token; tanh takes back most of what was before.
   if (c.recurrent()) way.roundings += static_cast<double>(layers * tokens) / 4;

@@ -19,6 +19,7 @@ struct Way {
   bool kinks = false;  // the derivative jumps somewhere: relu
   double gain = 1;     // by which errors grow on the way
   double cancels = 1;  // how much more than the spread is left where nearly all cancels
+  double capped = 0;   // size of scores behind a cap; 0: there is no cap
 };
 
 struct Spreads;
@@ -39,6 +40,9 @@ double epsilon(DType dtype);
 // Where the derivative jumps, the terms that rounding moves to the other side are wrong altogether.
 // Of normal numbers that an error t moves, a share of t / 3 changes its sign, and the root of their
 // mean square is √(t / 3) more in bf16.
+// A score behind a cap is rounded where it may be large, and exp turns that into an error of
+// weights in proportion. No moved input shows it, because the cap flattens what comes before it. So
+// t is S · e · capped / 4 more.
 double tolerance(const Way& way, DType dtype, Measure measure);
 
 // A way knows nothing of the numbers. Scores of 1000 multiply the errors of queries and keys by as
