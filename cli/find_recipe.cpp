@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "heddle/error.h"
+#include "recipe/shipped.h"
 #include "run/find_recipe.h"
 #include "run/run_directory.h"
 
@@ -33,9 +34,10 @@ std::string recipe_file(const std::string& given) { return run::recipe_file(give
 
 std::string recipe_file(const RecipeArguments& a) {
   if (a.given.empty() == a.named.empty())
-    fail(ErrorCode::invalid_argument, "RECIPE", "which recipe?",
-         "either a path, or --recipe with the name of one that ships (char-gpt)",
-         a.given.empty() ? "neither" : "both");
+    fail(ErrorCode::invalid_argument, "RECIPE",
+         a.given.empty() ? "no recipe is named" : "two recipes are named",
+         "a path, or the name of one that ships: " + recipe::list_of_shipped(),
+         a.given.empty() ? "" : a.given + " and --recipe " + a.named);
   if (a.named.empty()) return recipe_file(a.given);
   return run::shipped_file(a.named);
 }

@@ -68,12 +68,17 @@ std::string names_of(const std::set<CLI::Option*>& options) {
   return joined(names, ", ");
 }
 
+// A default that is a value is the same in every language; one in words is not: "none: draw".
+std::string default_words(const std::string& text) {
+  return text.find(' ') == std::string::npos ? text : tr(text);
+}
+
 // What there is to say behind the description: "(1 to 64; default: 4; not with --beam)".
 std::string remarks(const CLI::Option& option, const ValueWords& words) {
   std::vector<std::string> all;
   if (!words.range.empty()) all.push_back(words.range);
   if (option.get_type_size() != 0 && !option.get_default_str().empty())
-    all.push_back(tr("default: {}", option.get_default_str()));
+    all.push_back(tr("default: {}", default_words(option.get_default_str())));
   if (!option.get_needs().empty()) all.push_back(tr("with {}", names_of(option.get_needs())));
   if (!option.get_excludes().empty())
     all.push_back(tr("not with {}", names_of(option.get_excludes())));

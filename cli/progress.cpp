@@ -1,5 +1,6 @@
 #include "progress.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -8,7 +9,6 @@
 #include <cstdlib>
 
 #include "language/layout.h"
-#include "report/page/numbers.h"
 #include "tell.h"
 
 namespace heddle::cli {
@@ -90,9 +90,5 @@ void ProgressLine::finish() {
 std::string ProgressLine::styled(const std::string& text, const char* style) const {
   return colour_ ? fmt::format("\033[{}m{}\033[0m", style, text) : text;
 }
-
-std::string megabytes(double bytes) { return fmt::format("{:.0f} MB", bytes / 1e6); }
-
-std::string count(double number) { return report::count_text(number); }
 
 }  // namespace heddle::cli

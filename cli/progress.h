@@ -50,7 +50,4 @@ class ProgressLine {
   LineRhythm rhythm_;
 };
 
-std::string megabytes(double bytes);  // "512 MB": 1 MB is 10^6 bytes
-std::string count(double number);     // "950", "12.3 k", "124 M", as in reports
-
 }  // namespace heddle::cli

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "help.h"
+#include "language/language.h"
+#include "language/test_support.h"
 #include "parser_words.h"
 #include "suggest.h"
 
@@ -69,6 +71,17 @@ TEST_F(HelpLines, RangesDefaultsAndWhatGoesTogetherAreSaid) {
   EXPECT_EQ(line_of(beam), padded("--beam N") + "kept (1 to 64; not with --top-k)\n");
   EXPECT_EQ(line_of(top_k), padded("--top-k N") + "drawn from (not with --beam)\n");
   EXPECT_EQ(line_of(best), padded("--best N") + "shown (default: 1; with --beam)\n");
+}
+
+TEST_F(HelpLines, ADefaultInWordsIsTranslatedAndAValueIsNot) {
+  CLI::Option* beam = app_.add_option("--beam", value_, "kept")->default_str("none: draw");
+  CLI::Option* out = app_.add_option("--out", value_, "kept")->default_str("tokenizer.json");
+  EXPECT_NE(line_of(beam).find("(default: none: draw)"), std::string::npos) << line_of(beam);
+  const InChinese chinese;
+  const UntranslatedTexts untranslated;
+  EXPECT_NE(line_of(beam).find("无：随机采样"), std::string::npos) << line_of(beam);
+  EXPECT_NE(line_of(out).find("tokenizer.json"), std::string::npos) << line_of(out);
+  EXPECT_EQ(untranslated.found(), std::vector<std::string>{"kept"});
 }
 
 const std::vector<std::string> kGenerate = {"--prompt", "--tokens", "--temperature", "--json"};

@@ -52,17 +52,6 @@ std::string echoed(const std::string& word) {
   return {buffer.data(), length};
 }
 
-TEST(Count, HasThreeDigitsAndItsUnit) {
-  EXPECT_EQ(count(0), "0");
-  EXPECT_EQ(count(999), "999");
-  EXPECT_EQ(count(1000), "1.00 k");
-  EXPECT_EQ(count(1536), "1.54 k");
-  EXPECT_EQ(count(1e6), "1.00 M");
-  EXPECT_EQ(count(124.4e6), "124 M");
-  EXPECT_EQ(count(1e9), "1.00 G");
-  EXPECT_EQ(count(2.75e12), "2.75 T");
-}
-
 TEST(ShellWord, IsThePathAgainInAShell) {
   for (const std::string path : {"runs/first", "my run", "it's", "a;b", "$HOME", "`id`", "a\\b",
                                  "\"q\"", "*", "~", "a\nb", "", "ä", "#x", "x!", "(a)&|<>"})

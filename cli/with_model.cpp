@@ -50,7 +50,7 @@ void refuse_missing(const std::string& given) {
     if (run::is_run(entry.path().string())) runs.push_back(entry.path().filename().string());
   const std::string near = io::nearest_name(path.filename().string(), runs);
   if (!near.empty())
-    fail(ErrorCode::io, given, "is not there; did you mean " + (folder / near).string() + "?",
+    fail(ErrorCode::io, given, "is not there (did you mean " + (folder / near).string() + "?)",
          "the directory of a run");
 }
 

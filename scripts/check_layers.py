@@ -39,7 +39,7 @@ ABOVE_DEVICES = {"io", "text", "nn", "model", "data", "recipe", "run", "generate
 
 # Written by CMake, so not in the tree.
 GENERATED = re.compile(
-    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|(report/page/explorer|lab/present/page)_files\.h|language/catalogue\.h|"
+    r"^(bench/torch_rival_script\.h|report/inspect/page_files\.h|(report/page/explorer|lab/present/page)_files\.h|language/catalogue\.h|recipe/shipped_texts\.h|"
     r"heddle/ops\.h|heddle/ops/\w+\.h|op_names\.inc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

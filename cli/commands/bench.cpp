@@ -211,8 +211,10 @@ void declare_bench(CLI::App& command, BenchArguments& arguments, int rounds) {
   command.add_flag("--quick", arguments.quick, "leave the large shapes out");
   command.add_option("--rounds", arguments.rounds, "measure in turns, so often; medians count")
       ->check(CLI::Range(1, 1000));
-  command.add_option("--torch", arguments.torch,
-                     "a Python with PyTorch, measured beside us in the same rounds");
+  command
+      .add_option("--torch", arguments.torch,
+                  "a Python with PyTorch, measured beside us in the same rounds")
+      ->type_name("PYTHON");
 }
 
 void declare_model_bench(CLI::App& command, BenchArguments& arguments, int rounds) {

@@ -209,9 +209,11 @@ void add(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--seeds", a->seeds, "seeds of each variant, from train.seed on (default: 1)")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--budget", a->spec.budget,
-                      "of each variant: steps=200, tokens=1M, time=60s or flops=1e12 (default: the "
-                      "recipe's train.steps)");
+  command
+      ->add_option("--budget", a->spec.budget,
+                   "of each variant: steps=200, tokens=1M, time=60s or flops=1e12 (default: the "
+                   "recipe's train.steps)")
+      ->type_name("UNIT=AMOUNT");
   command
       ->add_option("--out", a->spec.out,
                    "directory for runs, results.json and index.html (default: runs/compare- and "

@@ -171,13 +171,16 @@ void add(CLI::App& app) {
           "validation or test")
       ->check(CLI::IsMember({"validation", "test"}))
       ->default_str("validation");
-  command->add_option("--data", a->data,
-                      "a file in place of the recipe's: a text, source<TAB>target pairs, "
-                      "word<TAB>tag lines, label<TAB>text lines, or a folder of images per class");
+  command
+      ->add_option("--data", a->data,
+                   "a file in place of the recipe's: a text, source<TAB>target pairs, "
+                   "word<TAB>tag lines, label<TAB>text lines, or a folder of images per class")
+      ->type_name("FILE");
   command
       ->add_option("--set", a->set,
                    "a key of the recipe's [data], such as data.test=FILE; may be given several "
                    "times")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command
       ->add_option("--batch", a->batch,

@@ -202,7 +202,7 @@ void add(CLI::App& app) {
   declare_best(*command, a->beam);
   // Beam search looks for the most probable text: nothing is drawn, and nothing is shown early.
   CLI::Option* beam = command->get_option("--beam");
-  beam->default_str("none: draw");
+  beam->default_str(mark("none: draw"));
   for (const char* name : {"--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty",
                            "--seed", "--samples", "--stop", "--slide", "--no-cache"})
     beam->excludes(command->get_option(name));

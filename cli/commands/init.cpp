@@ -143,14 +143,19 @@ void add(CLI::App& app) {
   command->add_option("FILE", a->file, "the recipe to write")->capture_default_str();
   command->add_option("--data", a->data, "what there is to learn from; absent: asked, or text")
       ->check(CLI::IsMember({"text", "pairs", "tags", "labelled", "images"}));
-  command->add_option(
-      "--path", a->path,
-      "where it is; absent: asked, or input.txt, pairs.tsv, tags.tsv, labelled.tsv, images");
+  command
+      ->add_option(
+          "--path", a->path,
+          "where it is; absent: asked, or input.txt, pairs.tsv, tags.tsv, labelled.tsv, images")
+      ->type_name("PATH");
   command->add_option("--size", a->size, "of the model; absent: asked, or small")
       ->check(CLI::IsMember({"tiny", "small", "medium"}));
-  CLI::Option* base = command->add_option(
-      "--base", a->base,
-      "a recipe that differs from this one: a name (char-gpt), or a path from FILE's folder");
+  CLI::Option* base =
+      command
+          ->add_option("--base", a->base,
+                       "write one that says what differs from this recipe: a name (char-gpt), or a "
+                       "path from FILE's folder")
+          ->type_name("RECIPE");
   for (const char* name : {"--data", "--path", "--size"}) base->excludes(command->get_option(name));
   command->add_flag("--force", a->force, "write over a file that is there");
   command->callback([a] { run(*a); });

@@ -342,16 +342,22 @@ void add(CLI::App& app) {
   command
       ->add_option("--layer", a->request.layers,
                    "layers to have exactly: 0,3, of two stacks encoder.0, decoder.0, cross.0")
+      ->type_name("LAYERS")
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--head", a->request.heads, "heads to have exactly: 0,1")
+      ->type_name("HEADS")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("--rows", a->request.rows,
-                      "queries to have exactly: FIRST:END, from 0, END not included");
-  command->add_option("--out", a->out,
-                      "the page, one file that needs nothing else (default: inspect.html in the "
-                      "directory of the model; with --json: none)");
+  command
+      ->add_option("--rows", a->request.rows,
+                   "queries to have exactly: FIRST:END, from 0, END not included")
+      ->type_name("FIRST:END");
+  command
+      ->add_option("--out", a->out,
+                   "the page, one file that needs nothing else (default: inspect.html in the "
+                   "directory of the model; with --json: none)")
+      ->type_name("FILE");
   declare_beam(*command, a->beam);
   command->callback([a, command] {
     a->beam_option = given_beam_option(*command);

@@ -28,9 +28,9 @@ struct Arguments {
 void list(const Arguments& a) {
   const bool only_for_runs = a.slow || !a.page.empty() || !a.markdown.empty() || !a.fault.empty();
   if (a.names.empty() && only_for_runs)
-    fail(ErrorCode::invalid_argument, "lab", "which experiments?",
-         "all, or names of some (heddle lab list shows them): heddle lab all --out lab.html",
-         "none, with --slow, --out, --markdown or --plant");
+    fail(ErrorCode::invalid_argument, "lab", "no experiment is named",
+         "all, or names of some (heddle lab list shows them) beside --slow, --out, --markdown or "
+         "--plant: heddle lab all --out lab.html");
   if (a.names.size() > 1 || only_for_runs)
     fail(ErrorCode::invalid_argument, "lab list", "only shows the experiments",
          "neither names nor --slow, --out, --markdown, --plant; to run them: heddle lab all");

@@ -45,8 +45,8 @@ std::vector<std::int32_t> tokens_of(const Arguments& a, const run::LoadedRun& ru
   const model::ModelConfig& config = run.model->config();
   const std::string_view option = a.tokens ? "--tokens" : "--prompt";
   if (!a.tokens && !a.prompt)
-    fail(ErrorCode::invalid_argument, "logits", "what does the model read?",
-         "--prompt TEXT or --tokens IDS", "neither");
+    fail(ErrorCode::invalid_argument, "logits", "nothing is given for the model to read",
+         "--prompt TEXT or --tokens IDS");
   auto tokens = a.tokens ? parse_tokens(*a.tokens, option) : run.codec->encode_source(*a.prompt);
   if (tokens.empty()) fail(ErrorCode::invalid_argument, option, "tokens", "one or more", "none");
   check_tokens(tokens, config.sizes.vocabulary, generate::position_limit(config), option);
@@ -144,15 +144,19 @@ void add(CLI::App& app) {
   auto a = std::make_shared<Arguments>();
   declare_model(*command, a->model);
   CLI::Option* tokens =
-      command->add_option("--tokens", a->tokens, "what the model reads: ids, separated by commas");
+      command->add_option("--tokens", a->tokens, "what the model reads: ids, separated by commas")
+          ->type_name("IDS");
   command->add_option("--prompt", a->prompt, "what the model reads: a text")->excludes(tokens);
-  command->add_option("--target", a->target,
-                      "of a model that translates: ids that its decoder reads, begin token "
-                      "included; absent: the begin token");
+  command
+      ->add_option("--target", a->target,
+                   "of a model that translates: ids that its decoder reads, begin token "
+                   "included; absent: the begin token")
+      ->type_name("IDS");
   command->add_option("--prefix", a->prefix,
                       "of a model with attention.prefix: so many of the tokens are its prompt; "
                       "absent: all, as in generation");
-  command->add_option("--npy", a->npy, "write float32 [rows, scores] to this file instead");
+  command->add_option("--npy", a->npy, "write float32 [rows, scores] to this file instead")
+      ->type_name("FILE");
   command->callback([a] { run(*a); });
 }
 

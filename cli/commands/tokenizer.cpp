@@ -154,6 +154,7 @@ void add(CLI::App& app) {
       ->add_option(
           "--spec", options->spec,
           "char, byte, word (seen at least twice), word:N (seen N times) or bpe:N (N tokens)")
+      ->type_name("KIND")
       ->required();
   training->add_option("--out", options->out, "the file to write")
       ->type_name("FILE")

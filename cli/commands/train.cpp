@@ -17,6 +17,7 @@
 #include "plan/plan_run.h"
 #include "print_json.h"
 #include "progress.h"
+#include "recipe/shipped.h"
 #include "report/page/numbers.h"
 #include "report/run/live_report.h"
 #include "run/recipe_file.h"
@@ -64,7 +65,8 @@ class Display {
     if (!job.recipe().compare.empty())
       line_.say(tr("[compare] is not for training: heddle compare trains its variants"));
     for (const std::string& sentence : job.adopted()) line_.say(tr("fine-tuning: {}", sentence));
-    const std::string parameters = count(static_cast<double>(job.model().parameters().count()));
+    const std::string parameters =
+        report::count_text(static_cast<double>(job.model().parameters().count()));
     const char* type = job.recipe().train.precision == DType::bf16 ? "bf16" : "fp32";
     line_.say(threads() == 1 ? tr("{} parameters, {}, 1 thread, {}; writing to {}", parameters,
                                   type, instruction_set(), job.paths().directory)
@@ -74,10 +76,11 @@ class Display {
 
   void show(const train::StepReport& r) {
     pace_.add(r);
-    std::string text = tr("step {}/{}  loss {:.4f}  {}", r.step, steps_, pace_.loss(),
-                          unit_.rate_told(count(unit_.count(pace_.tokens_per_second()))));
+    std::string text =
+        tr("step {}/{}  loss {:.4f}  {}", r.step, steps_, pace_.loss(),
+           unit_.rate_told(report::count_text(unit_.count(pace_.tokens_per_second()))));
     if (peak_) text += "  " + tr("{:.0f}% of peak", 100 * pace_.share_of_peak(*peak_));
-    text += "  " + megabytes(static_cast<double>(r.peak_bytes));
+    text += "  " + report::bytes_text(r.peak_bytes);
     if (r.step == steps_) {
       line_.show_last(text);
       return;
@@ -144,7 +147,8 @@ void print(const Job& job, const Outcome& o) {
     fmt::print("{}\n",
                tr("best validation loss {:.4f} at step {}", o.state.best_loss, o.state.best_step));
   const run::Unit unit = run::unit_read(job.model().config(), job.data().codec());
-  const std::string read = unit.told(count(unit.count(static_cast<double>(o.state.tokens))));
+  const std::string read =
+      unit.told(report::count_text(unit.count(static_cast<double>(o.state.tokens))));
   const std::string time = report::duration_text(o.state.seconds);
   fmt::print("{}\n{}\n{}\n",
              o.state.step == 1 ? tr("1 step, {} in {}", read, time)
@@ -239,7 +243,12 @@ void run(const Arguments& a) {
   end_on_signals(a.resume
                      ? tr("heddle: interrupted before the first step; the run is as it was") + "\n"
                      : nothing_yet());
-  Recipe recipe = run::load_recipe(recipe_file(a.recipe), a.recipe.set);
+  const std::string file = recipe_file(a.recipe);
+  if (recipe::shipped_text(file))
+    tell("{}\n", tr("recipe: {0}, one of those inside this program (heddle init my.toml --base {0} "
+                    "writes one of your own)",
+                    recipe_name(a.recipe)));
+  Recipe recipe = run::load_recipe(file, a.recipe.set);
   const std::string directory = run_directory(a);
   Job job = a.resume ? Job::resume(std::move(recipe), directory)
                      : Job::begin(std::move(recipe), directory, catch_signals);
@@ -265,8 +274,9 @@ void add(CLI::App& app) {
   auto a = std::make_shared<Arguments>();
   declare_recipe(*command, a->recipe);
   declare_device(*command, a->recipe);
-  command->add_option("--out", a->out,
-                      "directory of the run (default: runs/ and the recipe's name)");
+  command
+      ->add_option("--out", a->out, "directory of the run (default: runs/ and the recipe's name)")
+      ->type_name("DIR");
   command->add_flag("--resume", a->resume,
                     "go on with the run in the directory, at its newest checkpoint");
   command->add_flag("--json", a->as_json, "one JSON document on standard output at the end");

@@ -341,10 +341,11 @@ bool Comparison::advance(const ComparedRun& run, std::int64_t target, Progress& 
   try {
     return train(run, target, progress);
   } catch (const train::Diverged& e) {
-    write_divergence(run.directory, {e.step(), e.reason()});
+    const Divergence divergence{e.step(), e.reason()};
+    write_divergence(run.directory, divergence);
     progress.give_up(*this, static_cast<std::size_t>(&run - runs_.data()));
-    progress.note(
-        tr("{} diverged at step {} ({}); the others go on", name_of(run), e.step(), e.reason()));
+    progress.note(tr("{} diverged at step {} ({}); the others go on", name_of(run), e.step(),
+                     divergence.translated()));
     return true;
   } catch (const Error& e) {
     fail(e.code(), name_of(run) + ": " + e.where(), e.problem(), e.expected(), e.got());

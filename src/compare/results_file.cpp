@@ -47,8 +47,10 @@ json to_json(const VariantResult& v) {
     if (v.spread) j["final_loss"]["spread"] = *v.spread;
     j["tokens"] = v.tokens;
   }
-  for (const SeedDivergence& d : v.diverged)
-    j["diverged"].push_back({{"seed", d.seed}, {"step", d.at.step}, {"reason", d.at.reason}});
+  for (const SeedDivergence& d : v.diverged) {
+    j["diverged"].push_back(to_json(d.at));
+    j["diverged"].back()["seed"] = d.seed;
+  }
   if (v.step_seconds > 0) {
     j["step_seconds"] = v.step_seconds;
     j["step_seconds_quartiles"] = {v.step_low, v.step_high};
@@ -153,8 +155,7 @@ VariantResult variant_of(const io::Json& j) {
   if (j.has("diverged"))
     for (std::size_t i = 0; i < j.at("diverged").size(); ++i) {
       const io::Json d = j.at("diverged").at(i);
-      v.diverged.push_back(
-          {d.at("seed").integer(), {d.at("step").integer(), d.at("reason").string()}});
+      v.diverged.push_back({d.at("seed").integer(), divergence_of(d)});
     }
   else {
     const io::Json loss = j.at("final_loss");

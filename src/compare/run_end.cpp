@@ -7,6 +7,7 @@
 #include "io/errors.h"
 #include "io/files/file.h"
 #include "io/files/seal.h"
+#include "language/language.h"
 #include "run/run_directory.h"
 
 namespace heddle::compare {
@@ -57,16 +58,53 @@ FinalEvaluation read_final(const std::string& run_directory) {
   }
 }
 
+std::string Divergence::in_english() const {
+  std::string all;
+  for (const Sentence& s : reason) all += (all.empty() ? "" : ": ") + s.in_english();
+  return all;
+}
+
+std::string Divergence::translated() const {
+  std::string all;
+  for (const Sentence& s : reason)
+    all = all.empty() ? s.translated() : tr("{}: {}", all, s.translated());
+  return all;
+}
+
+// The whole for those who read the file, and its sentences with their values apart for pages.
+nlohmann::json to_json(const Divergence& divergence) {
+  nlohmann::json j = {{"step", divergence.step}, {"reason", divergence.in_english()}};
+  for (const Sentence& s : divergence.reason) {
+    std::vector<std::string> parts = s.values;
+    parts.insert(parts.begin(), s.english);
+    j["sentences"].push_back(parts);
+  }
+  return j;
+}
+
+Divergence divergence_of(const io::Json& object) {
+  Divergence d{object.at("step").integer(1), {}};
+  if (!object.has("sentences")) {  // of an earlier version
+    d.reason = {{object.at("reason").string(), {}}};
+    return d;
+  }
+  const io::Json all = object.at("sentences");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<std::string> parts = all.at(i).strings();
+    if (parts.empty()) all.refuse("a text and its values");
+    d.reason.push_back({parts[0], {parts.begin() + 1, parts.end()}});
+  }
+  return d;
+}
+
 void write_divergence(const std::string& run_directory, const Divergence& divergence) {
-  io::write_sealed_json(divergence_path(run_directory),
-                        {{"step", divergence.step}, {"reason", divergence.reason}});
+  io::write_sealed_json(divergence_path(run_directory), to_json(divergence));
 }
 
 std::optional<Divergence> read_divergence(const std::string& run_directory) {
   const std::string path = divergence_path(run_directory);
   if (!io::file_exists(path)) return std::nullopt;
-  const io::Json j = io::read_sealed_json(path, {"step", "reason"});
-  return Divergence{j.at("step").integer(1), j.at("reason").string()};
+  return divergence_of(io::read_sealed_json(path, {"step", "reason", "sentences"}));
 }
 
 }  // namespace heddle::compare

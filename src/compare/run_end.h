@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "io/json/json.h"
+#include "language/sentence.h"
 
 namespace heddle::compare {
 
@@ -22,8 +26,16 @@ FinalEvaluation read_final(const std::string& run_directory);
 // The step that was not finite, which would come again: such a run is over.
 struct Divergence {
   std::int64_t step = 0;
-  std::string reason;  // "loss nan: output 0 of op linear ... is inf at [0, 1]"
+  // "loss nan", "output 0 of op linear ... is inf at [0, 1]"
+  std::vector<Sentence> reason;
+
+  std::string in_english() const;
+  std::string translated() const;
 };
+
+// The members of a JSON object that tell it, and back.
+nlohmann::json to_json(const Divergence& divergence);
+Divergence divergence_of(const io::Json& object);
 
 void write_divergence(const std::string& run_directory, const Divergence& divergence);
 std::optional<Divergence> read_divergence(const std::string& run_directory);

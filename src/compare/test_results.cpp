@@ -8,6 +8,7 @@
 #include "compare/comparison.h"
 #include "compare/results.h"
 #include "io/test_support.h"
+#include "language/test_support.h"
 #include "run/log.h"
 #include "run/run_directory.h"
 
@@ -221,7 +222,7 @@ TEST(CompareResults, MainEffectsAreMeansOverTheOtherKeys) {
   EXPECT_EQ(effects[1].key, "model.heads");
   EXPECT_NEAR(effects[1].loss.mean, (-1 - 1 - 0.6 - 1.2) / 4, 1e-12);
   // Where one of two diverged, there is nothing to compare.
-  all[2].diverged = {{1, {3, "loss nan"}}};
+  all[2].diverged = {{1, {3, {{"loss {}", {"nan"}}}}}};
   EXPECT_EQ(main_effects(all)[0].settings, 1);
   EXPECT_NEAR(main_effects(all)[0].lowest, -0.3, 1e-12);
   all.erase(all.begin() + 1, all.begin() + 3);
@@ -237,7 +238,8 @@ TEST(CompareResults, WhatIsWrittenIsReadAgain) {
   r.variants[2].losses.clear();
   r.variants[2].mean = 0;
   r.variants[2].spread = {};
-  r.variants[2].diverged = {{2, {7, "loss nan"}}};
+  r.variants[2].diverged = {
+      {2, {7, {{"loss {}", {"nan"}}, {"parameter {} is {} at {}", {"w", "inf", "[3]"}}}}}};
   r.variants[2].unit = {"images", 49};
   write_results(dir.path(), r);
   const ComparisonResults again = read_results(dir.path());
@@ -255,7 +257,12 @@ TEST(CompareResults, WhatIsWrittenIsReadAgain) {
   // Words and images have no speed in common but that of tokens.
   EXPECT_EQ(again.unit_of(again.variants[2]).rate_title(), "tokens/s");
   EXPECT_EQ(again.unit_of(again.variants[2]).tokens_each, 1);
-  EXPECT_EQ(again.variants[2].diverged[0].at.reason, "loss nan");
+  const Divergence& diverged = again.variants[2].diverged[0].at;
+  EXPECT_EQ(diverged.in_english(), "loss nan: parameter w is inf at [3]");
+  {
+    const InChinese chinese;
+    EXPECT_EQ(diverged.translated(), "损失为 nan：参数 w 在 [3] 处为 inf");
+  }
   EXPECT_NEAR(again.pairs[0].time.interval.value_or(0), r.pairs[0].time.interval.value_or(1),
               1e-12);
   dir.file("results.json", "{\"recipe\":\"x\"}");

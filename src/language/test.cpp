@@ -5,6 +5,7 @@
 #include "heddle/error.h"
 #include "language/language.h"
 #include "language/po.h"
+#include "language/sentence.h"
 #include "language/test_support.h"
 
 namespace heddle {
@@ -39,6 +40,26 @@ TEST(LanguageTest, WhatHasNoTranslationStaysAndIsNoted) {
   EXPECT_EQ(tr("no such text {}", 2), "no such text 2");
   tr("yes");
   EXPECT_EQ(untranslated.found(), (std::vector<std::string>{"no such text {}", "nor {this}"}));
+}
+
+TEST(SentenceTest, IsFilledInEitherLanguage) {
+  const Sentence s{"{} of {}", {"3", "8"}};
+  EXPECT_EQ(s.in_english(), "3 of 8");
+  EXPECT_EQ(s.translated(), "3 of 8");
+  const InChinese chinese;
+  EXPECT_EQ((Sentence{"loss {}", {"nan"}}.translated()), "损失为 nan");
+  EXPECT_EQ((Sentence{"loss {}", {"nan"}}.in_english()), "loss nan");
+}
+
+// A file may say anything: braces without a value stay, and values are not read again.
+TEST(SentenceTest, TakesAnyText) {
+  const auto filled = [](const char* text) { return Sentence{text, {"{}", "b"}}.in_english(); };
+  EXPECT_EQ(filled("{} {} {}"), "{} b {}");
+  EXPECT_EQ(filled("{1}{0}{2}"), "b{}{2}");
+  EXPECT_EQ(filled("{"), "{");
+  EXPECT_EQ(filled("{1"), "{1");
+  EXPECT_EQ(filled("{x} {:d} }"), "{x} {:d} }");
+  EXPECT_EQ(filled(""), "");
 }
 
 TEST(PoTest, ReadsEntriesOfManyLinesAndLeavesOutWhatIsNotDone) {

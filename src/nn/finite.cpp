@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "autograd/observe.h"
 #include "heddle/error.h"
+#include "language/language.h"
 #include "ops/copy/copy.h"
 
 namespace heddle::nn {
@@ -21,10 +23,56 @@ std::string place(const Shape& shape, std::int64_t index) {
   return to_string(at);
 }
 
+// A value that is not finite, and its place: "inf", "[0, 1]".
+struct BadElement {
+  std::string value, at;
+};
+
+std::optional<BadElement> first_bad_element(const Tensor& tensor) {
+  if (!tensor.defined() || !is_floating(tensor.dtype())) return std::nullopt;
+  const auto values = ops::cast(tensor.detach(), DType::f64).to_vector<double>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      return BadElement{bad_text(values[i]), place(tensor.shape(), static_cast<std::int64_t>(i))};
+  return std::nullopt;
+}
+
 // Ends the pass: what comes later is bad because this is.
 struct Found {
-  std::string sentence;
+  Sentence sentence;
 };
+
+// `names`: parameters that the op reads; `passed`: those of an op before it.
+Sentence bad_result(const autograd::OpEvent& event, std::size_t index, const BadElement& bad,
+                    const std::string& names, const std::string& passed) {
+  Sentence s;
+  s.values = {std::to_string(index),          event.op,  std::to_string(event.number),
+              event.values[index].describe(), bad.value, bad.at};
+  if (!names.empty()) {
+    s.english = event.backward ? mark(
+                                     "the gradient of input {} of op {} ({}), number {} of the "
+                                     "step, {}, is {} at {}")
+                               : mark(
+                                     "output {} of op {} ({}), number {} of the step, {}, is {} "
+                                     "at {}");
+    s.values.insert(s.values.begin() + 2, names);
+  } else if (!passed.empty()) {
+    s.english = event.backward
+                    ? mark(
+                          "the gradient of input {} of op {} (the op with {} came before), number "
+                          "{} of the step, {}, is {} at {}")
+                    : mark(
+                          "output {} of op {} (the op with {} came before), number {} of the "
+                          "step, {}, is {} at {}");
+    s.values.insert(s.values.begin() + 2, passed);
+  } else {
+    s.english =
+        event.backward
+            ? mark("the gradient of input {} of op {}, number {} of the step, {}, is {} at {}")
+            : mark("output {} of op {}, number {} of the step, {}, is {} at {}");
+  }
+  return s;
+}
 
 std::string names_of(const nn::Parameters& parameters, const std::vector<Tensor>& inputs) {
   std::string names;
@@ -56,32 +104,20 @@ std::string bad_text(double bad) {
 }
 
 std::string first_bad_value(const Tensor& tensor) {
-  if (!tensor.defined() || !is_floating(tensor.dtype())) return "";
-  const auto values = ops::cast(tensor.detach(), DType::f64).to_vector<double>();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i]))
-      return bad_text(values[i]) + " at " + place(tensor.shape(), static_cast<std::int64_t>(i));
-  return "";
+  const auto bad = first_bad_element(tensor);
+  return bad ? bad->value + " at " + bad->at : "";
 }
 
-std::string explain_bad_value(const nn::Parameters& parameters, const std::function<void()>& pass) {
+Sentence explain_bad_value(const nn::Parameters& parameters, const std::function<void()>& pass) {
   for (const nn::Parameter& p : parameters.all())
-    if (const std::string bad = first_bad_value(p.tensor); !bad.empty())
-      return "parameter " + p.name + " is " + bad;
+    if (const auto bad = first_bad_element(p.tensor))
+      return {mark("parameter {} is {} at {}"), {p.name, bad->value, bad->at}};
   std::string passed;  // parameters of the last op that had any: where an op without one lies
   const autograd::ObserveOps observe([&](const autograd::OpEvent& event) {
     const std::string names = names_of(parameters, event.inputs);
-    for (std::size_t i = 0; i < event.values.size(); ++i) {
-      const std::string bad = first_bad_value(event.values[i]);
-      if (bad.empty()) continue;
-      std::string what = event.backward ? "the gradient of input " : "output ";
-      what += std::to_string(i) + " of op " + event.op;
-      if (!names.empty()) what += " (" + names + ")";
-      if (names.empty() && !passed.empty()) what += " (the op with " + passed + " came before)";
-      what += ", number " + std::to_string(event.number) + " of the step, " +
-              event.values[i].describe() + ", is " + bad;
-      throw Found{what};
-    }
+    for (std::size_t i = 0; i < event.values.size(); ++i)
+      if (const auto bad = first_bad_element(event.values[i]))
+        throw Found{bad_result(event, i, *bad, names, passed)};
     if (!names.empty()) passed = names;
   });
   try {
@@ -89,7 +125,7 @@ std::string explain_bad_value(const nn::Parameters& parameters, const std::funct
   } catch (const Found& found) {
     return found.sentence;
   }
-  return "";
+  return {};
 }
 
 }  // namespace heddle::nn

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "language/sentence.h"
 #include "nn/parameters.h"
 
 namespace heddle::nn {
@@ -25,6 +26,6 @@ void check_parameters(const nn::Parameters& parameters, std::string_view where);
 // in what the ops of `pass` (forward and backward, which it must record) make, in their order. The
 // sentence names the parameter, or the op with the parameters that it reads. Empty when everything
 // was finite after all.
-std::string explain_bad_value(const nn::Parameters& parameters, const std::function<void()>& pass);
+Sentence explain_bad_value(const nn::Parameters& parameters, const std::function<void()>& pass);
 
 }  // namespace heddle::nn

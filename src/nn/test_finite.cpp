@@ -30,10 +30,11 @@ struct Two {
   Tensor b = store.root().constant("second.b", {2}, 200);
 
   std::string explain(const auto& loss) {
-    return explain_bad_value(store, [&] {
+    const auto pass = [&] {
       Tape tape;
       tape.backward(loss());
-    });
+    };
+    return explain_bad_value(store, pass).in_english();
   }
 };
 

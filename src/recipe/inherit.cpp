@@ -91,11 +91,10 @@ std::string find_base(const std::string& path, const std::string& name, const st
   if (!name.empty() && fs::is_regular_file(of_run, error)) return of_run.string();
   if (!name.empty() && fs::is_regular_file(beside, error)) return beside.string();
   if (const auto shipped = find_shipped(name)) return *shipped;
-  const std::string near = nearest_shipped(name), all = list_of_shipped();
+  const std::string near = nearest_shipped(name);
   fail(ErrorCode::invalid_argument, where,
-       "key base: there is no such recipe" + (near.empty() ? "" : "; did you mean " + near + "?"),
-       "a path from the folder of this recipe" +
-           (all.empty() ? "" : ", or a recipe that ships: " + all),
+       "key base: there is no such recipe" + (near.empty() ? "" : " (did you mean " + near + "?)"),
+       "a path from the folder of this recipe, or a recipe that ships: " + list_of_shipped(),
        io::shown(name));
 }
 

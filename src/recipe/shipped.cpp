@@ -1,47 +1,39 @@
 #include "recipe/shipped.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "io/errors.h"
+#include "recipe/shipped_texts.h"
 
 namespace heddle::recipe {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-std::vector<fs::path> recipe_folders() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
-  return {program / "../share/heddle/recipes", program / "../../recipes", "recipes"};
-}
+// A file of this path can still be named, as ./shipped:/char-gpt.toml.
+std::string place_of(std::string_view name) { return "shipped:/" + std::string(name) + ".toml"; }
 
 }  // namespace
 
 std::vector<std::string> shipped_recipes() {
   std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::path& folder : recipe_folders())
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-      if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
-  std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
+  for (const ShippedText& recipe : kShipped) names.emplace_back(recipe.name);
   return names;
 }
 
 std::optional<std::string> find_shipped(const std::string& name) {
-  std::error_code error;
-  if (name.empty() || name.find('/') != std::string::npos) return std::nullopt;
-  for (const fs::path& folder : recipe_folders())
-    if (const fs::path file = folder / (name + ".toml"); fs::exists(file, error))
-      return file.lexically_normal().string();
+  for (const ShippedText& recipe : kShipped)
+    if (recipe.name == name) return place_of(name);
+  return std::nullopt;
+}
+
+std::optional<std::string_view> shipped_text(const std::string& place) {
+  for (const ShippedText& recipe : kShipped)
+    if (place_of(recipe.name) == place) return recipe.toml;
   return std::nullopt;
 }
 
 std::string nearest_shipped(const std::string& name) {
-  return io::nearest_name(fs::path(name).stem().string(), shipped_recipes());
+  return io::nearest_name(std::filesystem::path(name).stem().string(), shipped_recipes());
 }
 
 std::string list_of_shipped() {

@@ -1,18 +1,22 @@
-// Recipes that ship with the program.
+// Recipes that ship: the files of recipes/, which the program carries inside.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heddle::recipe {
 
-// The names of all, sorted. They are next to the installed program (../share/heddle/recipes) or the
-// built one (recipes/ of the source tree), or in ./recipes.
+// The names of all, sorted.
 std::vector<std::string> shipped_recipes();
 
-// The file of the recipe of this name; nothing where none is called so.
+// The place of the recipe of this name, "shipped:/char-gpt.toml": where a path of a file may stand,
+// and what errors name. Nothing where none is called so.
 std::optional<std::string> find_shipped(const std::string& name);
+
+// The text at such a place; nothing for a path of a file.
+std::optional<std::string_view> shipped_text(const std::string& place);
 
 // For errors about a name that none has: the one that may be meant, and all there are.
 std::string nearest_shipped(const std::string& name);  // or empty

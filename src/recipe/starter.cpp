@@ -167,10 +167,10 @@ std::string starter_recipe(const Starter& s, const std::string& file) {
 
 std::string derived_recipe(const std::string& base, const std::string& toml,
                            const std::string& file) {
-  std::string text = "# What is not said here is as in " + base + ".\n#\n#   heddle train " + file +
-                     "\nbase = " + toml_string(base) +
-                     "\n\n# Its keys. Take the \"# \" away before a [table] and a key to change "
-                     "it here.\n";
+  std::string text =
+      "# " + tr("Keys that are absent here are as in {}.", base) + "\n#\n#   heddle train " + file +
+      "\nbase = " + toml_string(base) + "\n\n# " +
+      tr("Its keys. To change one, take the \"# \" away before it and before its [table].") + "\n";
   std::istringstream lines(toml);
   for (std::string one; std::getline(lines, one);) text += one.empty() ? "\n" : "# " + one + "\n";
   return text;

@@ -4,6 +4,8 @@
 
 #include "base/test_support.h"
 #include "io/test_support.h"
+#include "language/language.h"
+#include "language/test_support.h"
 #include "recipe/recipe.h"
 
 namespace heddle::recipe {
@@ -40,6 +42,22 @@ TEST(Starter, MakesTheKindThatTheDataNeeds) {
   EXPECT_EQ(made(StarterData::tags).task, model::Task::tag);
   EXPECT_EQ(made(StarterData::labelled).task, model::Task::classify);
   EXPECT_EQ(made(StarterData::images).kind, model::Kind::vit);
+}
+
+// A recipe with a base is legal as it is written, in the language of the process.
+TEST(Starter, DerivedRecipeHasCommentsInTheLanguageOfTheProcess) {
+  const io::TempDir files;
+  const auto derived = [&] {
+    std::string text = derived_recipe("char-gpt", "[train]\nsteps = 7\n", "my.toml");
+    EXPECT_EQ(load_recipe(files.file("my.toml", text)).train.steps, 2000) << text;
+    EXPECT_NE(text.find("\n# steps = 7\n"), std::string::npos) << text;
+    return text;
+  };
+  EXPECT_TRUE(derived().starts_with("# Keys that are absent here are as in char-gpt.\n"));
+  const InChinese chinese;
+  const UntranslatedTexts untranslated;
+  EXPECT_NE(derived().find("此处未列出的字段与 char-gpt 相同"), std::string::npos);
+  EXPECT_TRUE(untranslated.found().empty()) << untranslated.found().front();
 }
 
 TEST(Starter, NamesWhatThereIs) {

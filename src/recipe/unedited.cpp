@@ -5,6 +5,7 @@
 #include "io/files/seal.h"
 #include "recipe/not_a_recipe.h"
 #include "recipe/recipe.h"
+#include "recipe/shipped.h"
 
 namespace heddle::recipe {
 
@@ -48,6 +49,8 @@ io::TomlDocument parse_file(const std::string& text, const std::string& path) {
 }  // namespace
 
 io::TomlDocument read_unedited(const std::string& path, const KeptText& kept) {
+  if (const auto shipped = shipped_text(path))
+    return io::TomlDocument::parse(std::string(*shipped), path);
   refuse_what_is_no_recipe(path);
   const std::string text = io::read_file(path, io::kMaxToml);
   const io::TomlDocument document = parse_file(text, path);

@@ -12,11 +12,11 @@ namespace heddle::run {
 namespace {
 
 [[noreturn]] void refuse_name(const std::string& name, const std::string& problem) {
-  const std::string near = recipe::nearest_shipped(name), all = recipe::list_of_shipped();
-  std::string expected = "a recipe's path, the directory of a run";
-  expected += all.empty() ? "" : ", or a recipe that ships: " + all;
+  const std::string near = recipe::nearest_shipped(name);
   fail(ErrorCode::invalid_argument, name,
-       problem + (near.empty() ? "" : "; did you mean " + near + "?"), expected);
+       problem + (near.empty() ? "" : " (did you mean " + near + "?)"),
+       "a recipe's path, the directory of a run, or a recipe that ships: " +
+           recipe::list_of_shipped());
 }
 
 }  // namespace

@@ -51,13 +51,15 @@ StepNumbers update(optim::Optimizer& optimizer, const optim::StepSums& sums, std
 
 }  // namespace
 
-Diverged::Diverged(std::int64_t step, const std::string& what, const std::string& cause)
-    : Error(ErrorCode::failed, "train", "step " + std::to_string(step) + ": " + what,
+Diverged::Diverged(std::int64_t step, const Sentence& what, const Sentence& cause)
+    : Error(ErrorCode::failed, "train", "step " + std::to_string(step) + ": " + what.in_english(),
             "finite numbers: a lower train.learning_rate, a longer train.warmup or train.clip may "
             "help",
-            cause.empty() ? "a sum that is too large, of finite values" : cause),
+            cause.empty() ? "a sum that is too large, of finite values" : cause.in_english()),
       step_(step),
-      reason_(what + (cause.empty() ? "" : ": " + cause)) {}
+      reason_({what}) {
+  if (!cause.empty()) reason_.push_back(cause);
+}
 
 Evaluation evaluate_at(std::int64_t step, const model::Model& model, const data::Dataset& data,
                        const EvaluateOptions& options) {
@@ -66,7 +68,7 @@ Evaluation evaluate_at(std::int64_t step, const model::Model& model, const data:
   } catch (const Error& e) {
     if (e.code() != ErrorCode::failed) throw;
     // The update of this very step may have been the bad one.
-    throw Diverged(step, "validation loss " + e.got(),
+    throw Diverged(step, {mark("validation loss {}"), {e.got()}},
                    nn::explain_bad_value(model.parameters(), [] {}));
   }
 }
@@ -182,8 +184,9 @@ StepReport Trainer::take_step() {
   const double rate = optim::learning_rate_at(config_, step);
   const auto [loss, norm] =
       update(optimizer_, optim::add_gradients(model_, batch, config_, step), step, rate);
-  if (!std::isfinite(loss)) refuse_step(batch, "loss " + nn::bad_text(loss));
-  if (!std::isfinite(norm)) refuse_step(batch, "gradient of length " + nn::bad_text(norm));
+  if (!std::isfinite(loss)) refuse_step(batch, {mark("loss {}"), {nn::bad_text(loss)}});
+  if (!std::isfinite(norm))
+    refuse_step(batch, {mark("gradient of length {}"), {nn::bad_text(norm)}});
 
   const MemoryUse memory = memory_use(model_.device());
   StepReport report;
@@ -223,11 +226,11 @@ void Trainer::count_for_rate(const StepReport& report) {
 
 // The step is computed once more, with every op under observation. Nothing was updated, so it gives
 // the same values.
-void Trainer::refuse_step(const model::Batch& batch, const std::string& what) {
+void Trainer::refuse_step(const model::Batch& batch, const Sentence& what) {
   clear_gradients();
   recipe::TrainConfig observed = config_;
   observed.recompute = false;  // ops inside of recomputed layers would stay hidden
-  const std::string cause = nn::explain_bad_value(
+  const Sentence cause = nn::explain_bad_value(
       model_.parameters(), [&] { optim::add_gradients(model_, batch, observed, state_.step + 1); });
   clear_gradients();
   throw Diverged(state_.step + 1, what, cause);

@@ -14,6 +14,7 @@
 
 #include "data/dataset.h"
 #include "heddle/error.h"
+#include "language/sentence.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "recipe/train_config.h"
@@ -29,15 +30,15 @@ namespace heddle::train {
 // again.
 class Diverged : public Error {
  public:
-  // `what`: "loss nan"; `cause`: the first op with a bad value.
-  Diverged(std::int64_t step, const std::string& what, const std::string& cause);
+  // `what`: "loss nan"; `cause`: the first op with a bad value, or empty.
+  Diverged(std::int64_t step, const Sentence& what, const Sentence& cause);
 
   std::int64_t step() const noexcept { return step_; }
-  const std::string& reason() const noexcept { return reason_; }  // both, without advice
+  const std::vector<Sentence>& reason() const noexcept { return reason_; }  // both, or what
 
  private:
   std::int64_t step_;
-  std::string reason_;
+  std::vector<Sentence> reason_;
 };
 
 // evaluate() after a step of training: a loss that is not finite is Diverged.
@@ -74,7 +75,7 @@ class Trainer {
   void clear_gradients();
   StepReport take_step();
   void count_for_rate(const StepReport& report);
-  [[noreturn]] void refuse_step(const model::Batch& batch, const std::string& what);
+  [[noreturn]] void refuse_step(const model::Batch& batch, const Sentence& what);
   void write_log(const StepReport& report);
   bool evaluation_due() const;
   void run_evaluation(Outcome& outcome);

@@ -77,6 +77,7 @@ def judge(mistake):
     check(status == mistake.status, f"{name}: exit status", status, mistake.status)
     for word in NOT_FOR_PEOPLE:
         check(word not in message, f"{name}: {word!r} is not for people", message)
+    check("?;" not in message, f"{name}: a question goes on behind its mark", message)
     check(not list(named_twice(mistake, message)), f"{name}: the same path twice", message)
     check(message.count("\n") <= 1 or status == 1, f"{name}: too long", message)
     if (WORK / "new").exists():

@@ -2,11 +2,13 @@
 
 import json
 import re
+import shutil
+import subprocess
 
 import option_table
 from option_models import derived_recipe
 from option_pages import show_comparisons, show_pages_of_runs
-from option_table import WORK, ask, check, heddle, row, run
+from option_table import HEDDLE, WORK, ask, check, heddle, row, run
 
 
 @row("train --out", "train --set", "train --json", "train --resume")
@@ -67,7 +69,13 @@ def shipped_recipes():
     check(named["parameters"] == given["parameters"] > 500_000, "plan --recipe", named)
     named, given = (ask("check", *which) for which in (("--recipe", "rnn-lm"), ("rnn-lm",)))
     check(named["model"] == given["model"] and named["model"]["kind"] == "rnn", "check --recipe", named["model"])
-    check(b"both" in run("plan", "char-gpt", "--recipe", "char-gpt").stderr, "a recipe twice")
+    check(b"two recipes" in run("plan", "char-gpt", "--recipe", "char-gpt").stderr, "a recipe twice")
+    alone = WORK / "alone"  # the program without a file beside it
+    alone.mkdir(exist_ok=True)
+    shutil.copy(HEDDLE, alone / "heddle")
+    done = subprocess.run([alone / "heddle", "plan", "rope-gqa", "--vocabulary", "50", "--json"], cwd=alone,
+                          capture_output=True, timeout=60)
+    check(done.returncode == 0, "a shipped recipe of a program that was copied", done.stderr)
 
 
 @row("data get --from", "data get --to", "data list --json")

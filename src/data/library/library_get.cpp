@@ -76,8 +76,8 @@ std::string made(const KnownData& data, std::size_t index, const std::string& fr
                  const Say& say) {
   if (data.name == "kjv" && from.empty()) return bible();
   if (from.empty())
-    fail(ErrorCode::invalid_argument, "data get " + std::string(data.name), "from where?",
-         how_to_get(data));
+    fail(ErrorCode::invalid_argument, "data get " + std::string(data.name),
+         "needs a place to take it from", how_to_get(data));
   std::string bytes = take(data, index, from, say);
   const std::string file(data.files[index]);
   const bool tags = file.ends_with(".tsv") && bytes.find("\t_\t") != std::string::npos;

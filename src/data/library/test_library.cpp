@@ -127,7 +127,8 @@ TEST(DataLibrary, RefusesWithTheReason) {
     }
   };
   says([] { known_data("kjb"); }, "there is no data set \"kjb\"; expected kjv");
-  says([&] { get_data(known_data("ud-ewt"), {"", to.path()}, kSilent); }, "from where?");
+  says([&] { get_data(known_data("ud-ewt"), {"", to.path()}, kSilent); },
+       "needs a place to take it from");
   io::expect_refusal([&] { get_data(known_data("ud-ewt"), {from.path(), to.path()}, kSilent); },
                      {from.path(), "en_ewt-ud-train.conllu or train.tsv"});
 }

@@ -312,6 +312,8 @@ TEST(ReportDrawings, NumbersChangeTheirUnitAtItsEdge) {
   EXPECT_EQ(bytes_text(2e15), "2000 TB");
   EXPECT_EQ(count_text(999), "999");
   EXPECT_EQ(count_text(1000), "1.00 k");
+  EXPECT_EQ(count_text(124.4e6), "124 M");
+  EXPECT_EQ(count_text(2.75e12), "2.75 T");
   EXPECT_EQ(signed_text(0.5, 1), "+0.5");
   EXPECT_EQ(signed_text(-0.04, 1), "0.0");
   EXPECT_EQ(duration_text(60), "1 min 00 s");

@@ -112,7 +112,7 @@ std::string divergence_text(const VariantResult& v, std::int64_t seeds) {
 
 std::string divergence_in_words(const VariantResult& v, std::int64_t seeds) {
   return tr("{} {}: {}. It takes no part in the verdicts.", v.name, divergence_text(v, seeds),
-            first_divergence(v).reason);
+            first_divergence(v).translated());
 }
 
 std::string time_in_words(const PairResult& p, const ComparisonResults& r) {

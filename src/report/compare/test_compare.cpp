@@ -92,14 +92,14 @@ TEST(ReportCompare, ComparisonsAreToldInWords) {
 
 TEST(ReportCompare, AVariantThatDivergedIsMarked) {
   auto r = two_variants({0.1, 0.01, compare::Verdict::exceeds_noise});
-  r.variants[0].diverged = {{2, {12, "loss nan"}}};
+  r.variants[0].diverged = {{2, {12, {{"loss {}", {"nan"}}}}}};
   r.variants[0].curve = {{1, 3}, {2, 1e30}};
   r.pairs.clear();
   r.best = 1;
   r.seeds = 3;
   EXPECT_EQ(divergence_in_words(r.variants[0], 3),
             "a<1> diverged at step 12 (1 of 3 seeds): loss nan. It takes no part in the verdicts.");
-  r.variants[1].diverged = {{1, {40, "loss inf"}}, {2, {30, "loss nan"}}};
+  r.variants[1].diverged = {{1, {40, {{"loss {}", {"inf"}}}}}, {2, {30, {{"loss {}", {"nan"}}}}}};
   EXPECT_EQ(divergence_in_words(r.variants[1], 3),
             "b diverged at step 30 (2 of 3 seeds): loss nan. It takes no part in the verdicts.");
   r.variants[1].diverged.clear();
