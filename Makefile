@@ -85,7 +85,8 @@ docs: tools ## pages of the public headers, in build/release/docs/html; a warnin
 	@cmake --preset release > /dev/null
 	@cmake --build build/release --target docs
 
-install: build ## install to PREFIX (default /usr/local)
+install: setup ## build what is installed, and install it to PREFIX (default /usr/local)
+	$(call cmake-build,release,heddle_cli)
 	@cmake --install build/release --prefix $(PREFIX)
 
 clean: ## remove all builds

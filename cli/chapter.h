@@ -8,7 +8,7 @@
 
 namespace heddle::cli {
 
-// What the chapters of docs/ are made of: headings, paragraphs, lists, tables, code, **bold**,
+// It knows what chapters of docs/ consist of: headings, paragraphs, lists, tables, code, **bold**,
 // *italic*, `names` and links. Text is wrapped, tables share the width among their columns, code
 // stays as it is. A link to another chapter becomes the command that shows it.
 std::string chapter_text(std::string_view markdown, std::size_t columns);

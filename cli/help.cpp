@@ -73,7 +73,7 @@ std::string default_words(const std::string& text) {
   return text.find(' ') == std::string::npos ? text : tr(text);
 }
 
-// What there is to say behind the description: "(1 to 64; default: 4; not with --beam)".
+// Remarks behind the description: "(1 to 64; default: 4; not with --beam)".
 std::string remarks(const CLI::Option& option, const ValueWords& words) {
   std::vector<std::string> all;
   if (!words.range.empty()) all.push_back(words.range);
@@ -171,7 +171,7 @@ std::string HelpFormatter::make_description(const CLI::App* app) const {
   return wrapped(tr(app->get_description()), help_columns(), 0) + "\n\n";
 }
 
-// What is said is wrapped, and examples stay as they can be typed.
+// Sentences are wrapped, and examples stay as they can be typed.
 std::string HelpFormatter::make_footer(const CLI::App* app) const {
   if (app->get_footer().empty()) return "";
   std::string text, prose;

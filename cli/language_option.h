@@ -8,7 +8,7 @@
 
 namespace heddle::cli {
 
-// What --lang says, before or behind the command; else HEDDLE_LANG; else the locale (LC_ALL,
+// --lang decides, before or behind the command; else HEDDLE_LANG; else the locale (LC_ALL,
 // LC_MESSAGES, LANG: the first that is set), where a language that there is not means English. With
 // --json the locale does not count: a document that programs read is the same for everybody. Takes
 // --lang out of the arguments, so that no command needs to know it. Error for a value of --lang or

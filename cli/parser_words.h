@@ -1,4 +1,4 @@
-// What the parser of the command line complains about, in words for people.
+// Complaints of the parser of the command line, in words for people.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -11,7 +11,7 @@ namespace heddle::cli {
 // `known` are the options of the command.
 std::string suggest_option(const std::string& given, const std::vector<std::string>& known);
 
-// What is wrong with a command line that could not be parsed: a command that there is not, an
+// The mistake in a command line that could not be parsed: a command that there is not, an
 // option or argument too many. Empty where the parser's own words will do.
 std::string usage_complaint(const CLI::App& app, const std::vector<std::string>& arguments,
                             const CLI::ParseError& error);

@@ -43,7 +43,7 @@ TEST(LineRhythm, ALogHasFewerLinesTheLongerItTakes) {
   EXPECT_GT(moments.back() - moments[moments.size() - 2], 120);
 }
 
-// What a shell makes of a line.
+// A word as a shell reads it.
 std::string echoed(const std::string& word) {
   FILE* pipe = popen(("printf %s " + word).c_str(), "r");
   std::array<char, 256> buffer{};

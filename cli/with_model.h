@@ -1,4 +1,4 @@
-// What the commands that use a trained model share.
+// Shared by the commands that use a trained model.
 #pragma once
 
 #include <CLI/CLI.hpp>

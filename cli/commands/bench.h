@@ -1,4 +1,4 @@
-// What the benchmarks of `heddle bench` share.
+// Shared by the benchmarks of `heddle bench`.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -42,7 +42,7 @@ nlohmann::json json_of(const model::DataSizes& sizes) {
   return document;
 }
 
-// What is longer than a line of the terminal goes on below itself. Pictures have lines of their
+// Text that is longer than a line of the terminal goes on below. Pictures have lines of their
 // own.
 std::string named(const std::string& name, const std::string& text) {
   if (text.find('\n') != std::string::npos) return name + "\n" + text + "\n";

@@ -42,7 +42,7 @@ void explain(std::initializer_list<Value> all) {
     std::cerr << "  " << recipe::to_string(value) << ": " << tr(recipe::explain(value)) << "\n";
 }
 
-// What it is called until somebody says otherwise.
+// The place of the data until somebody names another.
 std::string usual_path(StarterData data) {
   switch (data) {
     case StarterData::text: break;
@@ -82,7 +82,7 @@ std::string ask_path(StarterData data, const std::string& recipe) {
   }
 }
 
-// What the options leave open is asked for, where somebody is there to answer.
+// Questions that the options leave open are asked, where somebody is there to answer.
 recipe::Starter starter(const Arguments& a) {
   const bool ask =
       isatty(STDIN_FILENO) != 0 && (a.data.empty() || a.path.empty() || a.size.empty());

@@ -35,7 +35,7 @@ using nlohmann::json;
 // Weights that --json writes at most: some hundred megabytes of text.
 constexpr std::int64_t kMostJsonWeights = std::int64_t{1} << 24;
 
-// What is given twice is for two sides: the first of each for one, the second for the other.
+// An option given twice is for two sides: the first of each for one, the second for the other.
 struct Arguments {
   ModelArguments model;
   std::string against;  // the second side's model; empty: the same
@@ -204,7 +204,7 @@ Facts facts_of(const Side& side) {
   return facts;
 }
 
-// What both sides have in common is said once, the rest as "A … · B …".
+// Facts that both sides have in common are told once, the rest as "A … · B …".
 Facts facts_of(const std::vector<Side>& sides) {
   Facts first = facts_of(sides.front());
   if (sides.size() == 1) return first;
@@ -234,7 +234,7 @@ report::InspectPage page_of(const std::vector<Side>& sides) {
   return page;
 }
 
-// What tells two sides apart: the model, the input, or both.
+// The difference of the two sides: the model, the input, or both.
 std::string side_name(const std::vector<Side>& sides, std::size_t i) {
   const Side& side = sides[i];
   const bool models = sides.front().model.model != sides.back().model.model;

@@ -53,7 +53,7 @@ std::vector<std::int32_t> tokens_of(const Arguments& a, const run::LoadedRun& ru
   return tokens;
 }
 
-// What the decoder of a model that translates reads; others have none.
+// The tokens that the decoder of a translating model reads; other models have none.
 std::vector<std::int32_t> target_of(const Arguments& a, const run::LoadedRun& run) {
   const model::ModelConfig& config = run.model->config();
   require_translation(a.target.empty() ? "" : "--target", config.task);

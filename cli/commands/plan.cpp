@@ -142,7 +142,7 @@ void print_process(const plan::ProcessMemory& p) {
   if (p.loading > 0) bytes_line(tr("  while data is read"), p.loading);
 }
 
-// What follows from the numbers, in a sentence.
+// The conclusion from the numbers, in a sentence.
 std::string verdict_on_device(const Answer& answer) {
   const std::string device = to_string(answer.recipe.train.device);
   const std::string needed =

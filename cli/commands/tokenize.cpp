@@ -89,7 +89,7 @@ void run(const Options& options) {
   const std::string where = "standard input";
   if (options.whole) {
     const std::string all = io::read_standard_input();
-    // What is text ends as it ended; what is JSON ends its line.
+    // Text ends as it ended; JSON ends its line.
     std::cout << answer(*tokenizer, options, all, where) << (options.decode ? "" : "\n");
     return;
   }

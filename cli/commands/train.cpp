@@ -96,7 +96,7 @@ class Display {
     line_.say(r.best ? text + line_.styled(tr(" (best)"), "32") : text);
   }
 
-  // What steps are held against from now on.
+  // The peak that steps are held against from now on.
   void set_peak(std::optional<double> flops) { peak_ = flops; }
 
   ProgressLine& line() { return line_; }
@@ -253,13 +253,7 @@ void run(const Arguments& a) {
   Job job = a.resume ? Job::resume(std::move(recipe), directory)
                      : Job::begin(std::move(recipe), directory, catch_signals);
   if (a.resume) catch_signals();
-  try {
-    train_and_tell(job, a);
-  } catch (...) {
-    // A second try with the same --out need not clean up after a first one that did nothing.
-    if (!a.resume && !job.has_saved()) job.discard();
-    throw;
-  }
+  train_and_tell(job, a);
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ class Screen {
   std::size_t lines_ = 0;
 };
 
-// What happened since the last time, a line each: where there is no screen to draw on.
+// News since the last time, a line each: where there is no screen to draw on.
 class Lines {
  public:
   void print(const WatchView& view) {

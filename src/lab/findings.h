@@ -1,4 +1,4 @@
-// What an experiment measured: numbers, the conditions that decide, pictures, and the verdict.
+// The findings of an experiment: numbers, the conditions that decide, pictures, and the verdict.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class Findings {
     std::string label;
     std::string unit;  // "", "s", "bytes", …
   };
-  // What follows when a condition is met: the claim has what it needs, the claim is wrong, or the
-  // measurement can be trusted.
+  // The consequence when a condition is met: the claim has what it needs, the claim is wrong, or
+  // the measurement can be trusted.
   enum class Role : std::uint8_t { claim, counter, control };
   struct Check {
     std::string what;
@@ -69,7 +69,7 @@ class Findings {
   // such as a part whose result is known, or whether the stated reason is true as well. Error when
   // it is not met: then there is no verdict.
   void control(const std::string& what, double value, Relation relation, double bound);
-  // What an experiment concludes from its checks. Must be called once: Error on a second time, and
+  // The conclusion from all checks. Must be called once: Error on a second time, and
   // for a verdict that they do not show: a claim holds when none contradicts it, else it does not.
   void verdict(Verdict verdict);
   // A sentence with measured numbers in it.

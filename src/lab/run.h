@@ -18,7 +18,7 @@ namespace heddle::lab {
 std::vector<const Experiment*> choose(std::span<const Experiment> list,
                                       std::span<const std::string> names, bool slow);
 
-// What a word that is no name has found.
+// The experiments that a word which is no name has found.
 struct Match {
   std::string word;
   std::vector<const Experiment*> experiments;
@@ -41,7 +41,7 @@ struct Outcome {
 // The fault of that name. Error when the experiment has none such, with those that it has.
 const Fault& fault_of(const Experiment& experiment, const std::string& name);
 
-// What is told while they run.
+// Calls that tell of the progress.
 struct Watch {
   std::function<void(const Experiment&, std::size_t number, std::size_t of)> begins = {};
   std::function<void(const Outcome&)> ended = {};

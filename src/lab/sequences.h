@@ -1,4 +1,4 @@
-// What experiments that train share: tasks made of random numbers, and how well a model does them.
+// Shared by experiments that train: tasks made of random numbers, and how well a model does them.
 // No files are needed: a task is a rule that a sequence follows, stated in its experiment.
 #pragma once
 

@@ -19,7 +19,8 @@ struct Trial {
   std::string fault;  // empty: none
 };
 
-// What measures time wants a machine of its own, and one of these takes long without its window.
+// An experiment that measures time wants a machine of its own, and one of these takes long without
+// its window.
 bool takes_long(const Experiment& e) {
   static const std::set<std::string> names = {"window-cost", "attention-flops"};
   return e.slow || names.count(e.name) != 0;

@@ -1,4 +1,4 @@
-// What experiments share. Everything is float64 unless it says otherwise.
+// Tools that experiments share. Everything is float64 unless it says otherwise.
 #pragma once
 
 #include <cstdint>

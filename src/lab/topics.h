@@ -1,4 +1,4 @@
-// What experiments are grouped by, in the order of the page.
+// Topics of experiments, in the order of the page.
 #pragma once
 
 #include "lab/experiment.h"

@@ -1,7 +1,8 @@
-// What the pages of a run and of a comparison say, number by number.
+// Pages of a run and of a comparison, number by number.
 #include <gtest/gtest.h>
 
 #include "report/compare/compare.h"
+#include "report/page/html.h"
 #include "report/run/training.h"
 
 namespace heddle::report {
@@ -37,6 +38,17 @@ TrainingLog two_lines() {
                 .live_bytes = 2048}};
   log.evals = {{10, 2.25}, {20, 2.5}};
   return log;
+}
+
+TEST(ReportPages, NumbersStayInOnePiece) {
+  EXPECT_EQ(unbroken("a < b by -0.2 ± 0.1: rate=3e-3, then"),
+            "a &lt; b by -0.2\u00a0±\u00a00.1: <span class=\"number\">rate=3e-3,</span> then");
+  EXPECT_EQ(unbroken("one-2 e-3 1e- 2e+5"), "one-2 e-3 1e- <span class=\"number\">2e+5</span>");
+  EXPECT_EQ(unbroken(""), "");
+  EXPECT_EQ(unbroken(" "), " ");
+  EXPECT_NE(table({{"variant"}, {{"rate=3e-3 ± 1"}}})
+                .text.find("<td><span class=\"number\">rate=3e-3</span> ± 1</td>"),
+            std::string::npos);
 }
 
 // Two lines are too few to smooth: they are drawn once, under the name of what they are.

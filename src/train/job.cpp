@@ -27,8 +27,16 @@ Job Job::begin(recipe::Recipe recipe, const std::string& directory,
   job.directory_ = std::make_unique<run::RunDirectory>(directory);
   if (run::is_taken(directory)) refuse_taken();  // by another process, meanwhile
   job.directory_->begin_anew();                  // what one left that died before its first step
+  job.is_new_ = true;
   job.settle();
   return job;
+}
+
+Job::~Job() {
+  try {
+    if (is_new_ && directory_ && !has_saved()) directory_->discard();
+  } catch (...) {  // files that are left are no run: the next begin() clears them away
+  }
 }
 
 Job Job::resume(recipe::Recipe recipe, const std::string& directory) {

@@ -23,7 +23,8 @@ namespace heddle::train {
 class Job {
  public:
   // A new run. Error when something is at `directory` already (is_taken()). `before_writing` is
-  // called when the data is read and the model is built, before anything is written.
+  // called when the data is read and the model is built, before anything is written. A job that
+  // ends before it saved anything takes its directory back, so that a second try finds it free.
   static Job begin(recipe::Recipe recipe, const std::string& directory,
                    const std::function<void()>& before_writing = {});
 
@@ -37,6 +38,7 @@ class Job {
                   std::shared_ptr<const data::Dataset> data);
 
   Job(Job&&) = default;
+  ~Job();
 
   // Writes the forecast of the run to its directory, for the report (plan::write_plan()), unless an
   // earlier session left it there; a damaged one is reported and replaced. The probe runs at most
@@ -49,8 +51,6 @@ class Job {
 
   // Whether there is anything to go on with: a checkpoint, weights or a line of the log.
   bool has_saved() const { return run::is_taken(paths().directory); }
-  // Takes back what begin() wrote. For a run that ended before it saved anything.
-  void discard() { directory_->discard(); }
 
   const recipe::Recipe& recipe() const { return recipe_; }
   const model::Model& model() const { return *model_; }
@@ -70,6 +70,7 @@ class Job {
   void settle();
 
   recipe::Recipe recipe_;
+  bool is_new_ = false;  // begun here
   std::unique_ptr<run::RunDirectory> directory_;
   std::shared_ptr<const data::Dataset> data_;
   plan::RunPlan plan_;

@@ -71,6 +71,28 @@ TEST_F(TrainTest, StopsWhenItIsToldAndGoesOn) {
             LanguageModel(dir_.file("whole")).logits(tokens).to_vector<float>());
 }
 
+// A directory that nothing was saved into is free again, however the job ended.
+TEST_F(TrainTest, AJobThatSavedNothingLeavesNoDirectory) {
+  const std::string directory = dir_.file("nothing");
+  {
+    const Job job = Job::begin(run::load_recipe(recipe()), directory);
+    EXPECT_TRUE(std::filesystem::exists(directory));
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory));
+  RunOptions options;
+  options.hooks.should_stop = [] { return true; };
+  EXPECT_EQ(train::run(recipe(), directory, options).ending, Ending::stopped);
+  EXPECT_FALSE(std::filesystem::exists(directory));
+  options.hooks.should_stop = [] {
+    throw std::runtime_error("x");
+    return false;
+  };
+  EXPECT_THROW(train::run(recipe(), directory, options), std::runtime_error);
+  EXPECT_FALSE(std::filesystem::exists(directory));
+  train::run(recipe(), directory);
+  EXPECT_TRUE(run::is_run(directory));
+}
+
 // A loop of one's own over the pieces of a recipe is the run, to the bit.
 TEST_F(TrainTest, ALoopOfOnesOwnTrainsTheSameWeights) {
   const auto [config, data, model] = open_recipe(recipe(), {"train.steps=5"});

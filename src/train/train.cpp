@@ -10,17 +10,7 @@ Outcome run(const std::string& recipe, const std::string& directory, const RunOp
   recipe::Recipe read = run::load_recipe(run::recipe_file(recipe), options.set);
   Job job = options.resume ? Job::resume(std::move(read), directory)
                            : Job::begin(std::move(read), directory);
-  const auto clean_up = [&] {
-    if (!options.resume && !job.has_saved()) job.discard();
-  };
-  try {
-    Outcome outcome = job.run(options.hooks);
-    clean_up();
-    return outcome;
-  } catch (...) {
-    clean_up();
-    throw;
-  }
+  return job.run(options.hooks);
 }
 
 }  // namespace heddle::train

@@ -1,6 +1,6 @@
 // Training: steps, evaluations, checkpoints, the log.
 //
-// What a step computes is a function of the configuration, the data and the step's number alone, so
+// The result of a step is a function of the configuration, the data and the step's number alone, so
 // that a run that was killed and resumed equals one that was not, byte for byte.
 #pragma once
 

@@ -119,6 +119,18 @@ def index(page):
           "a document lists its claims")
 
 
+def on_paper(page):
+    """The index is narrow on paper, too, but nobody can open it there; drawings are read at arm's length."""
+    page.send("Emulation.setDeviceMetricsOverride", width=794, height=1123, deviceScaleFactor=1, mobile=False)
+    page.wait_for("!document.querySelector('.index details').open")
+    page.send("Emulation.setEmulatedMedia", media="print")
+    page.wait_for("document.querySelector('.index details').open")
+    small = page.evaluate("[...document.querySelectorAll('svg.chart text')].filter(t => t.textContent &&"
+                          " t.getBoundingClientRect().height > 0 && t.getBoundingClientRect().height < 9).length")
+    check(small == 0, "letters of charts on paper", small)
+    page.send("Emulation.setEmulatedMedia", media="")
+
+
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
@@ -134,6 +146,7 @@ def main():
                     keyboard_and_print(page)
                     verdicts(page)
                     index(page)
+                    on_paper(page)
                 check(page.complaints == [], f"{language}, {width}: complaints", page.complaints)
     print(json.dumps(FAILURES, indent=1, ensure_ascii=False) if FAILURES else "fine")
     return 1 if FAILURES else 0

@@ -300,7 +300,7 @@ TEST(Predict, TextsHaveTheLabelsThatTheModelGivesThem) {
     }
     EXPECT_NEAR(sum, 1, 1e-5);
   }
-  // What is cut is what was said before.
+  // The text that is cut is the one from before.
   const auto beginning =
       classify_texts(*task.model, *task.codec, Texts{"h g f e d c b a h g f e"}).front();
   EXPECT_NEAR(beginning.probability, all[3].probability, 1e-5);

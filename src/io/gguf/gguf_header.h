@@ -34,7 +34,7 @@ struct GgufHeader {
   std::vector<GgufTensor> tensors;  // in the order of the header
 };
 
-// What general.alignment says: tensors begin at multiples of it.
+// The value of general.alignment: tensors begin at multiples of it.
 std::uint64_t gguf_alignment(const GgufMetadata& metadata);
 
 // Reads and checks the whole of it. `length` is the file's.

@@ -1,4 +1,4 @@
-// What a GGUF file says about its model: keys such as "llama.block_count", each with a value of one
+// A model as its GGUF file describes it: keys such as "llama.block_count", each with a value of one
 // of 13 types. Read with getters whose errors name the file and the key.
 #pragma once
 

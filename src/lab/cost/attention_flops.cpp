@@ -73,7 +73,7 @@ double seconds_of_layer(const Findings& f, std::int64_t n) {
   return seconds_of([&] { attention.forward(tokens); }, 8);
 }
 
-// What the four products cost at each N, on the meta device: nothing is computed.
+// The cost of the four products at each N, on the meta device: nothing is computed.
 struct Counts {
   std::vector<double> tokens;
   std::vector<Work> work;

@@ -155,7 +155,7 @@ void run(Findings& f) {
       f.check(tr("parameters differ from E times by"), worst.parameters, Relation::less, 0.1);
   const bool flops =
       f.check(tr("arithmetic differs from A times by"), worst.flops, Relation::less, 0.2);
-  // What the text says of the router beside the claim, which is about cost alone.
+  // The text on the router, beside the claim, which is about cost alone.
   f.control(tr("largest share with balance loss"), with, Relation::less, 0.3);
   f.control(tr("without it"), without, Relation::greater, with);
   f.control(tr("and it grows in training from"), begin, Relation::less, without);

@@ -79,7 +79,7 @@ report::LineChart by_length(const std::vector<double>& gamma, const Samples& one
   return chart;
 }
 
-// What γ ~ N(1, ½) makes of the shares: P(γ < x) = erfc(1 − x)/2. Of 20000
+// The shares when γ ~ N(1, ½): P(γ < x) = erfc(1 − x)/2. Of 20000
 // samples a share of 8 % is known to 0.002.
 void control_shares(Findings& f, const Samples& one, const Samples& two, const Causes& causes) {
   const auto below = [](double x) { return std::erfc(1 - x) / 2; };

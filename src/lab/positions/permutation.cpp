@@ -106,8 +106,8 @@ const std::vector<Encoding>& encodings() {
   return all;
 }
 
-// What every encoding does to a shuffle and to a reversal: all break the symmetry, or the test sees
-// no difference where there is one.
+// The effect of every encoding on a shuffle and a reversal: all break the symmetry, or the test
+// sees no difference where there is one.
 void measure_encodings(Findings& f, const Difference& without) {
   report::Bars bars;
   bars.y_label = tr("f(PX) − P f(X), largest");
@@ -154,7 +154,7 @@ void run(Findings& f) {
   measure_encodings(f, d);
   const bool changes = f.counter(tr("shuffling changes the outputs in their places by"), d.in_place,
                                  Relation::greater, kOther);
-  // What is true instead. The proof is in the documents, so a failure here would be Heddle's.
+  // The truth instead. The proof is in the documents, so a failure here would be Heddle's.
   f.control(tr("moved along with their tokens they differ by"), d.moved, Relation::less, kSame);
   f.control(tr("their mean changes by"), d.pooled, Relation::less, kSame);
   f.verdict(changes ? Verdict::refuted : Verdict::holds);

@@ -141,8 +141,8 @@ std::string checks_table(const std::vector<Check>& checks, bool of_claim) {
   return out + "</tbody></table></div>\n";
 }
 
-// What is measured to be sure of the measurement stands apart from what decides: a measurement that
-// works may well refute a claim.
+// Conditions that show the measurement to be sound stand apart from those that decide: a sound one
+// may well refute a claim.
 std::string checks_html(const Findings& findings) {
   std::vector<Check> of_claim, controls;
   for (const Check& c : findings.checks())
@@ -190,7 +190,7 @@ Html experiment_section(const Outcome& o) {
   return {out + "</p>\n</section>\n"};
 }
 
-// What each document is, and what of it was put to the test here.
+// Each document with the claims of it that were put to the test here.
 std::string documents_section(std::span<const Outcome> outcomes) {
   std::string out = "<section id=\"documents\" class=\"document\">\n<h2>" +
                     escaped(tr(said::documents_title)) + "</h2>\n";

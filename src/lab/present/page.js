@@ -1,16 +1,14 @@
 // The index follows the reader, and is out of the way on a small screen.
 "use strict";
 (() => {
-const index = document.querySelector(".index details"), wide = matchMedia("(min-width: 1001px)");
+// On paper all of it is shown.
+const index = document.querySelector(".index details"), wide = matchMedia("(min-width: 1001px), print");
 const fit = () => { index.open = wide.matches; };
 fit();
 wide.addEventListener("change", fit);
 index.addEventListener("click", event => {
   if (event.target.closest("a") && !wide.matches) index.open = false;
 });
-// All of it is printed.
-addEventListener("beforeprint", () => { index.open = true; });
-addEventListener("afterprint", fit);
 
 const links = new Map([...index.querySelectorAll("a")].map(a => [a.hash.slice(1), a]));
 const sections = [...links.keys()].map(id => document.getElementById(id));

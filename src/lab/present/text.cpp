@@ -33,7 +33,7 @@ std::string entry(const char* name, const std::string& text, std::size_t columns
   return "  " + padded(tr(name), kIndent - 2) + wrapped(text, columns - kIndent, kIndent) + "\n";
 }
 
-// What is measured on the left, in as many lines as it needs, and the number behind the last.
+// The measured quantity on the left, in as many lines as it needs, and the number behind the last.
 std::string measured_row(const std::string& label, const std::string& number, std::size_t columns) {
   constexpr std::size_t kIndent = 4, kNumber = 24;
   const std::size_t room = columns - kNumber;
@@ -42,8 +42,8 @@ std::string measured_row(const std::string& label, const std::string& number, st
   return text.substr(0, last) + padded(text.substr(last), room) + " " + number + "\n";
 }
 
-// What decides, with what each condition says of the claim; then what shows that the measurement
-// can be trusted, which says nothing of it.
+// The deciding conditions, each with its word on the claim; then those which show that the
+// measurement can be trusted and say nothing of the claim.
 std::string checks_text(const Findings& findings, bool colour, std::size_t columns) {
   std::string deciding, controls;
   for (const Findings::Check& c : findings.checks()) {

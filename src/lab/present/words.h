@@ -1,4 +1,4 @@
-// What the pages of the lab say around the experiments; who shows it says tr().
+// Words of the lab's pages around the experiments; the code that shows them calls tr().
 #pragma once
 
 #include "lab/experiment.h"

@@ -122,7 +122,7 @@ std::int64_t wrong_when_learnt(const Findings& f, const Network& network, const 
   return wrong;
 }
 
-// What is known beforehand: the counts tell a wrong network from a right one.
+// Known beforehand: the counts tell a wrong network from a right one.
 void control_counts(Findings& f, const Task& all) {
   f.control(tr("wrong outputs with b_y = 0: either input instead of both"),
             static_cast<double>(wrong_by_hand(f, all, 0)), Relation::equal, kWrongOfEither);

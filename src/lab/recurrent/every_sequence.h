@@ -21,7 +21,7 @@ Ids every_sequence();
 // language: each prefix for itself. Both give scores for the next token.
 std::unique_ptr<model::Model> two_way_network(model::Task task);
 
-// What the network is asked: x_t at place t − 1.
+// The question to the network: x_t at place t − 1.
 model::Batch next_tokens(model::Task task);
 
 // log p(x_t | …) for every sequence and t: [243][5].
@@ -36,7 +36,7 @@ double effect_of_the_future(const Findings& f, const std::vector<std::vector<dou
 // Trains it to predict the next token of all sequences alike, whose entropy is log 3 per token.
 std::vector<double> train_on_every_sequence(model::Model& model);
 
-// What both experiments on two-way networks measure.
+// The measurements of both experiments on two-way networks.
 struct TwoWayStudy {
   TwoWayStudy(const Findings& f, model::Task task);
 

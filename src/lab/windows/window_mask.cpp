@@ -62,7 +62,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// What is wrong with the first program; without any of it, it is right.
+// The faults of the first program; without any of them, it is right.
 struct Faults {
   bool extra_token = true;  // it goes back w/2 + 1 tokens instead of w/2
   bool empty_slots = true;  // slots that were never filled hold 0 and take part in the softmax

@@ -89,7 +89,7 @@ TEST(AttentionMaps, HaveEveryLayerOfEveryKind) {
   }
 }
 
-// What a causal model saw of the beginning does not depend on what follows.
+// The map of a causal model's beginning does not depend on the tokens that follow.
 // Keeps the intervals of keys that every attention was called with.
 struct SeenKeys final : nn::AttentionObserver {
   std::vector<const void*> self, cross;

@@ -79,8 +79,18 @@ Gradients backward(const AttentionInputs& in, const Wanted& wanted, const Result
   if (in.additive_mask.defined() && wanted.additive_mask)
     g.additive_mask = Tensor::zeros(in.additive_mask.shape(), in.additive_mask.dtype(),
                                     in.additive_mask.device());
-  launch(AttentionBackwardCall{in, r.y, r.row_sums, r.row_parts, dy, g.q, g.k, g.v, g.w, g.bias,
-                               g.sinks, g.additive_mask});
+  launch(AttentionBackwardCall{.in = in,
+                               .y = r.y,
+                               .row_sums = r.row_sums,
+                               .row_parts = r.row_parts,
+                               .dy = dy,
+                               .dq = g.q,
+                               .dk = g.k,
+                               .dv = g.v,
+                               .dw = g.w,
+                               .d_bias = g.bias,
+                               .d_sinks = g.sinks,
+                               .d_additive_mask = g.additive_mask});
   return g;
 }
 

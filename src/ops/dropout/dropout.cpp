@@ -33,7 +33,7 @@ Tensor masked(const Tensor& input, double p, const RandomKey& key) {
   if (p == 1) return Tensor::zeros(x.shape(), x.dtype(), x.device());
   Tensor y = empty_like(x);
   const Dropped d = dropped(p);
-  launch(DropoutCall{d.threshold, d.scale, key, x, y});
+  launch(DropoutCall{.threshold = d.threshold, .scale = d.scale, .key = key, .x = x, .y = y});
   return y;
 }
 

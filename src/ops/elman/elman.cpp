@@ -58,15 +58,26 @@ ScanGradient scan_backward(const ElmanKept& kept, const Tensor& dy, const Tensor
   const Tensor& y = kept.y.get();
   ScanGradient g{empty_like(y), Tensor()};
   if (wants_h0) g.dh0 = Tensor::empty({y.size(0), y.size(2)}, y.dtype(), y.device());
-  launch(ElmanBackwardCall{y, kept.recurrent.get(), kept.order.get(), kept.reverse, dy, dlast,
-                           g.dpre, g.dh0});
+  launch(ElmanBackwardCall{.y = y,
+                           .recurrent = kept.recurrent.get(),
+                           .order = kept.order.get(),
+                           .reverse = kept.reverse,
+                           .dy = dy,
+                           .dlast = dlast,
+                           .dpre = g.dpre,
+                           .dh0 = g.dh0});
   return g;
 }
 
 Tensor recurrent_gradient(const ElmanKept& kept, const Tensor& dpre) {
   const Tensor& y = kept.y.get();
   Tensor du = Tensor::empty({y.size(2), y.size(2)}, parameter_dtype(y), y.device());
-  launch(ElmanRecurrentGradientCall{y, kept.h0.get(), kept.order.get(), kept.reverse, dpre, du});
+  launch(ElmanRecurrentGradientCall{.y = y,
+                                    .h0 = kept.h0.get(),
+                                    .order = kept.order.get(),
+                                    .reverse = kept.reverse,
+                                    .dpre = dpre,
+                                    .du = du});
   return du;
 }
 
@@ -100,7 +111,14 @@ ElmanResult elman(const Tensor& input, const Tensor& recurrent, const ElmanOptio
   const Tensor h0 = dense_or_none(options.h0);
   Tensor order = Tensor::empty({2, s.batch}, DType::i64, pre.device());
   ElmanResult out{empty_like(pre), Tensor::empty({s.batch, s.width}, pre.dtype(), pre.device())};
-  launch(ElmanCall{pre, recurrent, h0, lengths, options.reverse, out.y, out.last, order});
+  launch(ElmanCall{.pre = pre,
+                   .recurrent = recurrent,
+                   .h0 = h0,
+                   .lengths = lengths,
+                   .reverse = options.reverse,
+                   .y = out.y,
+                   .last = out.last,
+                   .order = order});
   if (tracked({&input, &recurrent, &options.h0})) {
     const ElmanKept kept{Saved(out.y.detach()), Saved(recurrent),
                          Saved(h0.defined() ? h0.detach() : h0), Saved(order), options.reverse};

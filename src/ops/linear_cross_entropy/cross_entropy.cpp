@@ -35,7 +35,8 @@ Tensor loss_of_rows(const GivenRows& given, const Tensor& x, const Tensor& targe
              const LossRows kept = saved.get();
              const Tensor dloss = dense(c.cotangent());
              Tensor dz = empty_like(z.get());
-             launch(CrossEntropyBackwardCall{kept, log_probs, z.get(), dloss, dz});
+             launch(CrossEntropyBackwardCall{
+                 .rows = kept, .log_probs = log_probs, .z = z.get(), .dloss = dloss, .dz = dz});
              c.add(0, dz);
            });
   return loss;

@@ -76,8 +76,15 @@ Tensor reduced_loss(const Classifier& args, const Tensor& x, const Tensor& bias)
   ClassifierGradients g =
       empty_gradients(args, {tracked({&x}), tracked({&weight}), tracked({&bias})});
   const Tensor none;
-  launch(LinearCrossEntropyCall{args.rows, args.x, weight, args.bias, none, loss, g.dx, g.dw,
-                                g.dbias});
+  launch(LinearCrossEntropyCall{.rows = args.rows,
+                                .x = args.x,
+                                .weight = weight,
+                                .bias = args.bias,
+                                .dlosses = none,
+                                .loss = loss,
+                                .dx = g.dx,
+                                .dw = g.dw,
+                                .dbias = g.dbias});
   if (g.dx.defined() || g.dw.defined() || g.dbias.defined())
     record("linear_cross_entropy", {&x, &weight, &bias}, {&loss},
            [g, as = GradientTypes{x.shape(), weight.dtype()}](VjpContext& c) mutable {
@@ -104,8 +111,15 @@ ClassifierGradients gradients_of_each(const Classifier& args, const Tensor& dlos
   const Tensor dlosses = views::reshape(dense(dloss), {args.x.size(0)});
   ClassifierGradients g = empty_gradients(args, wanted);
   Tensor none;
-  launch(LinearCrossEntropyCall{args.rows, args.x, args.weight, args.bias, dlosses, none, g.dx,
-                                g.dw, g.dbias});
+  launch(LinearCrossEntropyCall{.rows = args.rows,
+                                .x = args.x,
+                                .weight = args.weight,
+                                .bias = args.bias,
+                                .dlosses = dlosses,
+                                .loss = none,
+                                .dx = g.dx,
+                                .dw = g.dw,
+                                .dbias = g.dbias});
   return g;
 }
 
@@ -116,8 +130,15 @@ Tensor loss_of_each(const Classifier& args, const Tensor& x, const Tensor& bias)
   shape.erase(x.rank() - 1);
   Tensor loss = Tensor::empty(shape, parameter_dtype(x), x.device());
   Tensor none;
-  launch(
-      LinearCrossEntropyCall{args.rows, args.x, weight, args.bias, none, loss, none, none, none});
+  launch(LinearCrossEntropyCall{.rows = args.rows,
+                                .x = args.x,
+                                .weight = weight,
+                                .bias = args.bias,
+                                .dlosses = none,
+                                .loss = loss,
+                                .dx = none,
+                                .dw = none,
+                                .dbias = none});
   if (tracked({&x, &weight, &bias}))
     record("linear_cross_entropy", {&x, &weight, &bias}, {&loss},
            [saved = SavedClassifier(args),

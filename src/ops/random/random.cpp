@@ -26,7 +26,7 @@ Tensor random_uniform(const Shape& shape, double low, double high, const RandomK
   check_condition(low <= high, "random_uniform", "high", "at least low, " + std::to_string(low),
                   std::to_string(high));
   Tensor y = drawn("random_uniform", shape, dtype, device);
-  launch(RandomCall{false, low, high - low, key, y});
+  launch(RandomCall{.normal = false, .offset = low, .factor = high - low, .key = key, .y = y});
   return y;
 }
 
@@ -35,7 +35,7 @@ Tensor random_normal(const Shape& shape, double mean, double stddev, const Rando
   check_finite("random_normal", "mean", mean);
   check_number("random_normal", "stddev", stddev >= 0, "a finite number, 0 or more", stddev);
   Tensor y = drawn("random_normal", shape, dtype, device);
-  launch(RandomCall{true, mean, stddev, key, y});
+  launch(RandomCall{.normal = true, .offset = mean, .factor = stddev, .key = key, .y = y});
   return y;
 }
 

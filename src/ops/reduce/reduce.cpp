@@ -24,7 +24,8 @@ Tensor reduced(Reduce kind, const Tensor& input, int first, int last, double sca
   Shape shape = x.shape();
   for (int i = first; i <= last; ++i) shape[i] = 1;
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-  launch(ReduceCall{kind, split_at(x.shape(), first, last), scale, x, y});
+  launch(ReduceCall{
+      .kind = kind, .split = split_at(x.shape(), first, last), .scale = scale, .x = x, .y = y});
   return y;
 }
 
@@ -52,7 +53,8 @@ Tensor max_backward(const Tensor& input, const Tensor& y, const Tensor& cotangen
   const Tensor x = dense(input);
   const Tensor dy = dense(cotangent);
   Tensor dx = empty_like(x);
-  launch(MaxBackwardCall{split_at(x.shape(), dim, dim), x, y, dy, dx});
+  launch(
+      MaxBackwardCall{.split = split_at(x.shape(), dim, dim), .x = x, .y = y, .dy = dy, .dx = dx});
   return dx;
 }
 

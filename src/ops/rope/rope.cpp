@@ -57,7 +57,14 @@ Tensor rotated(const Tensor& input, const Rotation& r, double direction) {
   const bool side_by_side = input.size(3) <= 1 || input.strides()[3] == 1;
   const Tensor x = side_by_side ? input : dense(input);
   Tensor y = empty_like(x);  // [B, T, H, D]
-  launch(RopeCall{r.pairing, r.first_position, direction, r.positions, r.cos, r.sin, x, y});
+  launch(RopeCall{.pairing = r.pairing,
+                  .first_position = r.first_position,
+                  .direction = direction,
+                  .positions = r.positions,
+                  .cos = r.cos,
+                  .sin = r.sin,
+                  .x = x,
+                  .y = y});
   return y;
 }
 

@@ -9,7 +9,7 @@ namespace heddle::ops {
 
 // c = a · b, with this on the way of every sum to memory:
 //   sum -> + bias[n] -> activation -> · factor -> + residual
-// What is undefined is left out.
+// Undefined tensors are left out.
 struct Product {
   Tensor a;  // [M, K] in any layout
   Tensor b;  // [K, N] in any layout; rounded to a's type where it has another

@@ -85,7 +85,7 @@ std::vector<std::string> tick_texts(std::span<const double> ticks) {
   const Unit unit = unit_for(largest);
   const int digits = digits_for(ticks, unit.size);
   for (const double t : ticks) {
-    // What is nothing has no unit, and no sign of what rounding left of it.
+    // Zero has no unit, and no sign that rounding left of it.
     const bool zero = std::abs(t) < 1e-9 * largest || t == 0;
     texts.push_back(zero ? "0" : fmt::format("{:.{}f}{}", t / unit.size, digits, unit.name));
   }

@@ -15,7 +15,7 @@ struct Point {
   double y = 0;
 };
 
-// What lies between two lines: a spread over seeds.
+// The area between two lines: a spread over seeds.
 struct Range {
   double x = 0;
   double low = 0, high = 0;
@@ -48,8 +48,8 @@ struct LineChart {
 // some hundred points of a series are drawn: the means of neighbours.
 Html chart(const LineChart& chart);
 
-// What stands beside an axis: of a logarithmic one it is said, because a reader who takes it for a
-// plain one sees another curve.
+// The words beside an axis. They tell a logarithmic one, because a reader who takes it for a plain
+// one sees another curve.
 std::string axis_label(const std::string& label, bool logarithmic);
 
 // Round positions between low and high, about `wanted` of them: 1, 2 or 5 times a power of ten.

@@ -42,10 +42,10 @@ Series series_of(const std::string& name, const std::vector<CurvePoint>& curve) 
 
 using Curve = std::vector<CurvePoint> VariantResult::*;
 
-// What a chart need not show: next to a variant that went astray, the others would be one flat
-// line. Curves reach up to about where they began, and of several variants most begin alike; so the
-// limit is half as high again as the highest point of the usual one. A variant that diverged does
-// not count unless all did.
+// Values that a chart need not show: next to a variant that went astray, the others would be one
+// flat line. Curves reach up to about where they began, and of several variants most begin alike;
+// so the limit is half as high again as the highest point of the usual one. A variant that diverged
+// does not count unless all did.
 double robust_top(const ComparisonResults& r, Curve curve) {
   std::vector<double> highest, all;
   double lowest = std::numeric_limits<double>::infinity();
@@ -171,20 +171,6 @@ Html time_bars(const ComparisonResults& r) {
   for (const VariantResult& v : r.variants)
     if (v.step_seconds > 0) c.bars.push_back({v.name, {v.step_seconds}});
   return stacked_bars(c);
-}
-
-// Numbers stay in one piece with their signs and units where a line ends.
-std::string unbroken(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = text.substr(i + 1), before = text.substr(0, i);
-    const bool beside_sign = rest.starts_with("± ") || before.ends_with("±");
-    if (text[i] == ' ' && beside_sign)
-      out += "\u00a0";
-    else
-      out += text[i];
-  }
-  return escaped(out);
 }
 
 // Against the first variant, in words, and all pairs as a table.

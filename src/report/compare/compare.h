@@ -14,7 +14,7 @@ std::string comparison_page(const compare::ComparisonResults& results);
 // "kv_heads=2 is worse than kv_heads=6 by 0.0120 ± 0.0040: more than the noise."
 std::string in_words(const compare::PairResult& pair, const compare::ComparisonResults& results);
 
-// What to do about a difference that is within the noise: how many seeds would tell. Empty where
+// Advice on a difference that is within the noise: how many seeds would tell. Empty where
 // there is nothing to say.
 std::string seeds_in_words(const compare::PairResult& pair,
                            const compare::ComparisonResults& results);
@@ -30,7 +30,7 @@ std::string divergence_text(const compare::VariantResult& variant, std::int64_t 
 std::string time_in_words(const compare::PairResult& pair,
                           const compare::ComparisonResults& results);
 
-// What ± is, and what follows from it.
+// The meaning of ±, and its consequences.
 std::string noise_note(const compare::ComparisonResults& results);
 
 // "2.5000 ± 0.2500", or that it diverged.
@@ -39,7 +39,7 @@ std::string step_time_text(double seconds);  // "8.60 ms"
 // "250 ms (240 to 262)": the median, and the middle half.
 std::string time_text(const compare::VariantResult& variant);
 
-// What stands in a table of these: `star` marks the lowest loss there.
+// The note below a table of these: `star` marks the lowest loss there.
 std::string figures_note(const compare::ComparisonResults& results, const char* star);
 
 // "+0.0120 ± 0.0040"

@@ -1,4 +1,4 @@
-// What a comparison found, in sentences and in the cells of tables.
+// The findings of a comparison, in sentences and in the cells of tables.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -27,7 +27,7 @@ std::int64_t longest(const model::AttentionMaps& maps, const std::vector<HeadPla
   return most;
 }
 
-// What is asked for twice is wanted once, in the order of the first time.
+// A choice that is made twice counts once, in the order of the first time.
 template <class T>
 std::vector<T> without_repeats(const std::vector<T>& all) {
   std::vector<T> kept;

@@ -58,7 +58,7 @@ const char* list_of(MapPart part, bool queries) {
   return part == MapPart::decoder ? "target" : "source";
 }
 
-// What the script reads of one side.
+// The data of one side, as the script reads it.
 class Document {
  public:
   explicit Document(const InspectSide& side)

@@ -20,7 +20,7 @@ using HeadTable = std::vector<std::vector<model::HeadSummary>>;  // [layer][head
 HeadTable summarise_heads(const Inspection& inspection,
                           const std::function<void(std::int64_t, std::int64_t)>& progress = {});
 
-// What `--json` and the page say of a head; what it has not is absent.
+// The statistics of a head, for `--json` and the page; those it lacks are absent.
 nlohmann::json stats_json(const model::HeadStats& stats);
 
 struct InspectPage {

@@ -286,7 +286,7 @@ std::string line(const Node& node) {
 
 }  // namespace
 
-// What stands between wide spaces is set apart, so that a narrow page may put it into lines.
+// Parts between wide spaces are set apart, so that a narrow page may put it into lines.
 Html formula(std::string_view notation) {
   Node row = Parser(notation).whole();
   std::vector<Node> pieces(1);

@@ -25,6 +25,53 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// "3e-3" in it: browsers end a line behind such a hyphen.
+bool has_exponent(std::string_view word) {
+  for (std::size_t i = 1; i + 2 < word.size(); ++i)
+    if (word[i] == 'e' && is_digit(word[i - 1]) && (word[i + 1] == '-' || word[i + 1] == '+') &&
+        is_digit(word[i + 2]))
+      return true;
+  return false;
+}
+
+std::string whole_word(std::string_view word) {
+  if (!has_exponent(word)) return escaped(word);
+  return "<span class=\"number\">" + escaped(word) + "</span>";
+}
+
+// Each word whole; between(word, rest) is what stands between it and the rest.
+template <class Between>
+std::string whole_words(std::string_view text, const Between& between) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    out += whole_word(word);
+    text.remove_prefix(end);
+    if (text.empty()) break;
+    text.remove_prefix(1);
+    out += between(word, text);
+  }
+  return out;
+}
+
+// A cell with numbers is not wrapped, but one with the name of a variant is.
+std::string cell_text(std::string_view text) {
+  return whole_words(text, [](std::string_view, std::string_view) { return " "; });
+}
+
+}  // namespace
+
+std::string unbroken(std::string_view text) {
+  return whole_words(text, [](std::string_view word, std::string_view rest) {
+    return word.ends_with("±") || rest.starts_with("± ") ? "\u00a0" : " ";
+  });
+}
+
 Html paragraph(std::string_view text) { return {"<p>" + escaped(text) + "</p>\n"}; }
 
 Html preformatted(std::string_view text) { return {"<pre>" + escaped(text) + "</pre>\n"}; }
@@ -66,7 +113,7 @@ Html facts(const std::vector<std::pair<std::string, std::string>>& facts) {
   std::string out = "<dl class=\"facts\">\n";
   for (const auto& [name, value] : facts)
     out += fmt::format("<div><dt>{}</dt><dd{}>{}</dd></div>\n", escaped(name),
-                       class_of(is_number(value)), escaped(value));
+                       class_of(is_number(value)), cell_text(value));
   return {out + "</dl>\n"};
 }
 
@@ -83,8 +130,8 @@ Html table(const Table& table) {
   for (const auto& row : table.rows) {
     out += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i)
-      out +=
-          fmt::format("<td{}>{}</td>", class_of(i < numbers.size() && numbers[i]), escaped(row[i]));
+      out += fmt::format("<td{}>{}</td>", class_of(i < numbers.size() && numbers[i]),
+                         cell_text(row[i]));
     out += "</tr>\n";
   }
   return {out + "</tbody></table></div>\n"};

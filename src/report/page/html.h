@@ -16,6 +16,10 @@ namespace heddle::report {
 // Text as it must stand in HTML and in attributes.
 std::string escaped(std::string_view text);
 
+// The same for lines that are wrapped: numbers stay in one piece with their signs, intervals and
+// exponents ("-0.2 ± 0.1", "learning_rate=3e-3").
+std::string unbroken(std::string_view text);
+
 // A piece of HTML that is complete by itself.
 struct Html {
   std::string text;

@@ -13,7 +13,7 @@ std::string duration_text(double seconds);  // "4.2 s", "2 min 05 s", "1 h 03 mi
 // "+0.0120" with four digits; what rounds to nothing has no sign.
 std::string signed_text(double value, int digits);
 
-// What memory is taken for: "gradients".
+// The purpose of memory, in words: "gradients".
 std::string purpose_text(Purpose purpose);
 
 }  // namespace heddle::report

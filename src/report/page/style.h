@@ -32,7 +32,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .facts { display: flex; flex-wrap: wrap; gap: .6rem 2.2rem; margin: 1.25rem 0 0; }
 .facts dt { color: var(--soft); font-size: .82rem; }
 .facts dd { margin: 0; font-size: 1.2rem; font-variant-numeric: tabular-nums; }
-.facts .number { white-space: nowrap; }
+.facts .number, span.number { white-space: nowrap; }
 /* A shadow at the edge tells that there is more; where all is seen, the card covers it. */
 .scroll { overflow-x: auto; background:
   linear-gradient(to right, var(--card) 40%, transparent) left / 2.5rem 100% no-repeat local,
@@ -75,7 +75,7 @@ svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
   table { font-size: .92rem; }
   th, td { padding: .35rem .4rem; }
   /* Letters are larger beside the same drawing: numbers of seven digits need room on the left. */
-  .scroll > svg.chart { min-width: 560px; font-size: 18px; padding-left: 1rem; overflow: visible; }
+  .scroll > svg.chart { min-width: 720px; font-size: 14px; padding-left: .5rem; overflow: visible; }
   .scroll > svg.bars { min-width: 780px; font-size: 14px; }
 }
 /* On paper nothing scrolls: tables are set small enough, and nothing is torn in two. */
@@ -88,6 +88,8 @@ svg.map { max-width: 100%; height: auto; display: block; font-size: 12px; }
   .wide th { font-size: 6.5pt; }
   th, td, .wide th, .wide td { padding: .2rem .3rem; }
   tr, svg, .facts, li { break-inside: avoid; }
+  svg.chart { width: 84%; font-size: 16px; }
+  svg.bars { font-size: 13px; }
   h2, h3 { break-after: avoid; }
 }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; font-size: .88rem; margin-top: .4rem; }

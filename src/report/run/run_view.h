@@ -1,4 +1,4 @@
-// What the files of a run tell of it, while it goes on as well as afterwards.
+// A run as its files tell it, while it goes on as well as afterwards.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class RunState : std::uint8_t {
   stopped,   // interrupted, killed or failed: it can go on
 };
 
-// What was planned before the run began, and what its steps took.
+// The plan from before the run began, and the cost of its steps.
 struct PlanAndOutcome {
   plan::Plan plan;
   std::int64_t peak_bytes = 0;  // 0: not measured

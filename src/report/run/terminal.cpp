@@ -49,7 +49,7 @@ class Dots {
   std::vector<bool> marks_;
 };
 
-// What is drawn where.
+// The place of each part of the drawing.
 struct Frame {
   double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
   std::size_t width = 0, height = 0;  // dots

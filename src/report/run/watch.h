@@ -9,7 +9,7 @@
 
 namespace heddle::report {
 
-// What there is to see of a run besides its log.
+// The state of a run besides its log.
 struct WatchView {
   RunView run;
   std::vector<std::int64_t> checkpoints = {};  // steps

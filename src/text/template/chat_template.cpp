@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "text/template/interpreter.h"
-#include "text/template/parser.h"
+#include "text/template/syntax/parser.h"
 
 namespace heddle::text::chat {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "text/template/limits.h"
 #include "text/template/run.h"
-#include "text/template/value.h"
+#include "text/template/values/value.h"
 
 namespace heddle::text::chat {
 

@@ -1,12 +1,12 @@
 #include <utility>
 
-#include "text/template/filters.h"
-#include "text/template/functions.h"
 #include "text/template/interpreter.h"
-#include "text/template/methods.h"
-#include "text/template/operations.h"
-#include "text/template/predicates.h"
-#include "text/template/print.h"
+#include "text/template/library/filters.h"
+#include "text/template/library/functions.h"
+#include "text/template/library/methods.h"
+#include "text/template/library/predicates.h"
+#include "text/template/values/operations.h"
+#include "text/template/values/print.h"
 
 namespace heddle::text::chat {
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "text/template/operations.h"
-#include "text/template/print.h"
+#include "text/template/values/operations.h"
+#include "text/template/values/print.h"
 
 namespace heddle::text::chat {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "text/template/arguments.h"
+#include "text/template/library/arguments.h"
 #include "text/template/run.h"
-#include "text/template/syntax.h"
+#include "text/template/syntax/syntax.h"
 
 namespace heddle::text::chat {
 

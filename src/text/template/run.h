@@ -12,7 +12,7 @@
 
 #include "heddle/error.h"
 #include "text/template/limits.h"
-#include "text/template/value.h"
+#include "text/template/values/value.h"
 
 namespace heddle::text::chat {
 

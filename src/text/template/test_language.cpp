@@ -6,7 +6,7 @@
 namespace heddle::text::chat {
 namespace {
 
-TEST(chat_template, white_space_around_tags) {
+TEST(ChatTemplate, WhiteSpaceAroundTags) {
   EXPECT_EQ(render("a\n  {% if true %}\n  b\n  {% endif %}\nc\n"), "a\n  b\nc");
   EXPECT_EQ(render("a  {%- if true -%}  b  {%- endif -%}  c"), "abc");
   EXPECT_EQ(render("a\n  {%+ if true %}b{% endif +%}\nc"), "a\n  b\nc");
@@ -16,7 +16,7 @@ TEST(chat_template, white_space_around_tags) {
   EXPECT_EQ(render("a\xC2\xA0 {{- 1 }}"), "a1");  // a space that does not break is a space
 }
 
-TEST(chat_template, comments_and_raw_blocks) {
+TEST(ChatTemplate, CommentsAndRawBlocks) {
   EXPECT_EQ(render("a{# {{ no }} #}b"), "ab");
   EXPECT_EQ(render("a {#- x -#} b\n  {# y #}\nc"), "ab\nc");
   EXPECT_EQ(render("{#-#}a"), "a");
@@ -24,7 +24,7 @@ TEST(chat_template, comments_and_raw_blocks) {
   EXPECT_EQ(render("a\n {%- raw -%}  {{ x }}  {%- endraw %}\nb"), "a{{ x }}b");
 }
 
-TEST(chat_template, escapes_in_strings) {
+TEST(ChatTemplate, EscapesInStrings) {
   EXPECT_EQ(render(R"({{ 'a\n\t\'\"\\' }})"), "a\n\t'\"\\");
   EXPECT_EQ(render(R"({{ "\x41\u00e9\U0001F600\101\d" }})"),
             "A\xC3\xA9\xF0\x9F\x98\x80"
@@ -32,7 +32,7 @@ TEST(chat_template, escapes_in_strings) {
   EXPECT_EQ(render("{{ 'a' 'b' \"c\" }}"), "abc");
 }
 
-TEST(chat_template, branches) {
+TEST(ChatTemplate, Branches) {
   const std::string source =
       "{% if x == 1 %}one{% elif x == 2 %}two{% elif x %}many{% else %}none{% endif %}";
   EXPECT_EQ(render(source, R"({"x": 1})"), "one");
@@ -42,14 +42,14 @@ TEST(chat_template, branches) {
   EXPECT_EQ(render("{{ 'a' if x }}|{{ 'a' if x else 'b' }}"), "|b");
 }
 
-TEST(chat_template, truth_is_pythons) {
+TEST(ChatTemplate, TruthIsPythons) {
   EXPECT_EQ(
       render("{% for v in values %}{{ 1 if v else 0 }}{% endfor %}",
              R"({"values": [null, false, true, 0, 1, 0.0, 0.5, "", "0", [], [0], {}, {"a": 0}]})"),
       "0010101010101");
 }
 
-TEST(chat_template, loops) {
+TEST(ChatTemplate, Loops) {
   EXPECT_EQ(render("{% for i in [1, 2, 3] %}{{ i }}{{ ',' if not loop.last }}{% endfor %}"),
             "1,2,3");
   EXPECT_EQ(render("{% for i in 'ab' %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}"
@@ -69,7 +69,7 @@ TEST(chat_template, loops) {
   EXPECT_EQ(render("{% for i in missing %}x{% endfor %}"), "");
 }
 
-TEST(chat_template, variables_of_loops_end_with_them) {
+TEST(ChatTemplate, VariablesOfLoopsEndWithThem) {
   EXPECT_EQ(
       render(
           "{% set x = 0 %}{% for i in [1, 2] %}{{ x }}{% set x = i %}{{ x }}{% endfor %}{{ x }}"),
@@ -80,7 +80,7 @@ TEST(chat_template, variables_of_loops_end_with_them) {
   EXPECT_EQ(render("{% if true %}{% set x = 5 %}{% endif %}{{ x }}"), "5");
 }
 
-TEST(chat_template, assignments) {
+TEST(ChatTemplate, Assignments) {
   EXPECT_EQ(render("{% set a, b = 1, 'x' %}{{ b }}{{ a }}"), "x1");
   EXPECT_EQ(render("{% set t %} a {{ 1 }} {% endset %}[{{ t }}]"), "[ a 1 ]");
   EXPECT_EQ(render("{% set t | trim | upper %} a {% endset %}[{{ t }}]"), "[A]");
@@ -88,7 +88,7 @@ TEST(chat_template, assignments) {
   EXPECT_EQ(render("{% generation %}text{% endgeneration %}"), "text");
 }
 
-TEST(chat_template, macros) {
+TEST(ChatTemplate, Macros) {
   EXPECT_EQ(render("{% macro m(a, b=a ~ '!', c='z') %}{{ a }}{{ b }}{{ c }}{% endmacro %}"
                    "{{ m(1) }} {{ m(1, 2) }} {{ m(1, c=3) }} {{ m() }}"),
             "11!z 12z 11!3 !z");
@@ -98,7 +98,7 @@ TEST(chat_template, macros) {
   EXPECT_EQ(render("{% macro m() %}{{ x }}{% endmacro %}{% set x = 1 %}{{ m() }}"), "1");
 }
 
-TEST(chat_template, operators) {
+TEST(ChatTemplate, Operators) {
   EXPECT_EQ(
       render("{{ 1 + 2 * 3 - 4 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 4 / 2 }}"),
       "3 3 -4 2 3.5 2.0");
@@ -114,7 +114,7 @@ TEST(chat_template, operators) {
   EXPECT_EQ(render("{{ -2 | abs }} {{ 1 + 'ab' | length }} {{ not x is defined }}"), "2 3 True");
 }
 
-TEST(chat_template, subscripts_and_slices) {
+TEST(ChatTemplate, SubscriptsAndSlices) {
   const std::string list = R"({"l": [0, 1, 2, 3, 4], "s": "aé世d"})";
   EXPECT_EQ(render("{{ l[1] }} {{ l[-1] }} {{ l[9] }} {{ l.2 }}", list), "1 4  2");
   EXPECT_EQ(render("{{ l[1:] }} {{ l[:-1] }} {{ l[::-1] }} {{ l[3:0:-2] }} {{ l[-99:99] }}", list),
@@ -124,7 +124,7 @@ TEST(chat_template, subscripts_and_slices) {
 }
 
 // message.items is the method and message['items'] the key, as in Python.
-TEST(chat_template, methods_before_keys_after_a_dot) {
+TEST(ChatTemplate, MethodsBeforeKeysAfterADot) {
   const std::string map = R"({"m": {"items": 1, "x": 2}})";
   EXPECT_EQ(
       render("{{ m['items'] }} {{ m.x }} {% for k, v in m.items() %}{{ k }}{% endfor %}", map),

@@ -6,7 +6,7 @@
 namespace heddle::text::chat {
 namespace {
 
-TEST(chat_template, values_as_python_prints_them) {
+TEST(ChatTemplate, ValuesAsPythonPrintsThem) {
   EXPECT_EQ(
       render("{{ v }}", R"({"v": [null, true, 1, 1.0, 1e16, 0.00001, "a'b", "\n\"'", {"k": []}]})"),
       R"([None, True, 1, 1.0, 1e+16, 1e-05, "a'b", '\n"\'', {'k': []}])");
@@ -14,7 +14,7 @@ TEST(chat_template, values_as_python_prints_them) {
   EXPECT_EQ(render("{{ ['\\x00\\u200b\xC3\xA9'] }}"), "['\\x00\\u200b\xC3\xA9']");
 }
 
-TEST(chat_template, tojson) {
+TEST(ChatTemplate, ToJson) {
   const std::string context =
       R"({"v": {"b": [1, 2.5, "é\u0001<\"&'/"], "a": {}, "n": null, "t": [], "1": true}})";
   EXPECT_EQ(render("{{ v | tojson }}", context),
@@ -28,7 +28,7 @@ TEST(chat_template, tojson) {
             R"({"z": 1, "a": [2]})");
 }
 
-TEST(chat_template, filters_of_strings) {
+TEST(ChatTemplate, FiltersOfStrings) {
   EXPECT_EQ(render("[{{ ' a ' | trim }}][{{ 'xax' | trim('x') }}][{{ 'straße' | upper }}][{{ 'ÀB' "
                    "| lower }}]"),
             "[a][a][STRASSE][àb]");
@@ -45,13 +45,13 @@ TEST(chat_template, filters_of_strings) {
 }
 
 // `safe` makes + escape the other side, which one of the real templates relies on.
-TEST(chat_template, safe_strings_escape_what_they_are_added_to) {
+TEST(ChatTemplate, SafeStringsEscapeWhatTheyAreAddedTo) {
   EXPECT_EQ(
       render("{{ '<a>' | safe + '<b>' }} {{ '<b>' + '<a>' | safe }} {{ '<a>' | safe ~ '<b>' }}"),
       "<a>&lt;b&gt; &lt;b&gt;<a> <a><b>");
 }
 
-TEST(chat_template, filters_of_lists) {
+TEST(ChatTemplate, FiltersOfLists) {
   const std::string context =
       R"({"m": [{"r": "u", "n": 2}, {"r": "A", "n": 1}, {"r": "u"}], "l": [3, 1, 2, 1]})";
   EXPECT_EQ(render("{{ m | selectattr('r', 'equalto', 'u') | list | length }} {{ m | "
@@ -75,14 +75,14 @@ TEST(chat_template, filters_of_lists) {
 }
 
 // Filters that give their items once are true, have no length, and are empty the second time.
-TEST(chat_template, what_filters_give_is_read_once) {
+TEST(ChatTemplate, WhatFiltersGiveIsReadOnce) {
   EXPECT_EQ(render("{% set g = [1] | select %}{{ g | list }}{{ g | list }}{{ 1 if [] | select }}"),
             "[1][]1");
   EXPECT_NE(refusal("{{ [1] | select | length }}"), "");
   EXPECT_NE(refusal("{{ [1] | map('string') | tojson }}"), "");
 }
 
-TEST(chat_template, predicates) {
+TEST(ChatTemplate, Predicates) {
   EXPECT_EQ(render("{{ x is defined }}{{ x is undefined }}{{ none is none }}{{ 'a' is string }}{{ "
                    "{} is mapping }}"),
             "FalseTrueTrueTrueTrue");
@@ -97,7 +97,7 @@ TEST(chat_template, predicates) {
             "TrueFalseTrueTrueTrueFalse");
 }
 
-TEST(chat_template, methods) {
+TEST(ChatTemplate, Methods) {
   EXPECT_EQ(
       render("{{ ' a b '.split() }} {{ 'a,b,c'.split(',', 1) }} {{ 'a--b'.split('--')[-1] }}"),
       "['a', 'b'] ['a', 'b,c'] b");
@@ -114,7 +114,7 @@ TEST(chat_template, methods) {
             "1 None 2 x,y");
 }
 
-TEST(chat_template, functions) {
+TEST(ChatTemplate, Functions) {
   EXPECT_EQ(
       render("{{ range(3) | list }} {{ range(1, 7, 3) | list }} {{ range(3, 0, -1) | list }}"),
       "[0, 1, 2] [1, 4] [3, 2, 1]");

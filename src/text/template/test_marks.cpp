@@ -17,7 +17,7 @@ std::string marked(const std::string& source, const std::string& context) {
 const std::string kContext =
     R"({"c": " Ab,cd ", "l": ["x", "y"], "m": {"k": "v"}, "j": "{\"a\": \"b\"}"})";
 
-TEST(chat_template_marks, survive_operations_on_strings) {
+TEST(ChatTemplateMarks, SurviveOperationsOnStrings) {
   EXPECT_EQ(marked("[{{ c }}]", kContext), "[< Ab,cd >]");
   EXPECT_EQ(marked("[{{ 'a' + c ~ 'b' }}]", kContext), "[a< Ab,cd >b]");
   EXPECT_EQ(marked("{{ c | trim | upper }}.{{ c.strip().lower() }}", kContext), "<AB,CD>.<ab,cd>");
@@ -30,7 +30,7 @@ TEST(chat_template_marks, survive_operations_on_strings) {
             "< Ab,cd >! < Ab,cd >");
 }
 
-TEST(chat_template_marks, survive_lists_json_and_blocks) {
+TEST(ChatTemplateMarks, SurviveListsJsonAndBlocks) {
   EXPECT_EQ(marked("{{ l | join('-') }}", kContext), "<x>-<y>");
   EXPECT_EQ(marked("{{ l }}", kContext), "['<x>', '<y>']");
   EXPECT_EQ(marked("{{ m | tojson }}", kContext), "{\"<k>\": \"<v>\"}");
@@ -42,18 +42,18 @@ TEST(chat_template_marks, survive_lists_json_and_blocks) {
   EXPECT_EQ(marked("{{ '<|' ~ l[0] ~ '|>' }}", kContext), "<|<x>|>");
 }
 
-TEST(chat_template_marks, escapes_of_users_are_theirs) {
+TEST(ChatTemplateMarks, EscapesOfUsersAreTheirs) {
   EXPECT_EQ(marked("{{ s | tojson }}", R"({"s": "a\"b"})"), "\"<a\\\"b>\"");
   EXPECT_EQ(marked("{{ '' | safe + s }}", R"({"s": "&"})"), "<&amp;>");
 }
 
-TEST(chat_template_marks, do_not_change_what_is_equal) {
+TEST(ChatTemplateMarks, DoNotChangeWhatIsEqual) {
   EXPECT_EQ(
       render("{{ r == 'user' }} {{ {'user': 1}[r] }} {{ r in ['user'] }}", R"({"r": "user"})"),
       "True 1 True");
 }
 
-TEST(marked_text, spans_are_joined_and_cut) {
+TEST(MarkedText, SpansAreJoinedAndCut) {
   MarkedText text("ab", true);
   text.append("cd", true);
   text.append("ef");

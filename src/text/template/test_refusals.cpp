@@ -1,4 +1,4 @@
-// What is refused, by which name, and where the limits are.
+// Refusals with the names they use, and the limits.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,7 +14,7 @@ void expect_refused(const std::string& source, const std::string& words,
   EXPECT_NE(message.find(words), std::string::npos) << source.substr(0, 80) << " -> " << message;
 }
 
-TEST(chat_template_refusals, constructs_outside_of_the_subset_by_name) {
+TEST(ChatTemplateRefusals, ConstructsOutsideOfTheSubsetByName) {
   for (const std::string tag : {"include 'x'", "import 'x' as y", "extends 'x'", "block b",
                                 "call f()", "do x", "with a = 1", "autoescape true"})
     expect_refused("a\n{% " + tag + " %}",
@@ -32,7 +32,7 @@ TEST(chat_template_refusals, constructs_outside_of_the_subset_by_name) {
   expect_refused("{{ '%s' % s }}", "formatting with %");
 }
 
-TEST(chat_template_refusals, mistakes_with_their_line) {
+TEST(ChatTemplateRefusals, MistakesWithTheirLine) {
   expect_refused("\n\n{{ }}", "test, line 3: {{ }}; expected an expression");
   expect_refused("{% if x %}\n", "a block does not end; expected {% endif %}");
   expect_refused("{% endif %}", "expected one that is open; got 'endif'");
@@ -48,7 +48,7 @@ TEST(chat_template_refusals, mistakes_with_their_line) {
   expect_refused("\xFF", "UTF-8");
 }
 
-TEST(chat_template_refusals, values_that_do_not_go_together) {
+TEST(ChatTemplateRefusals, ValuesThatDoNotGoTogether) {
   expect_refused("\n{{ 'a' + 1 }}", "line 2: the operator +");
   expect_refused("{{ x.y.z }}", "'x', which is not defined");
   expect_refused("{{ l.append(3) }}", "'append' of a list, which is not defined");
@@ -65,7 +65,7 @@ TEST(chat_template_refusals, values_that_do_not_go_together) {
   expect_refused("{{ namespace(a=1) }}", "a namespace");
 }
 
-TEST(chat_template_limits, nothing_loops_for_ever_or_fills_the_memory) {
+TEST(ChatTemplateLimits, NothingLoopsForEverOrFillsTheMemory) {
   expect_refused("{{ range(1000000000000) }}", "items of a list; expected at most 1000000");
   expect_refused("{{ 'ab' * 1000000000000 }}", "a repetition");
   expect_refused("{{ [0] * 1000000000000 }}", "a repetition");
@@ -91,7 +91,7 @@ TEST(chat_template_limits, nothing_loops_for_ever_or_fills_the_memory) {
   expect_refused("aaaa", "bytes of a chat template", Limits{.source_bytes = 3});
 }
 
-TEST(chat_template_limits, nesting) {
+TEST(ChatTemplateLimits, Nesting) {
   const auto many = [](const std::string& text, int count) {
     std::string result;
     for (int i = 0; i < count; ++i) result += text;
@@ -110,7 +110,7 @@ TEST(chat_template_limits, nesting) {
 }
 
 // A namespace that holds itself is freed; the sanitizers' build tells.
-TEST(chat_template_limits, namespaces_that_hold_themselves) {
+TEST(ChatTemplateLimits, NamespacesThatHoldThemselves) {
   EXPECT_EQ(render("{% set ns = namespace() %}{% set ns.me = [ns] %}{{ ns.me[0].me is defined }}"),
             "True");
   EXPECT_EQ(
@@ -119,7 +119,7 @@ TEST(chat_template_limits, namespaces_that_hold_themselves) {
 }
 
 // Whatever becomes of a template, it ends with an Error or with a text.
-TEST(chat_template_limits, damaged_templates) {
+TEST(ChatTemplateLimits, DamagedTemplates) {
   const std::string source =
       "{%- macro m(a, b=1) -%}{{ a[b:] | tojson(indent=2) }}{%- endmacro %}{% set ns = "
       "namespace(i=0) %}"

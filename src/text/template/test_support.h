@@ -7,7 +7,7 @@
 
 #include "heddle/error.h"
 #include "text/template/chat_template.h"
-#include "text/template/read_json.h"
+#include "text/template/values/read_json.h"
 
 namespace heddle::text::chat {
 

@@ -144,7 +144,7 @@ class TransposedRunner {
   }
 
   // ---- the tiles ----
-  // What the tiles do while block j is weighed.
+  // The work of the tiles while block j is weighed.
   template <class Between>
   [[gnu::always_inline]] void products_beside(std::int64_t j, Between& between) noexcept {
     if (j + 1 < blocks()) make_scores(j + 1, between);
