@@ -56,9 +56,11 @@ std::string how_to_resume(const Job& job) {
 
 class Display {
  public:
-  explicit Display(const Job& job)
+  // `shipped`: the name of the recipe, where it is one of those inside the program.
+  Display(const Job& job, const std::string& shipped)
       : steps_(job.recipe().train.steps),
         unit_(run::unit_read(job.model().config(), job.data().codec())) {
+    if (!shipped.empty()) line_.say(tr("recipe: {}, from inside this program", shipped));
     std::string summary = job.data().summary();
     while (summary.ends_with("\n")) summary.pop_back();
     if (!summary.empty()) line_.say(summary);
@@ -218,7 +220,8 @@ std::string nothing_yet() {
 }
 
 void train_and_tell(Job& job, const Arguments& a) {
-  Display display(job);
+  const bool ships = recipe::shipped_text(recipe_file(a.recipe)).has_value();
+  Display display(job, ships ? recipe_name(a.recipe) : "");
   const auto say = [&display](const std::string& sentence) { display.line().say(sentence); };
   const auto machine = job.write_plan(plan::measure_machine, say);
   if (!a.as_json) display.set_peak(plan::peak_flops(job.recipe().train, machine));
@@ -243,12 +246,7 @@ void run(const Arguments& a) {
   end_on_signals(a.resume
                      ? tr("heddle: interrupted before the first step; the run is as it was") + "\n"
                      : nothing_yet());
-  const std::string file = recipe_file(a.recipe);
-  if (recipe::shipped_text(file))
-    tell("{}\n", tr("recipe: {0}, one of those inside this program (heddle init my.toml --base {0} "
-                    "writes one of your own)",
-                    recipe_name(a.recipe)));
-  Recipe recipe = run::load_recipe(file, a.recipe.set);
+  Recipe recipe = run::load_recipe(recipe_file(a.recipe), a.recipe.set);
   const std::string directory = run_directory(a);
   Job job = a.resume ? Job::resume(std::move(recipe), directory)
                      : Job::begin(std::move(recipe), directory, catch_signals);

@@ -62,7 +62,8 @@ def recipe_options():
 def shipped_recipes():
     few = [f"--set={x}" for x in ("data.text=text.txt", "train.steps=2", "train.warmup=0",
                                   "model.layers=1", "train.batch=2", "data.context=16")]
-    heddle("train", "--recipe", "char-gpt", *few)
+    done = run("train", "--recipe", "char-gpt", *few)
+    check(b"recipe: char-gpt, from inside this program" in done.stderr, "where a recipe came from", done.stderr)
     check("tied = true" in (WORK / "runs/char-gpt/recipe.toml").read_text(), "train --recipe")
     check(ask("data", "--recipe", "char-gpt", *few)["sizes"]["context"] == 16, "data --recipe")
     named, given = (ask("plan", *which, "--vocabulary", 50) for which in (("--recipe", "char-gpt"), ("char-gpt",)))
