@@ -64,7 +64,7 @@ class Layers(unittest.TestCase):
             ("src/nn/linear.cpp", "ops/support/cpu/matrix.h"),
             ("src/nn/linear.cpp", "backend/cpu/isa.h"),
             ("src/plan/plan.cpp", "backend/cpu/isa.h"),
-            ("src/text/split.cpp", "backend/cpu/isa.h"),
+            ("src/text/split/word_end.cpp", "backend/cpu/isa.h"),
             ("src/ops/add/add.cpp", "backend/cuda/kernel.cuh"),
             ("src/ops/add/add.cpu.cpp", "backend/cuda/kernel.cuh"),
             ("src/ops/add/add.cu", "backend/cpu/isa.h"),

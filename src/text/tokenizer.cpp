@@ -1,6 +1,5 @@
 #include "text/tokenizer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "heddle/error.h"
@@ -9,17 +8,6 @@
 #include "text/unicode.h"
 
 namespace heddle::text {
-
-namespace {
-
-std::size_t group_of(const AddedToken& token) { return token.normalized ? 1 : 0; }
-
-// One byte is the usual case, and memchr ten times as fast.
-std::size_t find_any(std::string_view text, std::string_view bytes, std::size_t from) {
-  return bytes.size() == 1 ? text.find(bytes[0], from) : text.find_first_of(bytes, from);
-}
-
-}  // namespace
 
 Tokenizer::~Tokenizer() = default;
 
@@ -31,62 +19,55 @@ Tokenizer::Tokenizer(std::vector<Piece> pieces, std::vector<AddedToken> added,
       separator_(std::move(separator)) {
   for (const AddedToken& token : added_) {
     special_.at(static_cast<std::size_t>(token.id)) = token.special;
-    Group& group = groups_[group_of(token)];
-    group.tokens.push_back(token);
-    if (group.first_bytes.find(token.content[0]) == std::string::npos)
-      group.first_bytes += token.content[0];
+    (token.normalized ? in_normalized_ : as_given_).add(token, token.content);
     if (token.content == kPadName) pad_ = token.id;
     if (token.content == kBeginName) begin_ = token.id;
     if (token.content == kEndName) end_ = token.id;
     if (token.content == kUnknownName) unknown_ = token.id;
     if (token.content == kMaskName) mask_ = token.id;
   }
-  for (Group& group : groups_)
-    std::sort(group.tokens.begin(), group.tokens.end(),
-              [](const AddedToken& a, const AddedToken& b) {
-                return a.content.size() > b.content.size();
-              });
+}
+
+void Tokenizer::prepare_search(const std::function<std::string(std::string_view)>& normalize) {
+  in_normalized_ = {};
+  for (const AddedToken& token : added_)
+    if (token.normalized) in_normalized_.add(token, normalize(token.content));
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialsInText specials) const {
   std::vector<std::int32_t> ids;
-  if (specials == SpecialsInText::recognised) {
-    encode_group(text, 0, 0, ids);
-  } else if (!text.empty()) {
-    encode_plain(text, 0, ids);
-  }
+  encode_between(text, 0, Search::as_given, specials == SpecialsInText::recognised, ids);
   return ids;
 }
 
-const AddedToken* Tokenizer::match(std::string_view text, std::size_t at,
-                                   const Group& group) const {
-  const std::string_view rest = text.substr(at);
-  for (const AddedToken& token : group.tokens)
-    if (rest.starts_with(token.content)) return &token;
-  return nullptr;
+// The text between the tokens of the first search is normalized, and searched for those of the
+// second; what lies between those is the model's.
+void Tokenizer::encode_between(std::string_view text, std::size_t offset, Search search,
+                               bool with_special, std::vector<std::int32_t>& ids) const {
+  const bool is_first = search == Search::as_given;
+  const AddedTokens& tokens = is_first ? as_given_ : in_normalized_;
+  const auto encode_rest = [&](std::size_t from, std::size_t to) {
+    if (from >= to) return;
+    const std::string_view rest = text.substr(from, to - from);
+    if (!is_first) {
+      encode_plain(rest, offset + from, ids);
+    } else if (const std::optional<std::string> changed = normalized(rest)) {
+      encode_between(*changed, offset + from, Search::normalized, with_special, ids);
+    } else {
+      encode_between(rest, offset + from, Search::normalized, with_special, ids);
+    }
+  };
+  std::size_t done = 0;
+  while (const auto place = tokens.find(text, done, with_special)) {
+    encode_rest(done, place->begin);
+    ids.push_back(place->id);
+    done = place->end;
+  }
+  encode_rest(done, text.size());
 }
 
-// The text between the tokens of one group is searched for those of the next.
-void Tokenizer::encode_group(std::string_view text, std::size_t offset, std::size_t group,
-                             std::vector<std::int32_t>& ids) const {
-  if (text.empty()) return;
-  if (group == groups_.size()) {
-    encode_plain(text, offset, ids);
-    return;
-  }
-  const Group& tokens = groups_[group];
-  std::size_t done = 0;
-  std::size_t at = find_any(text, tokens.first_bytes, 0);
-  while (at < text.size()) {
-    const AddedToken* const token = match(text, at, tokens);
-    if (token != nullptr) {
-      encode_group(text.substr(done, at - done), offset + done, group + 1, ids);
-      ids.push_back(token->id);
-      done = at + token->content.size();
-    }
-    at = find_any(text, tokens.first_bytes, std::max(at + 1, done));
-  }
-  encode_group(text.substr(done), offset + done, group + 1, ids);
+std::optional<std::string> Tokenizer::normalized(std::string_view /*text*/) const {
+  return std::nullopt;
 }
 
 const Piece& Tokenizer::piece(std::int32_t id) const {
@@ -97,11 +78,22 @@ const Piece& Tokenizer::piece(std::int32_t id) const {
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, ShowSpecials specials) const {
+  std::vector<std::int32_t> shown;
+  shown.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    piece(id);
+    if (specials == ShowSpecials::yes || !special_[static_cast<std::size_t>(id)])
+      shown.push_back(id);
+  }
+  return joined(shown);
+}
+
+std::string Tokenizer::joined(std::span<const std::int32_t> ids) const {
   std::string text;
   bool first = true;
   for (const std::int32_t id : ids) {
-    const Piece& part = piece(id);
-    if (specials == ShowSpecials::no && special_[static_cast<std::size_t>(id)]) continue;
+    const Piece& part = pieces_[static_cast<std::size_t>(id)];
+    if (part.name.empty()) continue;
     if (!first) text += separator_;
     first = false;
     text += part.bytes;

@@ -4,16 +4,20 @@
 // threads. Its parts are written and read as a Hugging Face tokenizer.json.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "text/process/added_tokens.h"
+#include "text/process/frame.h"
 
 namespace heddle::text {
 
@@ -26,15 +30,6 @@ enum class SpecialsInText : std::uint8_t { recognised, plain };
 
 // Whether decoded text shows special tokens by their names.
 enum class ShowSpecials : std::uint8_t { yes, no };
-
-// A token that is searched for in the text before anything else; `special` ones can be left out of
-// decoded text.
-struct AddedToken {
-  std::int32_t id = 0;
-  std::string content;
-  bool special = true;
-  bool normalized = false;  // searched for after those that are not
-};
 
 // One token: the bytes it stands for, and its name in tokenizer.json (the same but for byte-level
 // tokenizers, where each byte is written as a printable character).
@@ -59,6 +54,15 @@ class Tokenizer {
   std::string decode(std::span<const std::int32_t> ids,
                      ShowSpecials specials = ShowSpecials::yes) const;
 
+  // The ids of one text, or of two, with the tokens that the model was trained to see around them:
+  // what the post-processor of a tokenizer.json adds.
+  FramedIds framed(std::span<const std::int32_t> ids) const { return frame_.apply(ids); }
+  FramedIds framed(std::span<const std::int32_t> first,
+                   std::span<const std::int32_t> second) const {
+    return frame_.apply(first, second);
+  }
+
+  // One more than the largest id. Ids between that no token has decode to nothing.
   std::int32_t vocabulary() const { return static_cast<std::int32_t>(pieces_.size()); }
 
   // The token for the eyes: spaces as "␣", control characters and parts of characters escaped.
@@ -73,7 +77,7 @@ class Tokenizer {
   std::optional<std::int32_t> unknown() const { return unknown_; }  // <unk>
   std::optional<std::int32_t> mask() const { return mask_; }        // <mask>
 
-  // "char", "byte", "word" or "bpe".
+  // "char", "byte", "word" or "bpe"; of files of others also "unigram" and "wordpiece".
   virtual std::string_view kind() const = 0;
 
   // A whole tokenizer.json; from_json() of it is an equal tokenizer, and so is what Hugging Face's
@@ -89,7 +93,7 @@ class Tokenizer {
   static std::unique_ptr<Tokenizer> from_json(std::string_view json, std::string_view where);
 
  protected:
-  // Ids are the places in `pieces`. Each added token is one of the pieces.
+  // Ids are the places in `pieces`; a hole has an empty name. Each added token is one of the pieces.
   Tokenizer(std::vector<Piece> pieces, std::vector<AddedToken> added, std::string separator);
 
   // Appends the ids of a text that has no special tokens in it. It starts `offset` bytes into the
@@ -97,26 +101,32 @@ class Tokenizer {
   virtual void encode_plain(std::string_view text, std::size_t offset,
                             std::vector<std::int32_t>& ids) const = 0;
 
+  // The text as encode_plain() takes it; nothing where that is the text itself.
+  virtual std::optional<std::string> normalized(std::string_view text) const;
+
+  // Text of ids that are all in range and to be shown.
+  virtual std::string joined(std::span<const std::int32_t> ids) const;
+
+  // Added tokens that are searched for in normalized text are themselves normalized.
+  void prepare_search(const std::function<std::string(std::string_view)>& normalize);
+  void set_frame(Frame frame) { frame_ = std::move(frame); }
+
   const std::vector<Piece>& pieces() const { return pieces_; }
   const std::vector<AddedToken>& added() const { return added_; }
   // The model's own unknown token, whatever its name.
   void set_unknown(std::int32_t id) { unknown_ = id; }
 
  private:
-  // Added tokens that are searched for together.
-  struct Group {
-    std::vector<AddedToken> tokens;  // the longest first
-    std::string first_bytes;         // where the search has to look closer
-  };
-
-  void encode_group(std::string_view text, std::size_t offset, std::size_t group,
-                    std::vector<std::int32_t>& ids) const;
-  const AddedToken* match(std::string_view text, std::size_t at, const Group& group) const;
+  // Added tokens are searched for in the text as it is, then others in what lies between them.
+  enum class Search : std::uint8_t { as_given, normalized };
+  void encode_between(std::string_view text, std::size_t offset, Search search, bool with_special,
+                      std::vector<std::int32_t>& ids) const;
   const Piece& piece(std::int32_t id) const;
 
   std::vector<Piece> pieces_;
   std::vector<AddedToken> added_;
-  std::array<Group, 2> groups_;
+  AddedTokens as_given_, in_normalized_;
+  Frame frame_;
   std::vector<bool> special_;  // of every id
   std::string separator_;      // between tokens in decoded text
   std::optional<std::int32_t> pad_, begin_, end_, unknown_, mask_;

@@ -41,13 +41,6 @@ CharClass newer_class(std::int32_t value) noexcept {
   return range != kNewer.end() && range->first <= value ? range->kind : CharClass::other;
 }
 
-// The property White_Space. (The category of separators is another set: tabs are none.)
-bool is_space(std::int32_t c) noexcept {
-  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-         c == 0x3000;
-}
-
 void append_hex(std::string& out, unsigned char byte) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   out += "\\x";
@@ -58,10 +51,17 @@ void append_hex(std::string& out, unsigned char byte) {
 bool is_invisible(std::int32_t code_point) noexcept {
   const utf8proc_category_t category = utf8proc_category(code_point);
   return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
-         is_space(code_point);
+         is_white_space(code_point);
 }
 
 }  // namespace
+
+// The category of separators is another set: tabs are none.
+bool is_white_space(std::int32_t c) noexcept {
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
 
 CodePoint code_point_at(std::string_view text, std::size_t at) noexcept {
   constexpr std::size_t longest = 4;
@@ -82,7 +82,7 @@ std::string to_utf8(std::int32_t code_point) {
 
 CharClass char_class(std::int32_t code_point) noexcept {
   if (code_point < 0) return CharClass::other;
-  if (is_space(code_point)) return CharClass::space;
+  if (is_white_space(code_point)) return CharClass::space;
   switch (utf8proc_category(code_point)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
@@ -94,6 +94,71 @@ CharClass char_class(std::int32_t code_point) noexcept {
     case UTF8PROC_CATEGORY_NO: return CharClass::number;
     case UTF8PROC_CATEGORY_CN: return newer_class(code_point);
     default: return CharClass::other;
+  }
+}
+
+LetterCase letter_case(std::int32_t code_point) noexcept {
+  if (code_point < 0) return LetterCase::none;
+  switch (utf8proc_category(code_point)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LT: return LetterCase::upper;
+    case UTF8PROC_CATEGORY_LL: return LetterCase::lower;
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME: return LetterCase::uncased;
+    case UTF8PROC_CATEGORY_CN:
+      return newer_class(code_point) == CharClass::letter ? LetterCase::uncased : LetterCase::none;
+    default: return LetterCase::none;
+  }
+}
+
+bool is_mark(std::int32_t code_point) noexcept {
+  if (code_point < 0) return false;
+  const utf8proc_category_t category = utf8proc_category(code_point);
+  return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
+         category == UTF8PROC_CATEGORY_ME;
+}
+
+bool is_nonspacing_mark(std::int32_t code_point) noexcept {
+  return code_point >= 0 && utf8proc_category(code_point) == UTF8PROC_CATEGORY_MN;
+}
+
+bool is_control(std::int32_t code_point) noexcept {
+  if (code_point < 0) return false;
+  const utf8proc_category_t category = utf8proc_category(code_point);
+  return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+         category == UTF8PROC_CATEGORY_CO;
+}
+
+bool is_punctuation(std::int32_t code_point) noexcept {
+  if (code_point < 0) return false;
+  if (code_point < 0x80)
+    return (code_point > ' ' && code_point < '0') || (code_point > '9' && code_point < 'A') ||
+           (code_point > 'Z' && code_point < 'a') || (code_point > 'z' && code_point < 0x7F);
+  const utf8proc_category_t category = utf8proc_category(code_point);
+  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+}
+
+bool is_word_character(std::int32_t code_point) noexcept {
+  if (code_point < 0) return false;
+  if (code_point >= 0x24B6 && code_point <= 0x24E9) return true;  // circled letters: Alphabetic
+  switch (utf8proc_category(code_point)) {
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC: return true;
+    case UTF8PROC_CATEGORY_CN: return newer_class(code_point) != CharClass::other;
+    default: return letter_case(code_point) != LetterCase::none;
+  }
+}
+
+void append_lower(std::string& out, std::int32_t code_point) {
+  constexpr std::int32_t capital_i_with_dot = 0x130;
+  if (code_point == capital_i_with_dot) {
+    out += "i\u0307";
+  } else {
+    out += to_utf8(utf8proc_tolower(code_point));
   }
 }
 

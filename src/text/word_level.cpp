@@ -6,7 +6,7 @@
 #include "heddle/error.h"
 #include "io/utf8.h"
 #include "text/json/json_write.h"
-#include "text/split.h"
+#include "text/split/word_end.h"
 #include "text/unicode.h"
 
 namespace heddle::text {

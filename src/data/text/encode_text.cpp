@@ -8,7 +8,7 @@
 #include "data/job.h"
 #include "data/read.h"
 #include "heddle/error.h"
-#include "text/split.h"
+#include "text/split/word_end.h"
 
 namespace heddle::data {
 namespace {

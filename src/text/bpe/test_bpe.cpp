@@ -17,7 +17,7 @@
 #include "text/bpe/bpe_trainer.h"
 #include "text/bpe/byte_alphabet.h"
 #include "text/bpe/merges.h"
-#include "text/split.h"
+#include "text/split/word_end.h"
 #include "text/test_support.h"
 #include "text/unicode.h"
 

@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "base/parallel_each.h"
 #include "text/bpe/flat_map.h"
-#include "text/split.h"
+#include "text/split/word_end.h"
 
 namespace heddle::text {
 

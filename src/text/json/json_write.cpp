@@ -16,9 +16,9 @@ Document added_json(std::span<const AddedToken> added) {
   for (const AddedToken& token : added)
     list.push_back({{"id", token.id},
                     {"content", token.content},
-                    {"single_word", false},
-                    {"lstrip", false},
-                    {"rstrip", false},
+                    {"single_word", token.single_word},
+                    {"lstrip", token.lstrip},
+                    {"rstrip", token.rstrip},
                     {"normalized", token.normalized},
                     {"special", token.special}});
   return list;

@@ -11,6 +11,20 @@ namespace heddle::text {
 // Every byte belongs to a word. Bytes that are not UTF-8 count as [^\s\p{L}\p{N}].
 std::size_t gpt2_word_end(std::string_view text, std::size_t at) noexcept;
 
+// The same by the pattern of cl100k and Llama 3
+//   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
+//   |\s*[\r\n]+|\s+(?!\S)|\s+
+std::size_t cl100k_word_end(std::string_view text, std::size_t at) noexcept;
+
+// As cl100k, but every number is a word: Qwen 2.
+std::size_t qwen2_word_end(std::string_view text, std::size_t at) noexcept;
+
+// Of GPT-4o: words also end where small letters are followed by capital ones. With U for the classes
+// Lu Lt Lm Lo M, W for Ll Lm Lo M, and C for the contractions of cl100k
+//   [^\r\n\p{L}\p{N}]?U*W+C?|[^\r\n\p{L}\p{N}]?U+W*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*
+//   |\s*[\r\n]+|\s+(?!\S)|\s+
+std::size_t o200k_word_end(std::string_view text, std::size_t at) noexcept;
+
 // The end of the white space, or of the run of anything else, that starts at `at`.
 struct Run {
   std::size_t end = 0;

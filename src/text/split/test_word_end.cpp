@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "text/bpe/byte_bpe.h"
-#include "text/split.h"
+#include "text/split/word_end.h"
 
 namespace heddle::text {
 namespace {

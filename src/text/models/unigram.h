@@ -1,0 +1,51 @@
+// Unigram: of all ways to cut a word into tokens the one with the best sum of scores.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/models/byte_trie.h"
+#include "text/models/model.h"
+#include "text/models/vocabulary.h"
+
+namespace heddle::text {
+
+class Unigram final : public Model {
+ public:
+  struct Scored {
+    std::string name;
+    double score = 0;
+  };
+  // Ids are the places in the list.
+  Unigram(const std::vector<Scored>& tokens, std::optional<std::int32_t> unknown,
+          bool byte_fallback);
+
+  void encode(std::string_view word, std::size_t offset,
+              std::vector<std::int32_t>& ids) const override;
+
+ private:
+  // The best way to reach a byte: by the token that starts at `start`.
+  struct Step {
+    double score = 0;
+    std::size_t start = 0;
+    std::int32_t id = kNoToken;
+  };
+  static constexpr std::int32_t kNoToken = -1;
+  static constexpr std::int32_t kUnknownToken = -2;
+
+  std::vector<Step> best_steps(std::string_view word) const;
+  void append_unknown(std::string_view text, std::size_t offset,
+                      std::vector<std::int32_t>& ids) const;
+
+  ByteTrie trie_;
+  NameIds ids_;
+  std::vector<double> scores_;
+  double unknown_score_ = 0;
+  std::optional<std::int32_t> unknown_;
+  std::optional<ByteIds> bytes_;
+};
+
+}  // namespace heddle::text
