@@ -16,6 +16,7 @@ find_package(ZLIB REQUIRED)  # package zlib1g-dev
 find_package(PNG REQUIRED)   # package libpng-dev
 find_package(JPEG REQUIRED)  # package libjpeg-dev
 find_package(utf8proc REQUIRED)  # package libutf8proc-dev; cmake/Findutf8proc.cmake finds it
+find_package(pcre2 REQUIRED)     # package libpcre2-dev; cmake/Findpcre2.cmake finds it
 set(CMAKE_FIND_LIBRARY_SUFFIXES ${library_suffixes})
 
 # Rooms of heddle_tools: a program that uses models, or trains them, has no need of these.
@@ -133,7 +134,7 @@ target_include_directories(heddle
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 target_include_directories(heddle SYSTEM PRIVATE "${HEDDLE_TOMLPLUSPLUS}")
 target_link_libraries(heddle PUBLIC Threads::Threads
-  PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc
+  PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc pcre2::pcre2
   $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:heddle_fmt>)
 
 set(HEDDLE_ISA_TARGETS "")

@@ -48,4 +48,5 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/heddle-config-version.cm
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/heddle-config.cmake"
   "${PROJECT_BINARY_DIR}/heddle-config-version.cmake"
-  "${PROJECT_SOURCE_DIR}/cmake/Findutf8proc.cmake" DESTINATION "${HEDDLE_PACKAGE_DIR}")
+  "${PROJECT_SOURCE_DIR}/cmake/Findutf8proc.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/Findpcre2.cmake" DESTINATION "${HEDDLE_PACKAGE_DIR}")

@@ -18,7 +18,7 @@ libdir=${prefix}/@CMAKE_INSTALL_LIBDIR@
 Name: heddle
 Description: @PROJECT_DESCRIPTION@ (compile with -std=c++20)
 Version: @PROJECT_VERSION@
-Requires@HEDDLE_PC_PRIVATE@: zlib libpng libjpeg libutf8proc
+Requires@HEDDLE_PC_PRIVATE@: zlib libpng libjpeg libutf8proc libpcre2-8
 Cflags: -I${includedir}
 Libs: -L${libdir} -lheddle -pthread
 ]])

@@ -51,7 +51,7 @@ const std::string& name_of(std::span<const Piece> pieces, std::int32_t id) {
   return pieces[static_cast<std::size_t>(id)].name;
 }
 
-Document byte_level(bool prefix_space) {
+Document byte_level_json(bool prefix_space) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", prefix_space},
           {"trim_offsets", true},
@@ -68,7 +68,7 @@ std::string bpe_json(std::span<const Piece> pieces, std::span<const AddedToken> 
     merges.push_back(name_of(pieces, merge.left) + " " + name_of(pieces, merge.right));
   Document unknown;
   if (model.unknown) unknown = name_of(pieces, *model.unknown);
-  return whole(added, byte_level(model.prefix_space), byte_level(model.prefix_space),
+  return whole(added, byte_level_json(model.prefix_space), byte_level_json(model.prefix_space),
                {{"type", "BPE"},
                 {"dropout", nullptr},
                 {"unk_token", std::move(unknown)},

@@ -53,8 +53,8 @@ class DecoderSequence final : public Decoder {
 
 // The spaces that English does not have, in the order in which they go.
 std::string cleaned_up(std::string text) {
-  using Pair = std::pair<std::string_view, std::string_view>;
-  constexpr std::array replacements = std::to_array<Pair>({{" .", "."},
+  using Spelling = std::pair<std::string_view, std::string_view>;
+  constexpr std::array replacements = std::to_array<Spelling>({{" .", "."},
                                                            {" ?", "?"},
                                                            {" !", "!"},
                                                            {" ,", ","},
