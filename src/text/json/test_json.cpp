@@ -68,42 +68,31 @@ void expect_refused(Document document, const char* pointer, const Document& valu
 
 TEST(tokenizer_json, what_is_not_supported_is_refused_by_name) {
   const Document bpe = sample("bpe:262");
-  const Document object = {{"type", "NFC"}};
+  const auto part = [](const char* type) { return Document{{"type", type}}; };
   expect_refused(bpe, "/version", "2.0", {"file.json", "version", "1.0"});
-  expect_refused(bpe, "/normalizer", object, {"normalizer"});
-  expect_refused(bpe, "/truncation", object, {"truncation"});
-  expect_refused(bpe, "/padding", object, {"padding"});
-  expect_refused(bpe, "/post_processor", object, {"post_processor", "NFC"});
-  expect_refused(bpe, "/decoder", nullptr, {"decoder", "ByteLevel", "null"});
-  expect_refused(bpe, "/pre_tokenizer", object, {"pre_tokenizer", "ByteLevel", "NFC"});
-  expect_refused(bpe, "/pre_tokenizer/use_regex", false, {"pre_tokenizer.use_regex"});
+  expect_refused(bpe, "/normalizer", part("Nmt"), {"normalizer.type", "Nmt"});
+  expect_refused(bpe, "/truncation", part("NFC"), {"truncation.type"});
+  expect_refused(bpe, "/padding", part("NFC"), {"padding.type"});
+  expect_refused(bpe, "/post_processor", part("NFC"), {"post_processor.type", "NFC"});
+  expect_refused(bpe, "/decoder", part("CTC"), {"decoder.type", "CTC"});
+  expect_refused(bpe, "/pre_tokenizer", part("UnicodeScripts"), {"pre_tokenizer.type", "Scripts"});
   expect_refused(bpe, "/pre_tokenizer/other", 1, {"pre_tokenizer.other"});
-  expect_refused(bpe, "/model/type", "Unigram", {"model.type", "Unigram"});
+  expect_refused(bpe, "/model/type", "Other", {"model.type", "Other"});
   expect_refused(bpe, "/model/dropout", 0.1, {"model.dropout"});
-  expect_refused(bpe, "/model/byte_fallback", true, {"model.byte_fallback"});
-  expect_refused(bpe, "/model/ignore_merges", true, {"model.ignore_merges"});
-  expect_refused(bpe, "/model/end_of_word_suffix", "</w>", {"model.end_of_word_suffix"});
-  expect_refused(bpe, "/model/continuing_subword_prefix", "##", {"continuing_subword_prefix"});
-  expect_refused(bpe, "/added_tokens/0/lstrip", true, {"added_tokens[0].lstrip"});
   expect_refused(bpe, "/unheard_of", 1, {"unheard_of"});
   const Document characters = sample("char");
-  expect_refused(characters, "/pre_tokenizer/pattern/Regex", "\\w", {"pattern.Regex"});
-  expect_refused(characters, "/pre_tokenizer/behavior", "Removed", {"pre_tokenizer.behavior"});
-  expect_refused(characters, "/pre_tokenizer/invert", true, {"pre_tokenizer.invert"});
-  expect_refused(characters, "/decoder", nullptr, {"pre_tokenizer and decoder", "Fuse"});
+  expect_refused(characters, "/pre_tokenizer/pattern/Regex", "[a&&b]", {"pattern", "&&"});
+  expect_refused(characters, "/pre_tokenizer/behavior", "Other", {"pre_tokenizer.behavior"});
 }
 
 TEST(tokenizer_json, broken_vocabularies_are_refused_by_name) {
   const Document bpe = sample("bpe:262");
-  expect_refused(bpe, "/model/vocab", Document::array(), {"model.vocab"});
-  expect_refused(bpe, "/model/vocab/a", 262, {"model.vocab.a", "0 to 261", "262"});
+  expect_refused(bpe, "/model/vocab", Document::array(), {"model.merges"});
   expect_refused(bpe, "/model/vocab/a", -1, {"model.vocab.a", "-1"});
   expect_refused(bpe, "/model/vocab/a", 1.5, {"model.vocab.a", "1.5"});
   expect_refused(bpe, "/model/vocab/a", "b", {"model.vocab.a", "\"b\""});
   expect_refused(bpe, "/model/vocab/a", 1, {"model.vocab.", "no other token has"});
-  expect_refused(bpe, "/model/vocab/new", 300, {"model.vocab.new", "300"});  // a hole
-  expect_refused(bpe, "/model/vocab/中", 262, {"model.vocab", "中", "byte-level alphabet"});
-  expect_refused(bpe, "/model/vocab/", 262, {"empty name"});
+  expect_refused(bpe, "/model/vocab/new", 1'000'000, {"model.vocab.new", "1000000"});
   expect_refused(bpe, "/model/unk_token", "nobody", {"model.unk_token", "nobody"});
   expect_refused(bpe, "/model/merges/0", "h nobody", {"model.merges[0]", "nobody"});
   expect_refused(bpe, "/model/merges/0", "h x", {"model.merges[0]", "hx"});
@@ -116,10 +105,81 @@ TEST(tokenizer_json, broken_vocabularies_are_refused_by_name) {
   expect_refused(bpe, "/added_tokens/0/content", "", {"added_tokens[0].content"});
   expect_refused(bpe, "/added_tokens/0/content", "<s>", {"added_tokens[1].content"});
   expect_refused(bpe, "/added_tokens", 1, {"added_tokens"});
-  expect_refused(sample("char"), "/model/vocab/ab", 14, {"model.vocab.ab", "one character"});
   Document empty = sample("char");
   empty["added_tokens"] = Document::array();
   expect_refused(empty, "/model/vocab", Document::object(), {"model.vocab", "from 1 to"});
+}
+
+// Ids that no token has decode to nothing; the vocabulary reaches to the largest.
+TEST(tokenizer_json, holes_between_ids) {
+  Document bpe = sample("bpe:262");
+  bpe["model"]["vocab"]["new"] = 300;
+  const auto tokenizer = Tokenizer::from_json(bpe.dump(), "test");
+  EXPECT_EQ(tokenizer->vocabulary(), 301);
+  EXPECT_EQ(tokenizer->decode(Ids{299, 300}), "new");
+  EXPECT_EQ(tokenizer->encode("hello"), Tokenizer::from_json(sample("bpe:262").dump(), "test")->encode("hello"));
+}
+
+TEST(tokenizer_json, added_tokens_take_white_space_and_want_words) {
+  Document bpe = sample("byte");
+  Document& mask = bpe["added_tokens"][4];
+  ASSERT_EQ(mask["content"], "<mask>");
+  const std::int32_t id = mask["id"];
+  mask["lstrip"] = true;
+  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->encode("a  <mask> b"), (Ids{'a', id, ' ', 'b'}));
+  mask["lstrip"] = false;
+  mask["rstrip"] = true;
+  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->encode("a <mask>  b"), (Ids{'a', ' ', id, 'b'}));
+  mask["rstrip"] = false;
+  mask["single_word"] = true;
+  const auto single = Tokenizer::from_json(bpe.dump(), "test");
+  EXPECT_EQ(single->encode("<mask>."), (Ids{id, '.'}));
+  EXPECT_EQ(single->encode("<mask>x").size(), 7U);
+}
+
+TEST(tokenizer_json, post_processors_frame_texts) {
+  Document bpe = sample("byte");
+  bpe["post_processor"] = {{"type", "BertProcessing"}, {"sep", {"</s>", 258}}, {"cls", {"<s>", 257}}};
+  const auto bert = Tokenizer::from_json(bpe.dump(), "test");
+  EXPECT_EQ(bert->framed(Ids{1}).ids, (Ids{257, 1, 258}));
+  EXPECT_EQ(bert->framed(Ids{1}, Ids{2, 3}).ids, (Ids{257, 1, 258, 2, 3, 258}));
+  EXPECT_EQ(bert->framed(Ids{1}, Ids{2, 3}).segments, (Ids{0, 0, 0, 1, 1, 1}));
+  bpe["post_processor"]["type"] = "RobertaProcessing";
+  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->framed(Ids{1}, Ids{2}).ids,
+            (Ids{257, 1, 258, 258, 2, 258}));
+}
+
+// The shape of Llama 2: spaces as "▁", unknown characters as bytes, no words.
+TEST(tokenizer_json, sentence_piece_bpe) {
+  Document vocabulary = {{"<unk>", 0}, {"▁", 1}, {"a", 2}, {"b", 3}, {"▁a", 4}};
+  constexpr std::string_view hex = "0123456789ABCDEF";
+  for (std::size_t byte = 0; byte < 256; ++byte)
+    vocabulary[std::string("<0x") + hex[byte >> 4] + hex[byte & 15] + ">"] = 5 + byte;
+  const Document space = {{"String", " "}}, mark = {{"String", "▁"}};
+  const Document file = {
+      {"normalizer",
+       {{"type", "Sequence"},
+        {"normalizers",
+         {{{"type", "Prepend"}, {"prepend", "▁"}},
+          {{"type", "Replace"}, {"pattern", space}, {"content", "▁"}}}}}},
+      {"decoder",
+       {{"type", "Sequence"},
+        {"decoders",
+         {{{"type", "Replace"}, {"pattern", mark}, {"content", " "}},
+          {{"type", "ByteFallback"}},
+          {{"type", "Fuse"}},
+          {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}}},
+      {"model",
+       {{"type", "BPE"},
+        {"unk_token", "<unk>"},
+        {"fuse_unk", true},
+        {"byte_fallback", true},
+        {"vocab", vocabulary},
+        {"merges", {"▁ a"}}}}};
+  const auto tokenizer = Tokenizer::from_json(file.dump(), "test");
+  EXPECT_EQ(tokenizer->encode("a ab é"), (Ids{4, 4, 3, 1, 5 + 0xC3, 5 + 0xA9}));
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("a ab é\xFF")), "a ab é\xFF");
+  EXPECT_EQ(Tokenizer::from_json(tokenizer->to_json(), "test")->encode("a b"), (Ids{4, 1, 3}));
 }
 
 // Added tokens may begin with any byte, each of them wherever it stands in a text.
