@@ -93,7 +93,8 @@ class Tokenizer {
   static std::unique_ptr<Tokenizer> from_json(std::string_view json, std::string_view where);
 
  protected:
-  // Ids are the places in `pieces`; a hole has an empty name. Each added token is one of the pieces.
+  // Ids are the places in `pieces`; a hole has an empty name. Each added token is one of the
+  // pieces.
   Tokenizer(std::vector<Piece> pieces, std::vector<AddedToken> added, std::string separator);
 
   // Appends the ids of a text that has no special tokens in it. It starts `offset` bytes into the

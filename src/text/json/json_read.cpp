@@ -44,7 +44,8 @@ bool is_byte_bpe(const Json& document, const Json& model, const Tokens& tokens) 
 
 std::unique_ptr<Tokenizer> read_byte_bpe(const Json& document, const Json& model,
                                          const Tokens& tokens) {
-  check_keys(document.at("pre_tokenizer"), {"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  check_keys(document.at("pre_tokenizer"),
+             {"type", "add_prefix_space", "trim_offsets", "use_regex"});
   check_keys(document.at("decoder"), {"type", "add_prefix_space", "trim_offsets", "use_regex"});
   check_keys(model,
              {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",

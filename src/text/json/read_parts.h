@@ -1,5 +1,5 @@
-// The parts of a tokenizer.json, one function each. Whatever Heddle does not know is refused by name,
-// never passed over: a tokenizer that is almost the right one ruins a model in silence.
+// The parts of a tokenizer.json, one function each. Whatever Heddle does not know is refused by
+// name, never passed over: a tokenizer that is almost the right one ruins a model in silence.
 #pragma once
 
 #include <initializer_list>

@@ -83,8 +83,8 @@ ModelPtr read_unigram(const Json& model, std::optional<std::int32_t>& unknown) {
 
 ModelPtr read_word_piece(const Json& model, const Tokens& tokens,
                          std::optional<std::int32_t> unknown) {
-  check_keys(model,
-             {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});
+  check_keys(model, {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word",
+                     "vocab"});
   constexpr std::int64_t most = 1 << 20;
   const std::int64_t characters = model.integer_or("max_input_chars_per_word", 100);
   if (characters < 0 || characters > most)

@@ -68,11 +68,13 @@ bool ends_byte_level(const Json& document) {
 }
 
 MetaspaceOptions read_metaspace(const Json& json) {
-  check_keys(json, {"type", "replacement", "prepend_scheme", "add_prefix_space", "split", "str_rep"});
+  check_keys(json,
+             {"type", "replacement", "prepend_scheme", "add_prefix_space", "split", "str_rep"});
   MetaspaceOptions options;
   options.replacement = json.string_or("replacement", options.replacement);
-  const bool is_character = !options.replacement.empty() &&
-                            code_point_at(options.replacement, 0).bytes == options.replacement.size();
+  const bool is_character =
+      !options.replacement.empty() &&
+      code_point_at(options.replacement, 0).bytes == options.replacement.size();
   if (!is_character) json.at("replacement").refuse("one character");
   options.split = json.boolean_or("split", true);
   const bool prefix = json.boolean_or("add_prefix_space", true);

@@ -37,8 +37,7 @@ void place_name(Tokens& tokens, const Json& where, std::int32_t id, const std::s
     where.refuse("an id below " + std::to_string(most) + ", for this number of tokens");
   if (place >= tokens.names.size()) tokens.names.resize(place + 1);
   std::string& old = tokens.names[place];
-  if (!old.empty())
-    where.refuse("an id that no other token has (" + io::shown(old) + " has it)");
+  if (!old.empty()) where.refuse("an id that no other token has (" + io::shown(old) + " has it)");
   old = name;
 }
 

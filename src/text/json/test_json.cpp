@@ -117,7 +117,8 @@ TEST(tokenizer_json, holes_between_ids) {
   const auto tokenizer = Tokenizer::from_json(bpe.dump(), "test");
   EXPECT_EQ(tokenizer->vocabulary(), 301);
   EXPECT_EQ(tokenizer->decode(Ids{299, 300}), "new");
-  EXPECT_EQ(tokenizer->encode("hello"), Tokenizer::from_json(sample("bpe:262").dump(), "test")->encode("hello"));
+  EXPECT_EQ(tokenizer->encode("hello"),
+            Tokenizer::from_json(sample("bpe:262").dump(), "test")->encode("hello"));
 }
 
 TEST(tokenizer_json, added_tokens_take_white_space_and_want_words) {
@@ -126,10 +127,12 @@ TEST(tokenizer_json, added_tokens_take_white_space_and_want_words) {
   ASSERT_EQ(mask["content"], "<mask>");
   const std::int32_t id = mask["id"];
   mask["lstrip"] = true;
-  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->encode("a  <mask> b"), (Ids{'a', id, ' ', 'b'}));
+  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->encode("a  <mask> b"),
+            (Ids{'a', id, ' ', 'b'}));
   mask["lstrip"] = false;
   mask["rstrip"] = true;
-  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->encode("a <mask>  b"), (Ids{'a', ' ', id, 'b'}));
+  EXPECT_EQ(Tokenizer::from_json(bpe.dump(), "test")->encode("a <mask>  b"),
+            (Ids{'a', ' ', id, 'b'}));
   mask["rstrip"] = false;
   mask["single_word"] = true;
   const auto single = Tokenizer::from_json(bpe.dump(), "test");
@@ -139,7 +142,8 @@ TEST(tokenizer_json, added_tokens_take_white_space_and_want_words) {
 
 TEST(tokenizer_json, post_processors_frame_texts) {
   Document bpe = sample("byte");
-  bpe["post_processor"] = {{"type", "BertProcessing"}, {"sep", {"</s>", 258}}, {"cls", {"<s>", 257}}};
+  bpe["post_processor"] = {
+      {"type", "BertProcessing"}, {"sep", {"</s>", 258}}, {"cls", {"<s>", 257}}};
   const auto bert = Tokenizer::from_json(bpe.dump(), "test");
   EXPECT_EQ(bert->framed(Ids{1}).ids, (Ids{257, 1, 258}));
   EXPECT_EQ(bert->framed(Ids{1}, Ids{2, 3}).ids, (Ids{257, 1, 258, 2, 3, 258}));
@@ -156,26 +160,25 @@ TEST(tokenizer_json, sentence_piece_bpe) {
   for (std::size_t byte = 0; byte < 256; ++byte)
     vocabulary[std::string("<0x") + hex[byte >> 4] + hex[byte & 15] + ">"] = 5 + byte;
   const Document space = {{"String", " "}}, mark = {{"String", "▁"}};
-  const Document file = {
-      {"normalizer",
-       {{"type", "Sequence"},
-        {"normalizers",
-         {{{"type", "Prepend"}, {"prepend", "▁"}},
-          {{"type", "Replace"}, {"pattern", space}, {"content", "▁"}}}}}},
-      {"decoder",
-       {{"type", "Sequence"},
-        {"decoders",
-         {{{"type", "Replace"}, {"pattern", mark}, {"content", " "}},
-          {{"type", "ByteFallback"}},
-          {{"type", "Fuse"}},
-          {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}}},
-      {"model",
-       {{"type", "BPE"},
-        {"unk_token", "<unk>"},
-        {"fuse_unk", true},
-        {"byte_fallback", true},
-        {"vocab", vocabulary},
-        {"merges", {"▁ a"}}}}};
+  const Document file = {{"normalizer",
+                          {{"type", "Sequence"},
+                           {"normalizers",
+                            {{{"type", "Prepend"}, {"prepend", "▁"}},
+                             {{"type", "Replace"}, {"pattern", space}, {"content", "▁"}}}}}},
+                         {"decoder",
+                          {{"type", "Sequence"},
+                           {"decoders",
+                            {{{"type", "Replace"}, {"pattern", mark}, {"content", " "}},
+                             {{"type", "ByteFallback"}},
+                             {{"type", "Fuse"}},
+                             {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}}},
+                         {"model",
+                          {{"type", "BPE"},
+                           {"unk_token", "<unk>"},
+                           {"fuse_unk", true},
+                           {"byte_fallback", true},
+                           {"vocab", vocabulary},
+                           {"merges", {"▁ a"}}}}};
   const auto tokenizer = Tokenizer::from_json(file.dump(), "test");
   EXPECT_EQ(tokenizer->encode("a ab é"), (Ids{4, 4, 3, 1, 5 + 0xC3, 5 + 0xA9}));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("a ab é\xFF")), "a ab é\xFF");

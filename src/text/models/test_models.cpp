@@ -21,11 +21,12 @@ Ids encode(const Model& model, std::string_view word) {
 }
 
 TEST(word_piece, longest_piece_first) {
-  const NameIds ids = {{"[UNK]", 0}, {"un", 1}, {"##a", 2}, {"##aff", 3}, {"##able", 4}, {"##f", 5}};
+  const NameIds ids = {{"[UNK]", 0}, {"un", 1},     {"##a", 2},
+                       {"##aff", 3}, {"##able", 4}, {"##f", 5}};
   const WordPiece model(ids, 0, "##", 10);
   EXPECT_EQ(encode(model, "unaffable"), (Ids{1, 3, 4}));
   EXPECT_EQ(encode(model, "unaf"), (Ids{1, 2, 5}));
-  EXPECT_EQ(encode(model, "unx"), (Ids{0}));          // one part is unknown, so the word is
+  EXPECT_EQ(encode(model, "unx"), (Ids{0}));           // one part is unknown, so the word is
   EXPECT_EQ(encode(model, "unffffffffff"), (Ids{0}));  // too long
   const WordPiece strict(ids, std::nullopt, "##", 10);
   expect_refusal([&] { encode(strict, "x"); }, {"byte 0", "no unknown token"});

@@ -19,8 +19,8 @@ ByteIds byte_fallback_ids(const NameIds& ids) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   ByteIds bytes{};
   for (std::size_t byte = 0; byte < bytes.size(); ++byte)
-    bytes[byte] =
-        find_name(ids, std::string("<0x") + digits[byte >> 4] + digits[byte & 15] + ">").value_or(-1);
+    bytes[byte] = find_name(ids, std::string("<0x") + digits[byte >> 4] + digits[byte & 15] + ">")
+                      .value_or(-1);
   return bytes;
 }
 

@@ -35,7 +35,8 @@ class Bert final : public Normalizer {
       const std::string_view character = text.substr(at, c.bytes);
       at += c.bytes;
       const bool is_line = c.value == '\t' || c.value == '\n' || c.value == '\r';
-      const bool is_dropped = c.value == 0 || c.value == 0xFFFD || (!is_line && is_control(c.value));
+      const bool is_dropped =
+          c.value == 0 || c.value == 0xFFFD || (!is_line && is_control(c.value));
       if (options_.clean_text && is_dropped) continue;
       if (options_.clean_text && is_white_space(c.value)) {
         out += ' ';

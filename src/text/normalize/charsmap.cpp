@@ -99,7 +99,8 @@ NormalizerPtr charsmap(std::string_view bytes, std::string_view where) {
   std::uint32_t size = 0;
   if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
   if (bytes.size() < sizeof size || size > bytes.size() - sizeof size || size % 4 != 0)
-    io::fail_io(where, "not a compiled map of characters", "a trie of at most the bytes that follow",
+    io::fail_io(where, "not a compiled map of characters",
+                "a trie of at most the bytes that follow",
                 std::to_string(size) + " of " + std::to_string(bytes.size()) + " bytes");
   std::vector<std::uint32_t> trie(size / 4);
   std::memcpy(trie.data(), bytes.data() + sizeof size, size);

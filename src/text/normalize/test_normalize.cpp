@@ -20,7 +20,9 @@ TEST(normalizer, forms_of_unicode) {
   EXPECT_EQ(nfkc->normalize("ﬁ ½ e\u0301"), "fi 1⁄2 é");
   EXPECT_EQ(nfkd->normalize("ﬁé"), "fie\u0301");
   EXPECT_EQ(nfc->normalize("a\u0308\u0323"), "ạ\u0308");  // marks in their order
-  EXPECT_EQ(nfc->normalize("a\xFF" "e\u0301"), "a\xFFé");  // broken bytes stay
+  EXPECT_EQ(nfc->normalize("a\xFF"
+                           "e\u0301"),
+            "a\xFFé");  // broken bytes stay
 }
 
 // A million marks: sorting them by exchanging neighbours would take days.
@@ -49,12 +51,16 @@ TEST(normalizer, bert) {
 }
 
 TEST(normalizer, a_broken_map_of_characters_is_refused) {
-  expect_refusal([] { charsmap("abc", "file: charsmap"); }, {"file: charsmap", "map of characters"});
+  expect_refusal([] { charsmap("abc", "file: charsmap"); },
+                 {"file: charsmap", "map of characters"});
   expect_refusal([] { charsmap(std::string("\xFF\0\0\0xy", 6), "file"); }, {"255 of 6 bytes"});
   expect_refusal([] { from_base64("AB*D", "file"); }, {"base64"});
   EXPECT_EQ(from_base64("aGVsbG8=", "file"), "hello");
   // A trie that points outside of itself changes nothing.
-  const std::string wild("\x08\0\0\0\xFF\xFF\xFF\x7F\xFF\xFF\xFF\x7F" "x\0", 14);
+  const std::string wild(
+      "\x08\0\0\0\xFF\xFF\xFF\x7F\xFF\xFF\xFF\x7F"
+      "x\0",
+      14);
   EXPECT_EQ(charsmap(wild, "file")->normalize("abc"), "abc");
 }
 

@@ -86,7 +86,8 @@ class Form final : public Normalizer {
   // Decomposes, puts marks in their order, composes. utf8proc's own function sorts marks by
   // exchanging neighbours, and a text of nothing but marks would take it days.
   void append_run(const std::vector<std::int32_t>& run, std::string& out) const {
-    const int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (form_.compatible ? UTF8PROC_COMPAT : 0);
+    const int options =
+        UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (form_.compatible ? UTF8PROC_COMPAT : 0);
     std::vector<std::int32_t> parts;
     parts.reserve(run.size());
     std::array<std::int32_t, 32> one{};  // the longest decomposition has 18
@@ -102,8 +103,8 @@ class Form final : public Normalizer {
     order_marks(parts);
     auto size = static_cast<utf8proc_ssize_t>(parts.size());
     if (form_.composed)
-      size = utf8proc_normalize_utf32(parts.data(), size,
-                                      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+      size = utf8proc_normalize_utf32(
+          parts.data(), size, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
     for (utf8proc_ssize_t i = 0; i < size; ++i) out += to_utf8(parts[static_cast<std::size_t>(i)]);
   }
 
@@ -113,9 +114,8 @@ class Form final : public Normalizer {
     for (auto at = parts.begin(); at != parts.end();) {
       const auto first = std::find_if_not(at, parts.end(), is_starter);
       const auto last = std::find_if(first, parts.end(), is_starter);
-      std::stable_sort(first, last, [&](std::int32_t a, std::int32_t b) {
-        return combining(a) < combining(b);
-      });
+      std::stable_sort(first, last,
+                       [&](std::int32_t a, std::int32_t b) { return combining(a) < combining(b); });
       at = last;
     }
   }

@@ -55,16 +55,16 @@ class DecoderSequence final : public Decoder {
 std::string cleaned_up(std::string text) {
   using Spelling = std::pair<std::string_view, std::string_view>;
   constexpr std::array replacements = std::to_array<Spelling>({{" .", "."},
-                                                           {" ?", "?"},
-                                                           {" !", "!"},
-                                                           {" ,", ","},
-                                                           {" ' ", "'"},
-                                                           {" n't", "n't"},
-                                                           {" 'm", "'m"},
-                                                           {" do not", " don't"},
-                                                           {" 's", "'s"},
-                                                           {" 've", "'ve"},
-                                                           {" 're", "'re"}});
+                                                               {" ?", "?"},
+                                                               {" !", "!"},
+                                                               {" ,", ","},
+                                                               {" ' ", "'"},
+                                                               {" n't", "n't"},
+                                                               {" 'm", "'m"},
+                                                               {" do not", " don't"},
+                                                               {" 's", "'s"},
+                                                               {" 've", "'ve"},
+                                                               {" 're", "'re"}});
   for (const auto& [from, to] : replacements)
     if (text.find(from) != std::string::npos)
       text = replace_all(*literal(std::string(from)), text, to);
@@ -104,33 +104,33 @@ DecoderPtr replace_decoder(PatternPtr pattern, std::string content) {
 }
 
 DecoderPtr strip_decoder(std::string character, std::size_t start, std::size_t stop) {
-  return each_token([character = std::move(character), start, stop](
-                        std::string token, std::size_t, std::size_t) {
-    return stripped(token, character, start, stop);
-  });
+  return each_token(
+      [character = std::move(character), start, stop](std::string token, std::size_t, std::size_t) {
+        return stripped(token, character, start, stop);
+      });
 }
 
 DecoderPtr metaspace_decoder(const MetaspaceOptions& options) {
   const bool prepends = options.prepend != PrependScheme::never;
-  return each_token([mark = options.replacement, prepends](std::string token, std::size_t i,
-                                                           std::size_t) {
-    return replace_all(*literal(mark), token, i == 0 && prepends ? "" : " ");
-  });
+  return each_token(
+      [mark = options.replacement, prepends](std::string token, std::size_t i, std::size_t) {
+        return replace_all(*literal(mark), token, i == 0 && prepends ? "" : " ");
+      });
 }
 
 DecoderPtr word_piece_decoder(std::string prefix, bool cleanup) {
-  return each_token([prefix = std::move(prefix), cleanup](std::string token, std::size_t i,
-                                                          std::size_t) {
-    if (i > 0) token = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
-    return cleanup ? cleaned_up(std::move(token)) : token;
-  });
+  return each_token(
+      [prefix = std::move(prefix), cleanup](std::string token, std::size_t i, std::size_t) {
+        if (i > 0) token = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
+        return cleanup ? cleaned_up(std::move(token)) : token;
+      });
 }
 
 DecoderPtr bpe_decoder(std::string suffix) {
-  return each_token([suffix = std::move(suffix)](std::string token, std::size_t i,
-                                                 std::size_t count) {
-    return replace_all(*literal(suffix), token, i + 1 == count ? "" : " ");
-  });
+  return each_token(
+      [suffix = std::move(suffix)](std::string token, std::size_t i, std::size_t count) {
+        return replace_all(*literal(suffix), token, i + 1 == count ? "" : " ");
+      });
 }
 
 DecoderPtr sequence(std::vector<DecoderPtr> steps) {

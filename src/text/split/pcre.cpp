@@ -114,7 +114,8 @@ std::string pcre_words(std::string_view pattern, std::string_view where) {
     if (c == '\\' && at + 1 < pattern.size()) {
       const char next = pattern[++at];
       if (next == 'h' || next == 'H' || next == 'K' || next == 'C')
-        io::fail_io(where, "not supported in a pattern", "no \\h, \\H, \\K or \\C", io::shown(pattern));
+        io::fail_io(where, "not supported in a pattern", "no \\h, \\H, \\K or \\C",
+                    io::shown(pattern));
       const std::string words = escape_words(next, in_class);
       out += words.empty() ? std::string{c, next} : words;
       continue;
@@ -154,8 +155,8 @@ PatternPtr pcre_pattern(std::string_view pattern, std::string_view where) {
                 std::to_string(pattern.size()));
   const std::string words = pcre_words(pattern, where);
   // Lines begin and end everywhere, as Oniguruma has it in tokenizers.
-  constexpr std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF |
-                                    PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+  constexpr std::uint32_t options =
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   int error = 0;
   PCRE2_SIZE place = 0;
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(words.data()), words.size(), options, &error,

@@ -105,8 +105,8 @@ class Split final : public PreTokenizer {
   }
 
   Pattern::WordEnd word_end() const override {
-    const bool keeps_all = behavior_ == Behavior::isolated ||
-                           (behavior_ == Behavior::removed && invert_);
+    const bool keeps_all =
+        behavior_ == Behavior::isolated || (behavior_ == Behavior::removed && invert_);
     return keeps_all ? pattern_->word_end() : nullptr;
   }
 
@@ -218,9 +218,7 @@ bool is_number(std::int32_t c) noexcept { return char_class(c) == CharClass::num
 PreTokenizerPtr split(PatternPtr pattern, Behavior behavior, bool invert) {
   return std::make_unique<Split>(std::move(pattern), behavior, invert);
 }
-PreTokenizerPtr white_space_split() {
-  return split(characters(is_white_space), Behavior::removed);
-}
+PreTokenizerPtr white_space_split() { return split(characters(is_white_space), Behavior::removed); }
 PreTokenizerPtr white_space() { return std::make_unique<WhiteSpace>(); }
 PreTokenizerPtr punctuation(Behavior behavior) {
   return split(characters(is_punctuation), behavior);

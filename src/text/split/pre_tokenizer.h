@@ -52,11 +52,11 @@ enum class Behavior : std::uint8_t {
 // With `invert` the words are the matches, and the behaviour is that of what lies between them.
 PreTokenizerPtr split(PatternPtr pattern, Behavior behavior, bool invert = false);
 
-PreTokenizerPtr white_space_split();                // words between white space
-PreTokenizerPtr white_space();                      // \w+|[^\w\s]+
-PreTokenizerPtr punctuation(Behavior behavior);     // \p{P} and ASCII's symbols
-PreTokenizerPtr digits(bool individual);            // \p{N}, alone or in runs
-PreTokenizerPtr bert_pre_tokenizer();               // white space goes, punctuation stands alone
+PreTokenizerPtr white_space_split();             // words between white space
+PreTokenizerPtr white_space();                   // \w+|[^\w\s]+
+PreTokenizerPtr punctuation(Behavior behavior);  // \p{P} and ASCII's symbols
+PreTokenizerPtr digits(bool individual);         // \p{N}, alone or in runs
+PreTokenizerPtr bert_pre_tokenizer();            // white space goes, punctuation stands alone
 
 enum class PrependScheme : std::uint8_t { never, first, always };
 struct MetaspaceOptions {

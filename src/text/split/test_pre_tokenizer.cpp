@@ -62,7 +62,10 @@ TEST(pattern, limits_and_refusals_of_pcre) {
   expect_refusal([] { regex("(a+)+$", "file")->find(std::string(50'000, 'a') + "b"); },
                  {"gives up", "limit"});
   EXPECT_EQ(regex("\\s", "file")->find("\u180E\u0085").size(), 1U);
-  EXPECT_EQ(regex("a", "file")->find("\xFF" "a"), (std::vector<Match>{{1, 2}}));
+  EXPECT_EQ(regex("a", "file")
+                ->find("\xFF"
+                       "a"),
+            (std::vector<Match>{{1, 2}}));
 }
 
 constexpr std::string_view kO200k =
@@ -74,9 +77,9 @@ constexpr std::string_view kQwen2 =
 
 // Texts where the rules of the patterns meet: few characters, often repeated.
 rc::Gen<std::string> tricky_texts() {
-  const auto pieces = rc::gen::element<std::string>(
-      "a", "B", "'", "s", "LL", "1", " ", "\n", "\r", "\t", ".", "/", "é", "É", "ǅ", "中", "\u0301",
-      "ʰ", "²", "\u00A0");
+  const auto pieces =
+      rc::gen::element<std::string>("a", "B", "'", "s", "LL", "1", " ", "\n", "\r", "\t", ".", "/",
+                                    "é", "É", "ǅ", "中", "\u0301", "ʰ", "²", "\u00A0");
   return rc::gen::map(rc::gen::container<std::vector<std::string>>(pieces),
                       [](const std::vector<std::string>& parts) {
                         std::string text;

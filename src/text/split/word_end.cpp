@@ -134,8 +134,8 @@ std::size_t numbers_end(std::string_view text, std::size_t at, int most) noexcep
   return at;
 }
 
-// Where neither letters nor numbers begin: ` ?[^\s\p{L}\p{N}]+` with the ends of lines (and slashes)
-// behind it, or white space.
+// Where neither letters nor numbers begin: ` ?[^\s\p{L}\p{N}]+` with the ends of lines (and
+// slashes) behind it, or white space.
 std::size_t other_word_end(std::string_view text, std::size_t at, const Character& first,
                            bool slashes) noexcept {
   std::size_t end = at;

@@ -19,8 +19,8 @@ std::size_t cl100k_word_end(std::string_view text, std::size_t at) noexcept;
 // As cl100k, but every number is a word: Qwen 2.
 std::size_t qwen2_word_end(std::string_view text, std::size_t at) noexcept;
 
-// Of GPT-4o: words also end where small letters are followed by capital ones. With U for the classes
-// Lu Lt Lm Lo M, W for Ll Lm Lo M, and C for the contractions of cl100k
+// Of GPT-4o: words also end where small letters are followed by capital ones. With U for the
+// classes Lu Lt Lm Lo M, W for Ll Lm Lo M, and C for the contractions of cl100k
 //   [^\r\n\p{L}\p{N}]?U*W+C?|[^\r\n\p{L}\p{N}]?U+W*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*
 //   |\s*[\r\n]+|\s+(?!\S)|\s+
 std::size_t o200k_word_end(std::string_view text, std::size_t at) noexcept;
