@@ -35,6 +35,8 @@ set(HEDDLE_PUBLIC
   model/config.h             model/config.h
   model/model.h              model/model.h
   text/bytes.h               text/bytes.h
+  text/added_token.h         text/process/added_token.h
+  text/frame.h               text/process/frame.h
   text/tokenizer.h           text/tokenizer.h
   text/train.h               text/train.h
   data/codec.h               data/codec/codec.h

@@ -1,9 +1,11 @@
 #include "text/tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "heddle/error.h"
 #include "io/files/file.h"
+#include "text/process/added_tokens.h"
 #include "text/special.h"
 #include "text/unicode.h"
 
@@ -15,55 +17,100 @@ Tokenizer::Tokenizer(std::vector<Piece> pieces, std::vector<AddedToken> added,
                      std::string separator)
     : pieces_(std::move(pieces)),
       added_(std::move(added)),
+      as_given_(std::make_unique<AddedTokens>()),
+      in_normalized_(std::make_unique<AddedTokens>()),
       special_(pieces_.size()),
       separator_(std::move(separator)) {
   for (const AddedToken& token : added_) {
     special_.at(static_cast<std::size_t>(token.id)) = token.special;
-    (token.normalized ? in_normalized_ : as_given_).add(token, token.content);
-    if (token.content == kPadName) pad_ = token.id;
-    if (token.content == kBeginName) begin_ = token.id;
-    if (token.content == kEndName) end_ = token.id;
-    if (token.content == kUnknownName) unknown_ = token.id;
-    if (token.content == kMaskName) mask_ = token.id;
+    (token.normalized ? in_normalized_ : as_given_)->add(token, token.content);
+    if (token.content == kPadName) specials_.pad = token.id;
+    if (token.content == kBeginName) specials_.begin = token.id;
+    if (token.content == kEndName) specials_.end = token.id;
+    if (token.content == kUnknownName) specials_.unknown = token.id;
+    if (token.content == kMaskName) specials_.mask = token.id;
   }
 }
 
 void Tokenizer::prepare_search(const std::function<std::string(std::string_view)>& normalize) {
-  in_normalized_ = {};
+  *in_normalized_ = {};
   for (const AddedToken& token : added_)
-    if (token.normalized) in_normalized_.add(token, normalize(token.content));
+    if (token.normalized) in_normalized_->add(token, normalize(token.content));
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialsInText specials) const {
   std::vector<std::int32_t> ids;
-  encode_between(text, 0, Search::as_given, specials == SpecialsInText::recognised, ids);
+  encode_between(text, 0, Search::as_given,
+                 {.anywhere = specials == SpecialsInText::recognised, .plain = {}}, ids);
+  return ids;
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
+                                            std::span<const TextRange> plain) const {
+  std::vector<std::int32_t> ids;
+  encode_between(text, 0, Search::as_given, {.anywhere = true, .plain = plain}, ids);
   return ids;
 }
 
 // The text between the tokens of the first search is normalized, and searched for those of the
 // second; what lies between those is the model's.
 void Tokenizer::encode_between(std::string_view text, std::size_t offset, Search search,
-                               bool with_special, std::vector<std::int32_t>& ids) const {
+                               const SpecialPlaces& specials,
+                               std::vector<std::int32_t>& ids) const {
   const bool is_first = search == Search::as_given;
-  const AddedTokens& tokens = is_first ? as_given_ : in_normalized_;
+  const AddedTokens& tokens = is_first ? *as_given_ : *in_normalized_;
   const auto encode_rest = [&](std::size_t from, std::size_t to) {
     if (from >= to) return;
-    const std::string_view rest = text.substr(from, to - from);
-    if (!is_first) {
-      encode_plain(rest, offset + from, ids);
-    } else if (const std::optional<std::string> changed = normalized(rest)) {
-      encode_between(*changed, offset + from, Search::normalized, with_special, ids);
+    if (is_first) {
+      encode_given(text, {from, to}, specials, ids);
     } else {
-      encode_between(rest, offset + from, Search::normalized, with_special, ids);
+      encode_plain(text.substr(from, to - from), offset + from, ids);
     }
   };
   std::size_t done = 0;
-  while (const auto place = tokens.find(text, done, with_special)) {
+  while (const auto place = tokens.find(text, done, specials)) {
     encode_rest(done, place->begin);
     ids.push_back(place->id);
     done = place->end;
   }
   encode_rest(done, text.size());
+}
+
+// Normalized text has no ranges any more. Where that matters, because special tokens are searched
+// for in it, what people wrote is taken apart from the rest.
+void Tokenizer::encode_given(std::string_view text, TextRange part, const SpecialPlaces& specials,
+                             std::vector<std::int32_t>& ids) const {
+  const auto encode_to = [&](std::size_t end, bool with_special) {
+    end = std::min(end, part.end);
+    if (end <= part.begin) return;
+    encode_normalized(text.substr(part.begin, end - part.begin), part.begin, with_special, ids);
+    part.begin = end;
+  };
+  if (in_normalized_->has_special()) {
+    for (const TextRange& range : specials.plain) {
+      encode_to(range.begin, specials.anywhere);
+      encode_to(range.end, false);
+    }
+  }
+  encode_to(part.end, specials.anywhere);
+}
+
+void Tokenizer::encode_normalized(std::string_view text, std::size_t offset, bool with_special,
+                                  std::vector<std::int32_t>& ids) const {
+  const SpecialPlaces specials{.anywhere = with_special, .plain = {}};
+  if (const std::optional<std::string> changed = normalized(text)) {
+    encode_between(*changed, offset, Search::normalized, specials, ids);
+  } else {
+    encode_between(text, offset, Search::normalized, specials, ids);
+  }
+}
+
+std::optional<std::int32_t> Tokenizer::find(std::string_view name) const {
+  for (const AddedToken& token : added_)
+    if (token.content == name) return token.id;
+  for (std::size_t id = 0; id < pieces_.size(); ++id)
+    if (pieces_[id].name == name && !name.empty()) return static_cast<std::int32_t>(id);
+  return std::nullopt;
 }
 
 std::optional<std::string> Tokenizer::normalized(std::string_view /*text*/) const {

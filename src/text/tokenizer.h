@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/process/added_tokens.h"
+#include "text/process/added_token.h"
 #include "text/process/frame.h"
 
 namespace heddle::text {
@@ -38,6 +38,15 @@ struct Piece {
   std::string name;
 };
 
+// The tokens that mean something to a model, by their ids; those that it has.
+struct SpecialIds {
+  std::optional<std::int32_t> pad, begin, end, unknown, mask, separator, classify;
+  bool operator==(const SpecialIds&) const = default;
+};
+
+class AddedTokens;
+struct SpecialPlaces;
+
 class Tokenizer {
  public:
   Tokenizer(const Tokenizer&) = delete;
@@ -48,6 +57,10 @@ class Tokenizer {
   // or word without an unknown token, broken UTF-8 in a tokenizer of characters or words.
   std::vector<std::int32_t> encode(std::string_view text,
                                    SpecialsInText specials = SpecialsInText::recognised) const;
+
+  // The same of a text in which some ranges, in order, are what people wrote: no byte of theirs is
+  // part of a special token, and outside of them all are recognised. Otherwise it is one text.
+  std::vector<std::int32_t> encode(std::string_view text, std::span<const TextRange> plain) const;
 
   // Throws Error when an id is not in [0, vocabulary()). Byte-level tokens may be parts of a
   // character, so the result is UTF-8 only when the ids are all of it.
@@ -71,11 +84,20 @@ class Tokenizer {
   // Whether the id is left out by ShowSpecials::no.
   bool is_special(std::int32_t id) const;
 
-  std::optional<std::int32_t> pad() const { return pad_; }          // <pad>
-  std::optional<std::int32_t> begin() const { return begin_; }      // <s>
-  std::optional<std::int32_t> end() const { return end_; }          // </s>
-  std::optional<std::int32_t> unknown() const { return unknown_; }  // <unk>
-  std::optional<std::int32_t> mask() const { return mask_; }        // <mask>
+  const SpecialIds& specials() const { return specials_; }
+  std::optional<std::int32_t> pad() const { return specials_.pad; }          // <pad>
+  std::optional<std::int32_t> begin() const { return specials_.begin; }      // <s>
+  std::optional<std::int32_t> end() const { return specials_.end; }          // </s>
+  std::optional<std::int32_t> unknown() const { return specials_.unknown; }  // <unk>
+  std::optional<std::int32_t> mask() const { return specials_.mask; }        // <mask>
+
+  // As the files around a tokenizer.json have them, which has no place for them itself.
+  void set_specials(const SpecialIds& specials) { specials_ = specials; }
+  const Frame& frame() const { return frame_; }
+  void set_frame(Frame frame) { frame_ = std::move(frame); }
+
+  // The id of an added token, or of a token of the model, by its name.
+  std::optional<std::int32_t> find(std::string_view name) const;
 
   // "char", "byte", "word" or "bpe"; of files of others also "unigram" and "wordpiece".
   virtual std::string_view kind() const = 0;
@@ -110,27 +132,30 @@ class Tokenizer {
 
   // Added tokens that are searched for in normalized text are themselves normalized.
   void prepare_search(const std::function<std::string(std::string_view)>& normalize);
-  void set_frame(Frame frame) { frame_ = std::move(frame); }
 
   const std::vector<Piece>& pieces() const { return pieces_; }
   const std::vector<AddedToken>& added() const { return added_; }
   // The model's own unknown token, whatever its name.
-  void set_unknown(std::int32_t id) { unknown_ = id; }
+  void set_unknown(std::int32_t id) { specials_.unknown = id; }
 
  private:
   // Added tokens are searched for in the text as it is, then others in what lies between them.
   enum class Search : std::uint8_t { as_given, normalized };
-  void encode_between(std::string_view text, std::size_t offset, Search search, bool with_special,
-                      std::vector<std::int32_t>& ids) const;
+  void encode_between(std::string_view text, std::size_t offset, Search search,
+                      const SpecialPlaces& specials, std::vector<std::int32_t>& ids) const;
+  void encode_given(std::string_view text, TextRange part, const SpecialPlaces& specials,
+                    std::vector<std::int32_t>& ids) const;
+  void encode_normalized(std::string_view text, std::size_t offset, bool with_special,
+                         std::vector<std::int32_t>& ids) const;
   const Piece& piece(std::int32_t id) const;
 
   std::vector<Piece> pieces_;
   std::vector<AddedToken> added_;
-  AddedTokens as_given_, in_normalized_;
+  std::unique_ptr<AddedTokens> as_given_, in_normalized_;
   Frame frame_;
   std::vector<bool> special_;  // of every id
   std::string separator_;      // between tokens in decoded text
-  std::optional<std::int32_t> pad_, begin_, end_, unknown_, mask_;
+  SpecialIds specials_;
 };
 
 }  // namespace heddle::text

@@ -26,10 +26,18 @@ bool touches_word(std::string_view text, std::size_t begin, std::size_t end) noe
 
 }  // namespace
 
+bool SpecialPlaces::allow(std::size_t begin, std::size_t end) const noexcept {
+  if (!anywhere) return false;
+  const auto next = std::partition_point(plain.begin(), plain.end(),
+                                         [&](const TextRange& range) { return range.end <= begin; });
+  return next == plain.end() || next->begin >= end;
+}
+
 void AddedTokens::add(const AddedToken& token, std::string_view content) {
   if (content.empty()) return;
   trie_.add(content, static_cast<std::int32_t>(tokens_.size()));
   tokens_.push_back(token);
+  has_special_ = has_special_ || token.special;
   bool& is_first = is_first_[static_cast<unsigned char>(content[0])];
   if (!is_first) first_bytes_ += content[0];
   is_first = true;
@@ -56,14 +64,14 @@ AddedTokens::Candidate AddedTokens::longest(std::string_view text, std::size_t a
 }
 
 std::optional<AddedTokens::Place> AddedTokens::find(std::string_view text, std::size_t from,
-                                                    bool with_special) const {
+                                                    const SpecialPlaces& specials) const {
   for (std::size_t at = next_start(text, from); at < text.size(); at = next_start(text, at)) {
     const Candidate found = longest(text, at);
     if (found.token == nullptr) {
       ++at;
       continue;
     }
-    const bool is_passed = (found.token->special && !with_special) ||
+    const bool is_passed = (found.token->special && !specials.allow(at, found.end)) ||
                            (found.token->single_word && touches_word(text, at, found.end));
     if (is_passed) {
       at = found.end;

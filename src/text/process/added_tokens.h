@@ -5,24 +5,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "text/models/byte_trie.h"
+#include "text/process/added_token.h"
 
 namespace heddle::text {
 
-// A token that is searched for in the text before anything else; `special` ones can be left out of
-// decoded text.
-struct AddedToken {
-  std::int32_t id = 0;
-  std::string content;
-  bool special = true;
-  bool normalized = false;   // searched for in normalized text, after those that are not
-  bool single_word = false;  // only where no letter, number or "_" touches it
-  bool lstrip = false;       // takes the white space in front of it
-  bool rstrip = false;       // takes the white space behind it
+// Where special tokens are tokens: nowhere, or wherever they touch none of the ranges, which are in
+// order.
+struct SpecialPlaces {
+  bool anywhere = true;
+  std::span<const TextRange> plain = {};
+
+  bool allow(std::size_t begin, std::size_t end) const noexcept;
 };
 
 class AddedTokens {
@@ -34,9 +33,11 @@ class AddedTokens {
     std::size_t begin = 0, end = 0;
     std::int32_t id = 0;
   };
-  // The first at or behind `from`, the longest of those that begin at one place. `with_special`
-  // is false for a text where special tokens are no tokens.
-  std::optional<Place> find(std::string_view text, std::size_t from, bool with_special) const;
+  // The first at or behind `from`, the longest of those that begin at one place.
+  std::optional<Place> find(std::string_view text, std::size_t from,
+                            const SpecialPlaces& specials) const;
+
+  bool has_special() const noexcept { return has_special_; }
 
  private:
   struct Candidate {
@@ -50,6 +51,7 @@ class AddedTokens {
   ByteTrie trie_;            // ids are places in tokens_
   std::string first_bytes_;  // where the search has to look closer
   std::array<bool, 256> is_first_{};
+  bool has_special_ = false;
 };
 
 }  // namespace heddle::text
