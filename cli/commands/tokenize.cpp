@@ -75,9 +75,14 @@ bool next_line(std::string& line) {
   return true;
 }
 
-// A run knows whether its tokenizer is as it was written.
+// A run knows whether its tokenizer is as it was written. Whatever is no run and no tokenizer.json
+// came with a pretrained model.
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const std::string& model) {
-  if (!data::Codec::exists(model)) return text::Tokenizer::load(model);
+  if (io::directory_exists(model) || model.ends_with(".gguf")) {
+    if (!data::Codec::exists(model)) return text::load_pretrained_tokenizer(model).tokenizer;
+  } else {
+    return text::Tokenizer::load(model);
+  }
   const std::shared_ptr<const data::Codec> codec = data::Codec::load(model);
   return {codec, &codec->source()};
 }

@@ -143,7 +143,13 @@ bool is_punctuation(std::int32_t code_point) noexcept {
 
 bool is_word_character(std::int32_t code_point) noexcept {
   if (code_point < 0) return false;
-  if (code_point >= 0x24B6 && code_point <= 0x24E9) return true;  // circled letters: Alphabetic
+  // Alphabetic symbols (letters in circles and squares), and what joins letters.
+  const auto within = [&](std::int32_t first, std::int32_t last) {
+    return code_point >= first && code_point <= last;
+  };
+  if (within(0x24B6, 0x24E9) || within(0x1F130, 0x1F149) || within(0x1F150, 0x1F169) ||
+      within(0x1F170, 0x1F189) || within(0x200C, 0x200D))
+    return true;
   switch (utf8proc_category(code_point)) {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:

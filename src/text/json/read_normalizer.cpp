@@ -64,9 +64,11 @@ NormalizerPtr read_normalizer(const Json& json) {
     return strip(json.boolean_or("strip_left", true), json.boolean_or("strip_right", true));
   }
   if (type == "Precompiled") {
-    check_keys(json, {"type", "precompiled_charsmap"});
+    check_keys(json, {"type", "precompiled_charsmap", kLongestMatchKey});
+    const bool longest = json.boolean_or(kLongestMatchKey, false);
     const std::string where = json.file() + ": key " + json.path() + ".precompiled_charsmap";
-    return charsmap(from_base64(json.at("precompiled_charsmap").string(), where), where);
+    return charsmap(from_base64(json.at("precompiled_charsmap").string(), where), where,
+                    longest ? CharsmapLookup::longest : CharsmapLookup::clusters);
   }
   check_keys(json, {"type"});
   NormalizerPtr plain = plain_normalizer(type);

@@ -65,20 +65,28 @@ ModelPtr read_char_bpe(const Json& model, const Tokens& tokens,
   return std::make_unique<CharBpe>(std::move(parts));
 }
 
-ModelPtr read_unigram(const Json& model, std::optional<std::int32_t>& unknown) {
+ModelPtr read_unigram(const Json& model, const Tokens& tokens,
+                      std::optional<std::int32_t>& unknown) {
   check_keys(model, {"type", "unk_id", "vocab", "byte_fallback"});
   const Json vocabulary = model.at("vocab");
   if (!vocabulary.is_array()) vocabulary.refuse("an array");
+  const bool byte_fallback = model.boolean_or("byte_fallback", false);
   std::vector<Unigram::Scored> scored;
   scored.reserve(vocabulary.size());
   for (std::size_t i = 0; i < vocabulary.size(); ++i) {
     const Json token = vocabulary.at(i);
-    scored.push_back({token.at(std::size_t{0}).string(), token.at(std::size_t{1}).number()});
+    const std::string name = token.at(std::size_t{0}).string();
+    scored.push_back({.name = name,
+                      .score = token.at(std::size_t{1}).number(),
+                      .in_text = !(byte_fallback && fallback_byte(name))});
   }
+  for (const AddedToken& token : tokens.added)
+    if (token.special && static_cast<std::size_t>(token.id) < scored.size())
+      scored[static_cast<std::size_t>(token.id)].in_text = false;
   if (model.has("unk_id"))
     unknown = static_cast<std::int32_t>(
         model.at("unk_id").integer(0, static_cast<std::int64_t>(scored.size()) - 1));
-  return std::make_unique<Unigram>(scored, unknown, model.boolean_or("byte_fallback", false));
+  return std::make_unique<Unigram>(scored, unknown, byte_fallback);
 }
 
 ModelPtr read_word_piece(const Json& model, const Tokens& tokens,
@@ -125,7 +133,7 @@ std::unique_ptr<Tokenizer> read_pipeline(const Json& document, std::string_view 
                            : read_char_bpe(model, tokens, parts.unknown);
     parts.kind = "bpe";
   } else if (type == "Unigram") {
-    parts.model = read_unigram(model, parts.unknown);
+    parts.model = read_unigram(model, tokens, parts.unknown);
     parts.kind = "unigram";
   } else if (type == "WordPiece") {
     parts.unknown = read_unknown(model, tokens);

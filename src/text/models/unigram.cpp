@@ -11,16 +11,19 @@ Unigram::Unigram(const std::vector<Scored>& tokens, std::optional<std::int32_t> 
     : unknown_(unknown) {
   constexpr double penalty = 10;
   double lowest = 0;
+  NameIds all;
   scores_.reserve(tokens.size());
   for (const Scored& token : tokens) {
     const auto id = static_cast<std::int32_t>(scores_.size());
     lowest = scores_.empty() ? token.score : std::min(lowest, token.score);
     scores_.push_back(token.score);
+    all[token.name] = id;
+    if (!token.in_text || token.name.empty()) continue;
     ids_[token.name] = id;
-    if (!token.name.empty()) trie_.add(token.name, id);
+    trie_.add(token.name, id);
   }
   unknown_score_ = lowest - penalty;
-  if (byte_fallback) bytes_ = byte_fallback_ids(ids_);
+  if (byte_fallback) bytes_ = byte_fallback_ids(all);
 }
 
 // Viterbi: from left to right, the best way to each place where a character ends.

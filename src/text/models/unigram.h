@@ -18,8 +18,10 @@ class Unigram final : public Model {
   struct Scored {
     std::string name;
     double score = 0;
+    bool in_text = true;
   };
-  // Ids are the places in the list.
+  // Ids are the places in the list. Of those that are not `in_text`, a text that spells their name
+  // does not become the token: special tokens, and bytes where there is a fallback to them.
   Unigram(const std::vector<Scored>& tokens, std::optional<std::int32_t> unknown,
           bool byte_fallback);
 
@@ -41,7 +43,7 @@ class Unigram final : public Model {
                       std::vector<std::int32_t>& ids) const;
 
   ByteTrie trie_;
-  NameIds ids_;
+  NameIds ids_;  // of those in texts
   std::vector<double> scores_;
   double unknown_score_ = 0;
   std::optional<std::int32_t> unknown_;

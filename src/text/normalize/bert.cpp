@@ -1,4 +1,5 @@
 #include "text/normalize/normalizer.h"
+#include "text/normalize/older_unicode.h"
 #include "text/unicode.h"
 
 namespace heddle::text {
@@ -36,7 +37,7 @@ class Bert final : public Normalizer {
       at += c.bytes;
       const bool is_line = c.value == '\t' || c.value == '\n' || c.value == '\r';
       const bool is_dropped =
-          c.value == 0 || c.value == 0xFFFD || (!is_line && is_control(c.value));
+          c.value == 0 || c.value == 0xFFFD || (!is_line && is_older_control(c.value));
       if (options_.clean_text && is_dropped) continue;
       if (options_.clean_text && is_white_space(c.value)) {
         out += ' ';
@@ -56,7 +57,7 @@ class Bert final : public Normalizer {
     out.reserve(text.size());
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint c = code_point_at(text, at);
-      if (!is_nonspacing_mark(c.value)) out += text.substr(at, c.bytes);
+      if (!is_older_nonspacing_mark(c.value)) out += text.substr(at, c.bytes);
       at += c.bytes;
     }
     return out;

@@ -2,11 +2,11 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "io/errors.h"
@@ -26,35 +26,61 @@ std::uint32_t unit_label(std::uint32_t unit) noexcept { return unit & ((1U << 31
 std::uint32_t unit_value(std::uint32_t unit) noexcept { return unit & ((1U << 31) - 1); }
 bool unit_has_leaf(std::uint32_t unit) noexcept { return ((unit >> 8) & 1) == 1; }
 
+constexpr std::string_view kBase64 =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 class Charsmap final : public Normalizer {
  public:
-  Charsmap(std::vector<std::uint32_t> trie, std::string replacements)
-      : trie_(std::move(trie)), replacements_(std::move(replacements)) {}
+  Charsmap(std::vector<std::uint32_t> trie, std::string replacements, CharsmapLookup lookup)
+      : trie_(std::move(trie)), replacements_(std::move(replacements)), lookup_(lookup) {}
 
-  // A whole cluster of at most five bytes is looked up first, then its characters one by one.
   std::string normalize(std::string_view text) const override {
     std::string out;
     out.reserve(text.size());
+    if (lookup_ == CharsmapLookup::longest) {
+      append_longest(text, out);
+    } else {
+      append_clusters(text, out);
+    }
+    return out;
+  }
+
+ private:
+  void append_longest(std::string_view text, std::string& out) const {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::string_view rest = text.substr(at);
+      const Found found = find(rest, true);
+      if (found.bytes == 0) {
+        const std::size_t character = code_point_at(text, at).bytes;
+        out += rest.substr(0, character);
+        at += character;
+      } else {
+        out += found.replacement;
+        at += found.bytes;
+      }
+    }
+  }
+
+  void append_clusters(std::string_view text, std::string& out) const {
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = cluster_end(text, at);
       constexpr std::size_t longest = 5;
       if (end - at <= longest) {
-        if (const auto found = find(text.substr(at, end - at))) {
-          out += *found;
+        if (const Found found = find(text.substr(at, end - at), false); found.bytes != 0) {
+          out += found.replacement;
           at = end;
           continue;
         }
       }
       while (at < end) {
         const std::string_view character = text.substr(at, code_point_at(text, at).bytes);
-        out += find(character).value_or(character);
+        const Found found = find(character, false);
+        out += found.bytes == 0 ? character : found.replacement;
         at += character.size();
       }
     }
-    return out;
   }
 
- private:
   static std::size_t cluster_end(std::string_view text, std::size_t at) noexcept {
     CodePoint c = code_point_at(text, at);
     utf8proc_int32_t state = 0;
@@ -68,15 +94,22 @@ class Charsmap final : public Normalizer {
     return at;
   }
 
-  // The replacement of the shortest key that the text begins with.
-  std::optional<std::string_view> find(std::string_view text) const noexcept {
-    if (trie_.empty()) return std::nullopt;
+  // A key that the text begins with, the shortest or the longest. Without any, no bytes.
+  struct Found {
+    std::size_t bytes = 0;
+    std::string_view replacement;
+  };
+  Found find(std::string_view text, bool longest) const noexcept {
+    Found found;
+    if (trie_.empty()) return found;
+    std::size_t bytes = 0;
     std::size_t node = unit_offset(trie_[0]);
     for (const char byte : text) {
       const auto label = static_cast<unsigned char>(byte);
       if (label == 0) break;
       node ^= label;
       if (node >= trie_.size() || unit_label(trie_[node]) != label) break;
+      ++bytes;
       const std::uint32_t unit = trie_[node];
       node ^= unit_offset(unit);
       if (!unit_has_leaf(unit)) continue;
@@ -84,18 +117,20 @@ class Charsmap final : public Normalizer {
       const std::size_t first = unit_value(trie_[node]);
       if (first >= replacements_.size()) break;
       const std::string_view rest = std::string_view(replacements_).substr(first);
-      return rest.substr(0, rest.find('\0'));
+      found = {bytes, rest.substr(0, rest.find('\0'))};
+      if (!longest) break;
     }
-    return std::nullopt;
+    return found;
   }
 
   std::vector<std::uint32_t> trie_;
   std::string replacements_;
+  CharsmapLookup lookup_;
 };
 
 }  // namespace
 
-NormalizerPtr charsmap(std::string_view bytes, std::string_view where) {
+NormalizerPtr charsmap(std::string_view bytes, std::string_view where, CharsmapLookup lookup) {
   std::uint32_t size = 0;
   if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
   if (bytes.size() < sizeof size || size > bytes.size() - sizeof size || size % 4 != 0)
@@ -104,19 +139,18 @@ NormalizerPtr charsmap(std::string_view bytes, std::string_view where) {
                 std::to_string(size) + " of " + std::to_string(bytes.size()) + " bytes");
   std::vector<std::uint32_t> trie(size / 4);
   std::memcpy(trie.data(), bytes.data() + sizeof size, size);
-  return std::make_unique<Charsmap>(std::move(trie), std::string(bytes.substr(sizeof size + size)));
+  return std::make_unique<Charsmap>(std::move(trie), std::string(bytes.substr(sizeof size + size)),
+                                    lookup);
 }
 
 std::string from_base64(std::string_view text, std::string_view where) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
   out.reserve(text.size() / 4 * 3);
   while (!text.empty() && text.back() == '=') text.remove_suffix(1);
   std::uint32_t bits = 0;
   int count = 0;
   for (const char c : text) {
-    const std::size_t digit = digits.find(c);
+    const std::size_t digit = kBase64.find(c);
     if (digit == std::string_view::npos)
       io::fail_io(where, "not base64", "letters, digits, + and /", readable({&c, 1}));
     bits = (bits << 6) | static_cast<std::uint32_t>(digit);
@@ -124,6 +158,20 @@ std::string from_base64(std::string_view text, std::string_view where) {
     if (count < 8) continue;
     count -= 8;
     out += static_cast<char>((bits >> count) & 0xFF);
+  }
+  return out;
+}
+
+std::string to_base64(std::string_view bytes) {
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t count = std::min<std::size_t>(bytes.size() - at, 3);
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      bits = (bits << 8) | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0U);
+    for (std::size_t i = 0; i < 4; ++i)
+      out += i <= count ? kBase64[(bits >> (18 - 6 * i)) & 63] : '=';
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include "text/bpe/byte_alphabet.h"
 #include "text/normalize/normalizer.h"
+#include "text/normalize/older_unicode.h"
 #include "text/unicode.h"
 
 namespace heddle::text {
@@ -40,7 +41,7 @@ class StripAccents final : public Normalizer {
     out.reserve(text.size());
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint c = code_point_at(text, at);
-      if (!is_mark(c.value)) out += text.substr(at, c.bytes);
+      if (!is_older_mark(c.value)) out += text.substr(at, c.bytes);
       at += c.bytes;
     }
     return out;

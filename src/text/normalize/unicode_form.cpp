@@ -6,6 +6,7 @@
 
 #include "heddle/error.h"
 #include "text/normalize/normalizer.h"
+#include "text/normalize/older_unicode.h"
 #include "text/unicode.h"
 
 namespace heddle::text {
@@ -22,6 +23,11 @@ bool is_inert(std::int32_t c, UnicodeForm form) noexcept {
   const bool kana = c >= 0x3041 && c <= 0x3093;
   const bool hangul = c >= 0xAC00 && c <= 0xD7A3;
   return form.composed && (cyrillic || kana || hangul);
+}
+
+// Nothing is known about it: it stays, and nothing is moved or composed across it.
+bool has_no_form(const CodePoint& c) noexcept {
+  return c.value < 0 || is_unknown_to_normalizers(c.value);
 }
 
 class Form final : public Normalizer {
@@ -43,7 +49,11 @@ class Form final : public Normalizer {
       out += text.substr(at, start - at);
       at = take_run(text, start, run);
       append_run(run, out);
-      if (at < text.size() && code_point_at(text, at).value < 0) out += text[at++];
+      if (at == text.size()) break;
+      const CodePoint c = code_point_at(text, at);
+      if (!has_no_form(c)) continue;
+      out += text.substr(at, c.bytes);
+      at += c.bytes;
     }
     return out;
   }
@@ -56,7 +66,7 @@ class Form final : public Normalizer {
         continue;
       }
       const CodePoint c = code_point_at(text, at);
-      if (c.value < 0 || !is_inert(c.value, form_)) break;
+      if (has_no_form(c) || !is_inert(c.value, form_)) break;
       at += c.bytes;
     }
     return at;
@@ -70,13 +80,13 @@ class Form final : public Normalizer {
     return at;
   }
 
-  // From `at` to the next ASCII character behind the first, or byte that is not UTF-8.
+  // From `at` to the next ASCII character behind the first, or what has no form.
   static std::size_t take_run(std::string_view text, std::size_t at,
                               std::vector<std::int32_t>& run) {
     run.clear();
     while (at < text.size()) {
       const CodePoint c = code_point_at(text, at);
-      if (c.value < 0 || (c.value < 0x80 && !run.empty())) break;
+      if (has_no_form(c) || (c.value < 0x80 && !run.empty())) break;
       run.push_back(c.value);
       at += c.bytes;
     }

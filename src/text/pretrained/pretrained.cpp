@@ -17,11 +17,28 @@ PretrainedTokenizer load_directory(const std::filesystem::path& directory) {
   TokenizerConfig config = read_tokenizer_config(directory);
   const auto file = [&](const char* name) { return (directory / name).string(); };
   const auto has = [&](const char* name) { return io::file_exists(file(name)); };
-  if (has("tokenizer.json")) {
-    std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(file("tokenizer.json"));
-    return with_config(std::move(tokenizer), std::move(config));
+  if (has("tokenizer.json"))
+    return with_config(Tokenizer::load(file("tokenizer.json")), std::move(config));
+  std::string json, source;
+  for (const char* name : {"tokenizer.model", "spiece.model", "source.spm"}) {
+    if (!json.empty() || !has(name)) continue;
+    source = file(name);
+    json = sentencepiece_file_json(source, config);
   }
-  io::fail_io(directory.string(), "no tokenizer", "tokenizer.json", "none of them");
+  if (json.empty() && has("vocab.json") && has("merges.txt")) {
+    source = file("vocab.json");
+    json = vocabulary_and_merges_json(source, file("merges.txt"), config);
+  }
+  if (json.empty() && has("vocab.txt")) {
+    source = file("vocab.txt");
+    json = word_piece_file_json(source, config);
+  }
+  if (json.empty())
+    io::fail_io(directory.string(), "no tokenizer",
+                "tokenizer.json, tokenizer.model, spiece.model, source.spm, vocab.json with "
+                "merges.txt, or vocab.txt",
+                "none of them");
+  return with_config(Tokenizer::from_json(json, source), std::move(config));
 }
 
 }  // namespace
@@ -38,7 +55,7 @@ PretrainedTokenizer load_pretrained_tokenizer(const std::filesystem::path& path)
 }
 
 PretrainedTokenizer load_pretrained_tokenizer(const io::GgufFile& file) {
-  return load_gguf_tokenizer(file.metadata());
+  return load_gguf_tokenizer(file.metadata(), file.path());
 }
 
 }  // namespace heddle::text

@@ -103,16 +103,7 @@ Frame frame_of(const TokenizerConfig& config, const SpecialIds& ids) {
   };
   const auto begin = token(config.add_begin.value_or(false), ids.begin, "add_bos_token");
   const auto end = token(config.add_end.value_or(false), ids.end, "add_eos_token");
-  Frame frame{.single = {}, .pair = {}};
-  const auto add = [&](std::vector<FramePart>& parts, FramePart::Kind kind, std::int32_t segment) {
-    if (begin) parts.push_back({.id = *begin, .segment = segment});
-    parts.push_back({.kind = kind, .segment = segment});
-    if (end) parts.push_back({.id = *end, .segment = segment});
-  };
-  add(frame.single, FramePart::Kind::first, 0);
-  add(frame.pair, FramePart::Kind::first, 0);
-  add(frame.pair, FramePart::Kind::second, 1);
-  return frame;
+  return frame_around(begin, end);
 }
 
 }  // namespace

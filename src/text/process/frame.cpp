@@ -28,4 +28,17 @@ FramedIds Frame::apply(std::span<const std::int32_t> first,
   return put_together(pair, first, second);
 }
 
+Frame frame_around(std::optional<std::int32_t> begin, std::optional<std::int32_t> end) {
+  Frame frame{.single = {}, .pair = {}};
+  const auto add = [&](std::vector<FramePart>& parts, FramePart::Kind kind, std::int32_t segment) {
+    if (begin) parts.push_back({.id = *begin, .segment = segment});
+    parts.push_back({.kind = kind, .segment = segment});
+    if (end) parts.push_back({.id = *end, .segment = segment});
+  };
+  add(frame.single, FramePart::Kind::first, 0);
+  add(frame.pair, FramePart::Kind::first, 0);
+  add(frame.pair, FramePart::Kind::second, 1);
+  return frame;
+}
+
 }  // namespace heddle::text

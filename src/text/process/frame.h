@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,5 +30,8 @@ struct Frame {
   FramedIds apply(std::span<const std::int32_t> first) const;
   FramedIds apply(std::span<const std::int32_t> first, std::span<const std::int32_t> second) const;
 };
+
+// Begin and end around each text; those that are there.
+Frame frame_around(std::optional<std::int32_t> begin, std::optional<std::int32_t> end);
 
 }  // namespace heddle::text

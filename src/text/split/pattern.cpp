@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "text/split/known_patterns.h"
 #include "text/split/pcre.h"
 #include "text/split/word_end.h"
 #include "text/unicode.h"
@@ -69,20 +70,10 @@ struct Known {
 
 // By their exact text: another text, even one that means the same, goes to PCRE2.
 constexpr std::array kKnown = std::to_array<Known>({
-    {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-     gpt2_word_end},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
-     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     cl100k_word_end},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
-     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     qwen2_word_end},
-    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
-     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
-     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     o200k_word_end},
+    {kGpt2Pattern, gpt2_word_end},
+    {kCl100kPattern, cl100k_word_end},
+    {kQwen2Pattern, qwen2_word_end},
+    {kO200kPattern, o200k_word_end},
 });
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "text/bpe/byte_alphabet.h"
 #include "text/split/word_end.h"
+#include "text/normalize/older_unicode.h"
 #include "text/unicode.h"
 
 namespace heddle::text {
@@ -221,7 +222,7 @@ PreTokenizerPtr split(PatternPtr pattern, Behavior behavior, bool invert) {
 PreTokenizerPtr white_space_split() { return split(characters(is_white_space), Behavior::removed); }
 PreTokenizerPtr white_space() { return std::make_unique<WhiteSpace>(); }
 PreTokenizerPtr punctuation(Behavior behavior) {
-  return split(characters(is_punctuation), behavior);
+  return split(characters(is_older_punctuation), behavior);
 }
 PreTokenizerPtr digits(bool individual) {
   return split(characters(is_number), individual ? Behavior::isolated : Behavior::contiguous);

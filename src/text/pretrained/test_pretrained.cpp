@@ -1,0 +1,204 @@
+// Tokenizers of pretrained models out of the files that they come in.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "io/gguf/gguf_metadata.h"
+#include "text/pretrained/pretrained.h"
+#include "text/pretrained/protobuf.h"
+#include "text/pretrained/sentencepiece.h"
+#include "text/pretrained/sources.h"
+#include "text/test_support.h"
+
+namespace heddle::text {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using Kind = SentencePiece::Kind;
+
+// A protobuf field with bytes, or with an integer below 128.
+std::string proto(std::uint32_t number, std::string_view bytes) {
+  std::string out{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size() & 0x7F)};
+  if (bytes.size() > 0x7F) {
+    out.back() = static_cast<char>(out.back() | 0x80);
+    out += static_cast<char>(bytes.size() >> 7);
+  }
+  return out.append(bytes);
+}
+std::string proto(std::uint32_t number, unsigned value) {
+  std::string out;
+  for (std::uint32_t key = number << 3; key != 0 || out.empty(); key >>= 7)
+    out += static_cast<char>((key & 0x7F) | (key > 0x7F ? 0x80 : 0));
+  return out + static_cast<char>(value);
+}
+
+std::string piece(std::string_view name, float score, Kind kind = Kind::normal) {
+  std::string bits(4, '\0');
+  std::memcpy(bits.data(), &score, 4);
+  const std::string message = proto(1, name) + std::string(1, static_cast<char>(2 << 3 | 5)) +
+                              bits + proto(3, static_cast<unsigned>(kind));
+  return proto(1, message);
+}
+
+std::string bpe_file() {
+  return piece("<unk>", 0, Kind::unknown) + piece("<s>", 0, Kind::control) +
+         piece("</s>", 0, Kind::control) + piece("ab", 0) + piece("▁ab", -1) + piece("▁", -2) +
+         piece("a", -3) + piece("b", -4) + piece("<", -5) + piece("s", -6) + piece(">", -7) +
+         piece("<sep>", 0, Kind::user_defined) + proto(2, proto(3, 2U)) + proto(3, proto(4, 0U));
+}
+
+constexpr std::string_view kLlama =
+    R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": {"content": "</s>"},)"
+    R"( "unk_token": "<unk>", "chat_template": "{{ messages }}"})";
+
+TEST(Pretrained, SentencePieceBpe) {
+  const io::TempDir folder;
+  folder.file("tokenizer.model", bpe_file());
+  folder.file("tokenizer_config.json", kLlama);
+  const PretrainedTokenizer loaded = load_pretrained_tokenizer(folder.path());
+  const Tokenizer& tokenizer = *loaded.tokenizer;
+  EXPECT_EQ(tokenizer.encode("ab b"), (Ids{4, 5, 7}));
+  EXPECT_EQ(tokenizer.encode("ab<sep>ab"), (Ids{4, 11, 3}));  // no space behind it
+  EXPECT_EQ(tokenizer.encode("a<s>"), (Ids{5, 6, 1}));
+  EXPECT_EQ(tokenizer.encode("a<s>", SpecialsInText::plain), (Ids{5, 6, 8, 9, 10}));
+  EXPECT_EQ(tokenizer.encode("xy"), (Ids{5, 0}));  // unknown characters in a row are one
+  EXPECT_EQ(tokenizer.framed(tokenizer.encode("a")).ids, (Ids{1, 5, 6}));
+  EXPECT_EQ(tokenizer.decode(Ids{4, 5, 7}), "ab b");
+  EXPECT_EQ(tokenizer.begin(), 1);
+  EXPECT_EQ(tokenizer.end(), 2);
+  EXPECT_EQ(tokenizer.unknown(), 0);
+  EXPECT_EQ(tokenizer.pad(), std::nullopt);
+  ASSERT_NE(loaded.chat_template(), nullptr);
+  EXPECT_EQ(*loaded.chat_template(), "{{ messages }}");
+  // What is saved is the same tokenizer.
+  EXPECT_EQ(Tokenizer::from_json(tokenizer.to_json(), "again")->encode("ab<sep>a b"),
+            tokenizer.encode("ab<sep>a b"));
+}
+
+TEST(Pretrained, SentencePieceUnigram) {
+  const std::string file = piece("<unk>", 0, Kind::unknown) + piece("</s>", 0, Kind::control) +
+                           piece("▁a", -1) + piece("b", -2) + piece("▁ab", -4) +
+                           piece("<", -9) + piece("/", -9) + piece("s", -9) + piece(">", -9) +
+                           proto(2, proto(3, 1U));
+  const io::TempDir folder;
+  folder.file("spiece.model", file);
+  folder.file("tokenizer_config.json",
+        R"({"tokenizer_class": "T5TokenizerFast", "eos_token": "</s>"})");
+  const auto tokenizer = load_pretrained_tokenizer(folder.path()).tokenizer;
+  EXPECT_EQ(tokenizer->encode("  ab   a "), (Ids{2, 3, 2}));  // spaces that say nothing go
+  EXPECT_EQ(tokenizer->encode("a</s>", SpecialsInText::plain), (Ids{2, 5, 6, 7, 8}));
+  EXPECT_EQ(tokenizer->framed(tokenizer->encode("a")).ids, (Ids{2, 1}));
+}
+
+TEST(Pretrained, ClassesThatAreNotKnownAreRefused) {
+  const io::TempDir folder;
+  folder.file("tokenizer.model", bpe_file());
+  expect_refusal([&] { load_pretrained_tokenizer(folder.path()); },
+                 {"tokenizer_class", "no file that names it"});
+  folder.file("tokenizer_config.json", R"({"tokenizer_class": "XLMRobertaTokenizer"})");
+  expect_refusal([&] { load_pretrained_tokenizer(folder.path()); }, {"XLMRobertaTokenizer"});
+  const io::TempDir empty;
+  expect_refusal([&] { load_pretrained_tokenizer(empty.path()); }, {"no tokenizer", "vocab.txt"});
+}
+
+TEST(Pretrained, BrokenSentencePieceFiles) {
+  const auto read = [](std::string_view file) { read_sentencepiece(file, "x.model"); };
+  expect_refusal([&] { read(""); }, {"x.model", "pieces"});
+  expect_refusal([&] { read("\x0A\x05xy"); }, {"x.model", "ends in the file"});
+  expect_refusal([&] { read(std::string(11, '\xFF')); }, {"at most ten bytes"});
+  expect_refusal([&] { read(std::string("\x0B", 1)); }, {"a type of field"});
+  expect_refusal([&] { read(proto(2, proto(3, 3U))); }, {"model_type", "3"});
+  expect_refusal([&] { read(proto(2, proto(24, 1U))); }, {"treat_whitespace_as_suffix"});
+  expect_refusal([&] { read(piece("a", 0, static_cast<Kind>(9))); }, {"type", "9"});
+  expect_refusal([&] { sentencepiece_json(read_sentencepiece(piece("a", 0) + piece("a", 0), "x"), "x"); },
+                 {"twice"});
+}
+
+TEST(Pretrained, VocabularyAndMerges) {
+  const io::TempDir folder;
+  folder.file("vocab.json", R"({"a": 0, "b": 1, "ab": 2, "Ġ": 3, "<|endoftext|>": 4})");
+  folder.file("merges.txt", "#version: 0.2\na b\n");
+  folder.file("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer"})");
+  folder.file("special_tokens_map.json", R"({"eos_token": "<|endoftext|>"})");
+  const auto tokenizer = load_pretrained_tokenizer(folder.path()).tokenizer;
+  EXPECT_EQ(tokenizer->encode("ab ba<|endoftext|>"), (Ids{2, 3, 1, 0, 4}));
+  EXPECT_EQ(tokenizer->end(), 4);
+  EXPECT_EQ(tokenizer->begin(), std::nullopt);
+  folder.file("special_tokens_map.json", R"({"eos_token": "<nothing>"})");
+  expect_refusal([&] { load_pretrained_tokenizer(folder.path()); }, {"eos_token", "<nothing>"});
+}
+
+TEST(Pretrained, LinesOfWordPieces) {
+  const io::TempDir folder;
+  folder.file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\n");
+  folder.file("config.json", R"({"model_type": "bert"})");
+  const auto tokenizer = load_pretrained_tokenizer(folder.path()).tokenizer;
+  EXPECT_EQ(tokenizer->framed(tokenizer->encode("UNable ünable zz")).ids,
+            (Ids{2, 5, 6, 5, 6, 1, 3}));
+  EXPECT_EQ(tokenizer->mask(), 4);
+  EXPECT_EQ(tokenizer->specials().classify, 2);
+  EXPECT_EQ(tokenizer->specials().separator, 3);
+}
+
+io::GgufMetadata gguf_bpe(const std::string& pre) {
+  io::GgufMetadata metadata("model.gguf");
+  metadata.add("tokenizer.ggml.model", std::string("gpt2"));
+  metadata.add("tokenizer.ggml.pre", pre);
+  metadata.add("tokenizer.ggml.tokens",
+               io::GgufArray(std::vector<std::string>{"1", "2", "12", "<end>"}));
+  metadata.add("tokenizer.ggml.token_type", io::GgufArray(std::vector<std::int32_t>{1, 1, 1, 3}));
+  metadata.add("tokenizer.ggml.merges", io::GgufArray(std::vector<std::string>{"1 2"}));
+  metadata.add("tokenizer.ggml.eos_token_id", std::uint32_t{3});
+  metadata.add("tokenizer.ggml.add_eos_token", true);
+  metadata.add("tokenizer.chat_template", std::string("{{ x }}"));
+  return metadata;
+}
+
+TEST(Pretrained, Gguf) {
+  const PretrainedTokenizer gpt2 = load_gguf_tokenizer(gguf_bpe("gpt-2"), "model.gguf");
+  EXPECT_EQ(gpt2.tokenizer->encode("12<end>"), (Ids{2, 3}));
+  EXPECT_EQ(gpt2.tokenizer->end(), 3);
+  EXPECT_EQ(gpt2.tokenizer->framed(Ids{0}).ids, (Ids{0, 3}));
+  EXPECT_EQ(*gpt2.chat_template(), "{{ x }}");
+  // One digit after the other.
+  const PretrainedTokenizer qwen = load_gguf_tokenizer(gguf_bpe("qwen2"), "model.gguf");
+  EXPECT_EQ(qwen.tokenizer->encode("12"), (Ids{0, 1}));
+  expect_refusal([] { load_gguf_tokenizer(gguf_bpe("nobody-knows"), "model.gguf"); },
+                 {"model.gguf", "tokenizer.ggml.pre", "nobody-knows"});
+}
+
+TEST(Pretrained, FrameOfTheConfiguration) {
+  const io::TempDir folder;
+  SpecialTokens specials;
+  specials.begin = specials.end = true;
+  trained("bpe:262", "hello", specials)->save(folder.file("tokenizer.json"));
+  const auto load = [&](std::string_view config) {
+    folder.file("tokenizer_config.json", config);
+    return load_pretrained_tokenizer(folder.path()).tokenizer;
+  };
+  // "<s>" is a token of the file, but nobody says what it is for.
+  EXPECT_EQ(load("{}")->begin(), std::nullopt);
+  const auto tokenizer = load(R"({"bos_token": "<s>", "add_bos_token": true})");
+  const Ids ids = tokenizer->encode("h");
+  EXPECT_EQ(tokenizer->framed(ids).ids, (Ids{*tokenizer->begin(), ids[0]}));
+  expect_refusal([&] { load(R"({"add_bos_token": true})"); }, {"add_bos_token"});
+}
+
+// People's words in a conversation are no special tokens, whatever they spell.
+TEST(Pretrained, PlainRangesOfAText) {
+  SpecialTokens specials;
+  specials.end = true;
+  const auto tokenizer = trained("byte", "", specials);
+  const std::int32_t end = *tokenizer->end();
+  const std::string text = "a</s>b</s>";
+  EXPECT_EQ(tokenizer->encode(text, std::span<const TextRange>{}), (Ids{'a', end, 'b', end}));
+  const std::vector<TextRange> first = {{0, 6}}, part = {{2, 3}, {9, 10}};
+  EXPECT_EQ(tokenizer->encode(text, first), (Ids{'a', '<', '/', 's', '>', 'b', end}));
+  EXPECT_EQ(tokenizer->encode(text, part), tokenizer->encode(text, SpecialsInText::plain));
+}
+
+}  // namespace
+}  // namespace heddle::text
