@@ -63,6 +63,7 @@ PYTHON ?= python3
 conformance: build ## compare with other systems (PYTHON=... with their packages)
 	@build/release/heddle data get kjv --to build/data
 	@$(PYTHON) tests/conformance/check_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
+	@$(PYTHON) tests/conformance/check_pretrained_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 	@$(PYTHON) tests/conformance/check_logs.py --heddle build/release/heddle
 
 bench: build ## run the benchmarks

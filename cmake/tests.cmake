@@ -44,7 +44,9 @@ target_include_directories(heddle_mock PUBLIC "${PROJECT_SOURCE_DIR}/tests")
 target_link_libraries(heddle_mock PUBLIC heddle)
 
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
-  "${PROJECT_SOURCE_DIR}/src/test*.cpp" "${PROJECT_SOURCE_DIR}/tests/unit/*.cpp")
+  "${PROJECT_SOURCE_DIR}/src/test*.cpp" "${PROJECT_SOURCE_DIR}/tests/unit/*.cpp"
+  "${PROJECT_SOURCE_DIR}/tests/fuzz/test*.cpp")
+list(APPEND unit_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/read_tokenizers.cpp")
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 # What of the command line can be tested without a process, and its tests.
 file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
@@ -89,6 +91,18 @@ if(unit_sources)
     endforeach()
   endforeach()
   heddle_test(unit.properties nightly 900 unit_tests --gtest_filter=${properties})
+endif()
+
+# The same files by libFuzzer, for hours: tests/fuzz/fuzz_tokenizers.cpp says how.
+option(HEDDLE_FUZZ "build programs for libFuzzer (needs clang)" OFF)
+if(HEDDLE_FUZZ)
+  add_executable(fuzz_tokenizers "${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_tokenizers.cpp"
+    "${PROJECT_SOURCE_DIR}/tests/fuzz/read_tokenizers.cpp")
+  heddle_target(fuzz_tokenizers)
+  target_include_directories(fuzz_tokenizers PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_options(fuzz_tokenizers PRIVATE -fsanitize=fuzzer)
+  target_link_options(fuzz_tokenizers PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(fuzz_tokenizers PRIVATE heddle GTest::gtest ZLIB::ZLIB)
 endif()
 
 # The harness names its suites after the ops; what is left over are its own tests, among them the one

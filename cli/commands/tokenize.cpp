@@ -11,6 +11,7 @@
 #include "io/files/file.h"
 #include "io/files/memory_limit.h"
 #include "io/json/json.h"
+#include "text/pretrained/pretrained.h"
 #include "text/tokenizer.h"
 
 namespace heddle::cli::tokenize_command {
@@ -115,7 +116,7 @@ void add(CLI::App& app) {
   auto options = std::make_shared<Options>();
   command
       ->add_option("MODEL", options->model,
-                   "a tokenizer.json, or the directory of a model that has one")
+                   "a tokenizer.json, the directory of a model, or a .gguf file")
       ->required();
   command->add_flag("--decode", options->decode, "the other way round: arrays of ids to text");
   command->add_flag("--whole", options->whole,

@@ -22,15 +22,6 @@ std::optional<std::string> Pipeline::normalized(std::string_view text) const {
   return parts_.normalizer->normalize(text);
 }
 
-void Pipeline::encode_word(std::string_view word, std::size_t offset, WordWorkspace& workspace,
-                           std::vector<std::int32_t>& ids) const {
-  for (std::size_t at = 0; at < word.size();) {
-    const std::size_t end = parts_.model->part_end(word, at);
-    words_.encode(word.substr(at, end - at), offset + at, workspace, ids);
-    at = end;
-  }
-}
-
 void Pipeline::encode_plain(std::string_view text, std::size_t offset,
                             std::vector<std::int32_t>& ids) const {
   const WordEncoder::Borrowed workspace = words_.workspace();
@@ -43,12 +34,12 @@ void Pipeline::encode_plain(std::string_view text, std::size_t offset,
     return;
   }
   if (!parts_.pre_tokenizer) {
-    encode_word(text, offset, *workspace, ids);
+    words_.encode(text, offset, *workspace, ids);
     return;
   }
   Words words{.list = {text}, .at_start = offset == 0, .kept = {}};
   parts_.pre_tokenizer->cut(words);
-  for (const std::string_view word : words.list) encode_word(word, offset, *workspace, ids);
+  for (const std::string_view word : words.list) words_.encode(word, offset, *workspace, ids);
 }
 
 std::string Pipeline::joined(std::span<const std::int32_t> ids) const {

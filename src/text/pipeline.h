@@ -45,9 +45,6 @@ class Pipeline final : public Tokenizer {
   std::string joined(std::span<const std::int32_t> ids) const override;
 
  private:
-  void encode_word(std::string_view word, std::size_t offset, WordWorkspace& workspace,
-                   std::vector<std::int32_t>& ids) const;
-
   PipelineParts parts_;
   Pattern::WordEnd word_end_;  // of a pre-tokenizer that is no more than this; otherwise null
   WordEncoder words_;

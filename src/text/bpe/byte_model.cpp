@@ -1,6 +1,7 @@
 #include "text/bpe/byte_model.h"
 
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "heddle/error.h"
@@ -8,16 +9,40 @@
 
 namespace heddle::text {
 
-ByteModel::ByteModel(BpeModel parts) : parts_(std::move(parts)), table_(parts_.merges) {}
+ByteModel::ByteModel(BpeModel parts) : parts_(std::move(parts)), table_(parts_.merges) {
+  for (const auto& [word, id] : parts_.whole_words) whole_words_[word] = id;
+  cuts_ = note_junctions();
+}
+
+// False where it is not known what merges make: of bytes without token, or of tokens that no merge
+// before them makes.
+bool ByteModel::note_junctions() {
+  std::unordered_map<std::int32_t, std::string> bytes;
+  for (std::size_t byte = 0; byte < parts_.byte_ids.size(); ++byte) {
+    if (parts_.byte_ids[byte] < 0) return false;
+    bytes[parts_.byte_ids[byte]] = std::string(1, static_cast<char>(byte));
+  }
+  for (const Merge& merge : parts_.merges) {
+    const auto left = bytes.find(merge.left), right = bytes.find(merge.right);
+    if (left == bytes.end() || right == bytes.end()) return false;
+    std::string result = left->second + right->second;
+    junctions_.add(result);
+    bytes[merge.result] = std::move(result);
+  }
+  for (const auto& [word, id] : parts_.whole_words) junctions_.add(word);
+  return true;
+}
+
+std::size_t ByteModel::part_end(std::string_view word, std::size_t at) const {
+  return cuts_ ? junctions_.part_end(word, at) : word.size();
+}
 
 // `ids` is empty: merges work on all of it.
 void ByteModel::encode(std::string_view word, std::size_t offset,
                        std::vector<std::int32_t>& ids) const {
-  if (!parts_.whole_words.empty()) {
-    if (const auto id = find_name(parts_.whole_words, word)) {
-      ids.push_back(*id);
-      return;
-    }
+  if (const std::int32_t* const id = whole_words_.find(word)) {
+    ids.push_back(*id);
+    return;
   }
   encode_bytes(word, offset, ids);
   table_.apply(ids);

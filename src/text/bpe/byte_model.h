@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/bpe/flat_map.h"
+#include "text/bpe/junctions.h"
 #include "text/bpe/merges.h"
 #include "text/models/model.h"
 #include "text/models/vocabulary.h"
@@ -31,6 +33,8 @@ class ByteModel final : public Model {
   void encode(std::string_view word, std::size_t offset,
               std::vector<std::int32_t>& ids) const override;
 
+  std::size_t part_end(std::string_view word, std::size_t at) const override;
+
   // The tokens of the bytes, before any merge.
   void encode_bytes(std::string_view text, std::size_t offset,
                     std::vector<std::int32_t>& ids) const;
@@ -38,8 +42,13 @@ class ByteModel final : public Model {
   const BpeModel& parts() const { return parts_; }
 
  private:
+  bool note_junctions();
+
   BpeModel parts_;
   MergeTable table_;
+  FlatMap<std::string_view, std::int32_t> whole_words_;  // views into those of parts_
+  Junctions junctions_;
+  bool cuts_ = false;
 };
 
 }  // namespace heddle::text

@@ -8,15 +8,6 @@
 
 namespace heddle::text {
 
-namespace {
-
-bool is_ascii(std::int32_t c) noexcept { return c >= 0 && c < 128; }
-std::size_t ascii_pair(std::int32_t left, std::int32_t right) noexcept {
-  return static_cast<std::size_t>(left * 128 + right);
-}
-
-}  // namespace
-
 CharBpe::CharBpe(CharBpeParts parts) : parts_(std::move(parts)), table_(parts_.merges) {
   bytes_.fill(-1);
   if (parts_.byte_fallback) bytes_ = byte_fallback_ids(parts_.ids);
@@ -24,7 +15,11 @@ CharBpe::CharBpe(CharBpeParts parts) : parts_(std::move(parts)), table_(parts_.m
       std::none_of(bytes_.begin(), bytes_.end(), [](std::int32_t id) { return id < 0; });
   cuts_ = (knows_all || !parts_.fuse_unknown) && !parts_.ignore_merges &&
           parts_.continuing_prefix.empty() && parts_.end_suffix.empty() && merges_stay_in_text();
-  if (cuts_) note_neighbours();
+  if (!cuts_) return;
+  std::unordered_set<std::int32_t> results;
+  for (const Merge& merge : parts_.merges) results.insert(merge.result);
+  for (const auto& [name, id] : parts_.ids)
+    if (results.contains(id)) junctions_.add(name);
 }
 
 // Whether tokens that do not stand for the characters of their names are never merged.
@@ -36,41 +31,8 @@ bool CharBpe::merges_stay_in_text() const {
   });
 }
 
-void CharBpe::note_neighbours() {
-  std::unordered_set<std::int32_t> results;
-  for (const Merge& merge : parts_.merges) results.insert(merge.result);
-  for (const auto& [name, id] : parts_.ids) {
-    if (!results.contains(id)) continue;
-    CodePoint left = code_point_at(name, 0);
-    for (std::size_t at = left.bytes; at < name.size();) {
-      const CodePoint right = code_point_at(name, at);
-      if (is_ascii(left.value) && is_ascii(right.value)) {
-        ascii_neighbours_.set(ascii_pair(left.value, right.value));
-      } else {
-        neighbours_[pair_key(left.value, right.value)] = true;
-      }
-      at += right.bytes;
-      left = right;
-    }
-  }
-}
-
-bool CharBpe::may_merge(std::int32_t left, std::int32_t right) const noexcept {
-  if (is_ascii(left) && is_ascii(right)) return ascii_neighbours_.test(ascii_pair(left, right));
-  return left >= 0 && right >= 0 && neighbours_.find(pair_key(left, right)) != nullptr;
-}
-
 std::size_t CharBpe::part_end(std::string_view word, std::size_t at) const {
-  if (!cuts_) return word.size();
-  CodePoint left = code_point_at(word, at);
-  at += left.bytes;
-  while (at < word.size()) {
-    const CodePoint right = code_point_at(word, at);
-    if (!may_merge(left.value, right.value)) break;
-    at += right.bytes;
-    left = right;
-  }
-  return at;
+  return cuts_ ? junctions_.part_end(word, at) : word.size();
 }
 
 std::optional<std::int32_t> CharBpe::character_id(std::string_view character, bool is_first,

@@ -1,14 +1,13 @@
 // BPE whose first tokens are characters, as SentencePiece and the first BPE tokenizers have it.
 #pragma once
 
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "text/bpe/flat_map.h"
+#include "text/bpe/junctions.h"
 #include "text/bpe/merges.h"
 #include "text/models/model.h"
 #include "text/models/vocabulary.h"
@@ -38,18 +37,13 @@ class CharBpe final : public Model {
   std::optional<std::int32_t> character_id(std::string_view character, bool is_first,
                                            bool is_last) const;
   bool merges_stay_in_text() const;
-  void note_neighbours();
-  bool may_merge(std::int32_t left, std::int32_t right) const noexcept;
 
   CharBpeParts parts_;
   MergeTable table_;
   ByteIds bytes_{};
-  // Characters that stand side by side in the result of a merge. Between any others no merge will
-  // ever reach across, so the word can be cut there: without that, the whole text would be one word
-  // where spaces are no ends of words (Llama 2, Gemma).
+  // Without cuts the whole text would be one word where spaces are no ends of words.
   bool cuts_ = false;
-  std::bitset<128 * 128> ascii_neighbours_;
-  FlatMap<std::uint64_t, bool> neighbours_;
+  Junctions junctions_;
 };
 
 }  // namespace heddle::text

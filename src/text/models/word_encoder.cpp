@@ -2,6 +2,37 @@
 
 namespace heddle::text {
 
+// A long word that can be cut is not remembered as a whole: its parts are, and come again sooner.
+void WordEncoder::encode_new(std::string_view word, std::size_t offset, WordWorkspace& workspace,
+                             std::vector<std::int32_t>& ids) const {
+  std::size_t end = model_->part_end(word, 0);
+  if (end == word.size()) {
+    encode_part(word, offset, workspace, ids);
+    return;
+  }
+  const std::size_t first = ids.size();
+  for (std::size_t at = 0; at < word.size(); at = end) {
+    if (at != 0) end = model_->part_end(word, at);
+    const std::string_view part = word.substr(at, end - at);
+    const std::span<const std::int32_t> known = workspace.cache.find(part);
+    if (known.empty()) {
+      encode_part(part, offset + at, workspace, ids);
+    } else {
+      ids.insert(ids.end(), known.begin(), known.end());
+    }
+  }
+  constexpr std::size_t most = 12;  // a word of four Chinese characters
+  if (word.size() <= most) workspace.cache.add(word, std::span(ids).subspan(first));
+}
+
+void WordEncoder::encode_part(std::string_view part, std::size_t offset, WordWorkspace& workspace,
+                              std::vector<std::int32_t>& ids) const {
+  workspace.word.clear();
+  model_->encode(part, offset, workspace.word);
+  workspace.cache.add(part, workspace.word);
+  ids.insert(ids.end(), workspace.word.begin(), workspace.word.end());
+}
+
 std::unique_ptr<WordWorkspace> WordEncoder::borrow() const {
   {
     const std::lock_guard lock(mutex_);

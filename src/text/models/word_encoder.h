@@ -40,13 +40,14 @@ class WordEncoder {
       ids.insert(ids.end(), known.begin(), known.end());
       return;
     }
-    workspace.word.clear();
-    model_->encode(word, offset, workspace.word);
-    workspace.cache.add(word, workspace.word);
-    ids.insert(ids.end(), workspace.word.begin(), workspace.word.end());
+    encode_new(word, offset, workspace, ids);
   }
 
  private:
+  void encode_new(std::string_view word, std::size_t offset, WordWorkspace& workspace,
+                  std::vector<std::int32_t>& ids) const;
+  void encode_part(std::string_view part, std::size_t offset, WordWorkspace& workspace,
+                   std::vector<std::int32_t>& ids) const;
   std::unique_ptr<WordWorkspace> borrow() const;
   void give_back(std::unique_ptr<WordWorkspace> workspace) const noexcept;
 

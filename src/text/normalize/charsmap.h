@@ -10,9 +10,9 @@
 
 namespace heddle::text {
 
-// How the map is asked. SentencePiece takes the longest key that the text begins with at each place;
-// `tokenizers` asks for clusters (a letter with its marks) of at most five bytes, then for their
-// characters. They differ for letters with several marks.
+// How the map is asked. SentencePiece takes the longest key that the text begins with at each
+// place; `tokenizers` asks for clusters (a letter with its marks) of at most five bytes, then for
+// their characters. They differ for letters with several marks.
 enum class CharsmapLookup : std::uint8_t { clusters, longest };
 
 // Of a Precompiled normalizer in a tokenizer.json that was made of a SentencePiece file. Heddle's

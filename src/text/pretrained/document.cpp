@@ -5,12 +5,8 @@ namespace heddle::text {
 namespace {
 
 Document added_document(const AddedToken& token) {
-  return {{"id", token.id},
-          {"content", token.content},
-          {"single_word", token.single_word},
-          {"lstrip", token.lstrip},
-          {"rstrip", token.rstrip},
-          {"normalized", token.normalized},
+  return {{"id", token.id},          {"content", token.content}, {"single_word", token.single_word},
+          {"lstrip", token.lstrip},  {"rstrip", token.rstrip},   {"normalized", token.normalized},
           {"special", token.special}};
 }
 
@@ -79,16 +75,16 @@ Document sequence_of(std::string_view key, std::vector<Document> steps) {
 }
 
 Document bert_frame(const FrameToken& begin, const FrameToken& end) {
-  const Document single = Document::array(
-      {template_token(begin, 0), template_text("A", 0), template_token(end, 0)});
+  const Document single =
+      Document::array({template_token(begin, 0), template_text("A", 0), template_token(end, 0)});
   Document pair = single;
   pair.push_back(template_text("B", 1));
   pair.push_back(template_token(end, 1));
-  return {{"type", "TemplateProcessing"},
-          {"single", single},
-          {"pair", std::move(pair)},
-          {"special_tokens",
-           {{begin.name, template_entry(begin)}, {end.name, template_entry(end)}}}};
+  return {
+      {"type", "TemplateProcessing"},
+      {"single", single},
+      {"pair", std::move(pair)},
+      {"special_tokens", {{begin.name, template_entry(begin)}, {end.name, template_entry(end)}}}};
 }
 
 }  // namespace heddle::text

@@ -1,6 +1,6 @@
-// Tokenizers in files that are no tokenizer.json. Such files do not say all that a tokenizer is: the
-// rest is in the code of the class that tokenizer_config.json names. A class that is not known here
-// is refused.
+// Tokenizers in files that are no tokenizer.json. Such files do not say all that a tokenizer is:
+// the rest is in the code of the class that tokenizer_config.json names. A class that is not known
+// here is refused.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -44,11 +44,11 @@ std::string class_of(const TokenizerConfig& config) {
 [[noreturn]] void refuse_class(const TokenizerConfig& config, std::string_view known,
                                std::string_view what) {
   const std::string name = class_of(config);
-  io::fail_io(config.directory,
-              "the tokenizer's class (tokenizer_class of tokenizer_config.json) with " +
-                  std::string(what),
-              std::string(known) + ", or a tokenizer.json beside it",
-              name.empty() ? "no file that names it" : name);
+  io::fail_io(
+      config.directory,
+      "the tokenizer's class (tokenizer_class of tokenizer_config.json) with " + std::string(what),
+      std::string(known) + ", or a tokenizer.json beside it",
+      name.empty() ? "no file that names it" : name);
 }
 
 // Tokens that the configuration adds to those of the file.
@@ -103,8 +103,7 @@ std::string sentencepiece_file_json(const std::string& path, TokenizerConfig& co
                         name == "BaichuanTokenizer" || name == "YiTokenizer";
   if (!is_llama && name != "T5Tokenizer")
     refuse_class(config, "LlamaTokenizer, GemmaTokenizer or T5Tokenizer", "a SentencePiece model");
-  const SentencePieceModel model =
-      read_sentencepiece(io::read_file(path, kMaxFileBytes), path);
+  const SentencePieceModel model = read_sentencepiece(io::read_file(path, kMaxFileBytes), path);
   if (!config.added.empty())
     io::fail_io(config.directory, "tokens that are added to " + path,
                 "none, or a tokenizer.json beside it",
@@ -148,15 +147,13 @@ std::string vocabulary_and_merges_json(const std::string& vocabulary, const std:
   const bool prefix_space = config.json && config.json->boolean_or("add_prefix_space", false);
   if (is_qwen) {
     parts.normalizer = {{"type", "NFC"}};
-    parts.pre_tokenizer = sequence_of("pretokenizers", {split_step(kQwen2Pattern),
-                                                        byte_level_step(prefix_space, false)});
+    parts.pre_tokenizer = sequence_of(
+        "pretokenizers", {split_step(kQwen2Pattern), byte_level_step(prefix_space, false)});
   } else {
     parts.pre_tokenizer = byte_level_step(prefix_space, true);
   }
   parts.decoder = byte_level_step(prefix_space, true);
-  parts.model = {{"type", "BPE"},
-                 {"vocab", vocabulary_object(names)},
-                 {"merges", std::move(list)}};
+  parts.model = {{"type", "BPE"}, {"vocab", vocabulary_object(names)}, {"merges", std::move(list)}};
   if (!config.add_begin) config.add_begin = false;
   return document_text(parts);
 }

@@ -60,10 +60,8 @@ const std::vector<NamedPatterns>& named_patterns() {
       {.name = "command-r", .patterns = {digit, kGpt2Pattern}},
       {.name = "smollm", .patterns = {digit, kGpt2Pattern}},
       {.name = "codeshell", .patterns = {digit, kGpt2Pattern}},
-      {.name = "falcon",
-       .patterns = {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern, "[0-9][0-9][0-9]"}},
-      {.name = "deepseek-coder",
-       .patterns = {lines, R"(\s?\p{L}+)", R"(\s?\p{P}+)", cjk, digit}},
+      {.name = "falcon", .patterns = {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern, "[0-9][0-9][0-9]"}},
+      {.name = "deepseek-coder", .patterns = {lines, R"(\s?\p{L}+)", R"(\s?\p{P}+)", cjk, digit}},
       {.name = "deepseek-v3",
        .patterns =
            {R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+",
@@ -95,9 +93,8 @@ std::vector<SentencePiece> read_pieces(const GgufMetadata& metadata) {
   pieces.reserve(names.size());
   for (std::size_t id = 0; id < names.size(); ++id) {
     if (types[id] < 1 || types[id] > 6) metadata.refuse(kTypesKey, "numbers from 1 to 6");
-    pieces.push_back({.name = std::move(names[id]),
-                      .score = scores[id],
-                      .kind = static_cast<Kind>(types[id])});
+    pieces.push_back(
+        {.name = std::move(names[id]), .score = scores[id], .kind = static_cast<Kind>(types[id])});
   }
   return pieces;
 }
@@ -114,8 +111,8 @@ std::vector<AddedToken> added_of(const std::vector<SentencePiece>& pieces) {
   return added;
 }
 
-std::vector<std::pair<std::string, std::int32_t>> names_of(
-    const std::vector<SentencePiece>& pieces, const GgufMetadata& metadata) {
+std::vector<std::pair<std::string, std::int32_t>> names_of(const std::vector<SentencePiece>& pieces,
+                                                           const GgufMetadata& metadata) {
   std::vector<std::pair<std::string, std::int32_t>> names;
   NameIds seen;
   for (const SentencePiece& piece : pieces) {
@@ -198,7 +195,8 @@ std::string bert_json(const GgufMetadata& metadata, std::vector<SentencePiece> p
 }
 
 // The format's own spelling is "seperator".
-SpecialIds read_special_ids(const GgufMetadata& metadata, const std::vector<SentencePiece>& pieces) {
+SpecialIds read_special_ids(const GgufMetadata& metadata,
+                            const std::vector<SentencePiece>& pieces) {
   const auto read = [&](std::string_view name) -> std::optional<std::int32_t> {
     const std::string key = "tokenizer.ggml." + std::string(name) + "_token_id";
     if (!metadata.has(key)) return std::nullopt;
@@ -223,10 +221,9 @@ Frame read_gguf_frame(const GgufMetadata& metadata, const SpecialIds& ids, bool 
       metadata.refuse(key, "false in a file without " + std::string(id_key));
     return wanted ? id : std::nullopt;
   };
-  return frame_around(token("tokenizer.ggml.add_bos_token", usual_begin, ids.begin,
-                            "tokenizer.ggml.bos_token_id"),
-                      token("tokenizer.ggml.add_eos_token", usual_end, ids.end,
-                            "tokenizer.ggml.eos_token_id"));
+  return frame_around(
+      token("tokenizer.ggml.add_bos_token", usual_begin, ids.begin, "tokenizer.ggml.bos_token_id"),
+      token("tokenizer.ggml.add_eos_token", usual_end, ids.end, "tokenizer.ggml.eos_token_id"));
 }
 
 }  // namespace
@@ -251,8 +248,7 @@ PretrainedTokenizer load_gguf_tokenizer(const GgufMetadata& metadata, const std:
   } else {
     metadata.refuse(kModelKey, "gpt2, llama, t5 or bert");
   }
-  PretrainedTokenizer result{.tokenizer = Tokenizer::from_json(json, path),
-                             .templates = {}};
+  PretrainedTokenizer result{.tokenizer = Tokenizer::from_json(json, path), .templates = {}};
   result.tokenizer->set_specials(ids);
   if (model != "bert")
     result.tokenizer->set_frame(read_gguf_frame(metadata, ids, add_begin, add_end));

@@ -31,9 +31,9 @@ struct PretrainedTokenizer {
   const std::string* chat_template() const;
 };
 
-// A directory as models are published in (tokenizer.json, or tokenizer.model, source.spm, vocab.json
-// with merges.txt, vocab.txt; tokenizer_config.json and others beside them), or a .gguf file. What
-// the files ask for and Heddle does not do is an Error that names the file and the key.
+// A directory as models are published in (tokenizer.json, or tokenizer.model, source.spm,
+// vocab.json with merges.txt, vocab.txt; tokenizer_config.json and others beside them), or a .gguf
+// file. What the files ask for and Heddle does not do is an Error that names the file and the key.
 PretrainedTokenizer load_pretrained_tokenizer(const std::filesystem::path& path);
 PretrainedTokenizer load_pretrained_tokenizer(const io::GgufFile& file);
 

@@ -1,5 +1,5 @@
-// SentencePiece's model files (tokenizer.model, spiece.model, source.spm): a protobuf of pieces with
-// scores, and how text is normalized before them.
+// SentencePiece's model files (tokenizer.model, spiece.model, source.spm): a protobuf of pieces
+// with scores, and how text is normalized before them.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ struct SentencePieceModel {
   Kind kind = Kind::unigram;
   std::vector<SentencePiece> pieces;  // ids are places
   bool byte_fallback = false;
-  std::string charsmap;            // see normalize/charsmap.h; empty: text stays as it is
-  bool add_prefix_space = true;    // "a" is read as " a"
-  bool remove_extra_spaces = true; // at the ends of the text, and all but one of several
-  bool escape_spaces = true;       // spaces become "▁"
+  std::string charsmap;             // see normalize/charsmap.h; empty: text stays as it is
+  bool add_prefix_space = true;     // "a" is read as " a"
+  bool remove_extra_spaces = true;  // at the ends of the text, and all but one of several
+  bool escape_spaces = true;        // spaces become "▁"
   // Whether user defined pieces are found before the text is normalized.
   bool find_user_defined_first = false;
 };

@@ -33,15 +33,14 @@ Document prefix_step(const SentencePieceModel& model, std::string_view mark) {
   return replace_step("Regex", "\\A(?!(?:" + names + ")?\\z)", mark);
 }
 
-// SentencePiece takes spaces away before it adds one: at the beginning, at the end (there also those
-// that are marked already), and of several all but one.
+// SentencePiece takes spaces away before it adds one: at the beginning, at the end (there also
+// those that are marked already), and of several all but one.
 Document spm_normalizer(const SentencePieceModel& model) {
   std::vector<Document> steps;
   if (!model.charsmap.empty())
-    steps.push_back(
-        {{"type", "Precompiled"},
-         {"precompiled_charsmap", to_base64(model.charsmap)},
-         {kLongestMatchKey, true}});
+    steps.push_back({{"type", "Precompiled"},
+                     {"precompiled_charsmap", to_base64(model.charsmap)},
+                     {kLongestMatchKey, true}});
   if (model.remove_extra_spaces) {
     steps.push_back(replace_step("Regex", "\\A +|[ ▁]+\\z", ""));
     steps.push_back(replace_step("Regex", " {2,}", " "));
@@ -125,11 +124,11 @@ Document spm_unigram(const SentencePieceModel& model, const SentencePiece* unkno
   pieces.reserve(model.pieces.size());
   for (const SentencePiece& piece : model.pieces)
     pieces.push_back(Document::array({piece.name, piece.score}));
-  return {{"type", "Unigram"},
-          {"unk_id", unknown == nullptr ? Document(nullptr)
-                                        : Document(unknown - model.pieces.data())},
-          {"vocab", std::move(pieces)},
-          {"byte_fallback", model.byte_fallback}};
+  return {
+      {"type", "Unigram"},
+      {"unk_id", unknown == nullptr ? Document(nullptr) : Document(unknown - model.pieces.data())},
+      {"vocab", std::move(pieces)},
+      {"byte_fallback", model.byte_fallback}};
 }
 
 std::vector<AddedToken> spm_added(const SentencePieceModel& model) {
@@ -157,11 +156,11 @@ std::string sentencepiece_json(const SentencePieceModel& model, std::string_view
                    [](const SentencePiece& piece) { return piece.kind == Kind::unknown; });
   const SentencePiece* const unknown = found == model.pieces.end() ? nullptr : &*found;
   const bool is_bpe = model.kind == SentencePieceModel::Kind::bpe;
-  return document_text({.added = spm_added(model),
-                        .normalizer = spm_normalizer(model),
-                        .decoder = spm_decoder(model),
-                        .model = is_bpe ? spm_bpe(model, ids, unknown)
-                                        : spm_unigram(model, unknown)});
+  return document_text(
+      {.added = spm_added(model),
+       .normalizer = spm_normalizer(model),
+       .decoder = spm_decoder(model),
+       .model = is_bpe ? spm_bpe(model, ids, unknown) : spm_unigram(model, unknown)});
 }
 
 }  // namespace heddle::text

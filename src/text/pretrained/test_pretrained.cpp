@@ -80,13 +80,13 @@ TEST(Pretrained, SentencePieceBpe) {
 
 TEST(Pretrained, SentencePieceUnigram) {
   const std::string file = piece("<unk>", 0, Kind::unknown) + piece("</s>", 0, Kind::control) +
-                           piece("▁a", -1) + piece("b", -2) + piece("▁ab", -4) +
-                           piece("<", -9) + piece("/", -9) + piece("s", -9) + piece(">", -9) +
+                           piece("▁a", -1) + piece("b", -2) + piece("▁ab", -4) + piece("<", -9) +
+                           piece("/", -9) + piece("s", -9) + piece(">", -9) +
                            proto(2, proto(3, 1U));
   const io::TempDir folder;
   folder.file("spiece.model", file);
   folder.file("tokenizer_config.json",
-        R"({"tokenizer_class": "T5TokenizerFast", "eos_token": "</s>"})");
+              R"({"tokenizer_class": "T5TokenizerFast", "eos_token": "</s>"})");
   const auto tokenizer = load_pretrained_tokenizer(folder.path()).tokenizer;
   EXPECT_EQ(tokenizer->encode("  ab   a "), (Ids{2, 3, 2}));  // spaces that say nothing go
   EXPECT_EQ(tokenizer->encode("a</s>", SpecialsInText::plain), (Ids{2, 5, 6, 7, 8}));
@@ -113,8 +113,9 @@ TEST(Pretrained, BrokenSentencePieceFiles) {
   expect_refusal([&] { read(proto(2, proto(3, 3U))); }, {"model_type", "3"});
   expect_refusal([&] { read(proto(2, proto(24, 1U))); }, {"treat_whitespace_as_suffix"});
   expect_refusal([&] { read(piece("a", 0, static_cast<Kind>(9))); }, {"type", "9"});
-  expect_refusal([&] { sentencepiece_json(read_sentencepiece(piece("a", 0) + piece("a", 0), "x"), "x"); },
-                 {"twice"});
+  expect_refusal(
+      [&] { sentencepiece_json(read_sentencepiece(piece("a", 0) + piece("a", 0), "x"), "x"); },
+      {"twice"});
 }
 
 TEST(Pretrained, VocabularyAndMerges) {

@@ -69,8 +69,8 @@ void read_templates(const Json& json, std::vector<NamedTemplate>& templates) {
   }
   if (!json.is_array()) json.refuse("a text, or an array of names and templates");
   for (std::size_t i = 0; i < json.size(); ++i)
-    templates.push_back({.name = json.at(i).at("name").string(),
-                         .text = json.at(i).at("template").string()});
+    templates.push_back(
+        {.name = json.at(i).at("name").string(), .text = json.at(i).at("template").string()});
 }
 
 // A file of its own comes before what tokenizer_config.json has.
@@ -89,8 +89,9 @@ std::optional<std::int32_t> id_of(const Tokenizer& tokenizer,
                                   const std::optional<NamedSpecial>& special) {
   if (!special) return std::nullopt;
   const std::optional<std::int32_t> id = tokenizer.find(special->name);
-  if (!id) io::fail_io(special->where, "a special token", "one of the tokenizer's tokens",
-                       io::shown(special->name));
+  if (!id)
+    io::fail_io(special->where, "a special token", "one of the tokenizer's tokens",
+                io::shown(special->name));
   return id;
 }
 

@@ -21,8 +21,8 @@ struct NamedSpecial {
 
 struct TokenizerConfig {
   std::string directory;
-  std::string tokenizer_class;  // without "Fast" at its end; empty when no file says
-  std::string model_type;       // of config.json
+  std::string tokenizer_class;   // without "Fast" at its end; empty when no file says
+  std::string model_type;        // of config.json
   std::optional<io::Json> json;  // tokenizer_config.json
   std::optional<NamedSpecial> pad, begin, end, unknown, mask, separator, classify;
   std::optional<bool> add_begin, add_end;

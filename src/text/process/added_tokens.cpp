@@ -28,8 +28,8 @@ bool touches_word(std::string_view text, std::size_t begin, std::size_t end) noe
 
 bool SpecialPlaces::allow(std::size_t begin, std::size_t end) const noexcept {
   if (!anywhere) return false;
-  const auto next = std::partition_point(plain.begin(), plain.end(),
-                                         [&](const TextRange& range) { return range.end <= begin; });
+  const auto next = std::partition_point(
+      plain.begin(), plain.end(), [&](const TextRange& range) { return range.end <= begin; });
   return next == plain.end() || next->begin >= end;
 }
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "text/bpe/byte_alphabet.h"
-#include "text/split/word_end.h"
 #include "text/normalize/older_unicode.h"
+#include "text/split/word_end.h"
 #include "text/unicode.h"
 
 namespace heddle::text {

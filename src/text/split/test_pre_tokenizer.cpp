@@ -21,7 +21,7 @@ Cut cut(const PreTokenizerPtr& step, std::string_view text) {
   return {words.list.begin(), words.list.end()};
 }
 
-TEST(pre_tokenizer, behaviours_of_split) {
+TEST(PreTokenizer, BehavioursOfSplit) {
   const auto by = [](Behavior behavior, bool invert = false) {
     return cut(split(literal("-"), behavior, invert), "a-b--c");
   };
@@ -35,7 +35,7 @@ TEST(pre_tokenizer, behaviours_of_split) {
             (Cut{"a", "1", "2"}));  // places without characters cut as well
 }
 
-TEST(pre_tokenizer, simple_ones) {
+TEST(PreTokenizer, SimpleOnes) {
   EXPECT_EQ(cut(white_space_split(), " a b\u3000c "), (Cut{"a", "b", "c"}));
   EXPECT_EQ(cut(white_space(), "don't é_1 !?"), (Cut{"don", "'", "t", "é_1", "!?"}));
   EXPECT_EQ(cut(bert_pre_tokenizer(), "a b, $c。"), (Cut{"a", "b", ",", "$", "c", "。"}));
@@ -47,7 +47,7 @@ TEST(pre_tokenizer, simple_ones) {
   EXPECT_EQ(cut(byte_level({}), "a é"), (Cut{"Ġa", "ĠÃ©"}));
 }
 
-TEST(pre_tokenizer, metaspace_marks_the_first_word_of_the_text_only) {
+TEST(PreTokenizer, MetaspaceMarksTheFirstWordOfTheTextOnly) {
   const auto step = metaspace({.prepend = PrependScheme::first});
   EXPECT_EQ(cut(step, "a"), (Cut{"▁a"}));
   Words later{.list = {"a"}, .at_start = false, .kept = {}};
@@ -55,7 +55,7 @@ TEST(pre_tokenizer, metaspace_marks_the_first_word_of_the_text_only) {
   EXPECT_EQ(later.list[0], "a");
 }
 
-TEST(pattern, limits_and_refusals_of_pcre) {
+TEST(Pattern, LimitsAndRefusalsOfPcre) {
   expect_refusal([] { regex("[\\p{L}&&[^\\p{Han}]]", "file: pattern"); }, {"file: pattern", "&&"});
   expect_refusal([] { regex("\\h+", "file"); }, {"\\h"});
   expect_refusal([] { regex("(a", "file"); }, {"not a pattern"});
@@ -88,7 +88,7 @@ rc::Gen<std::string> tricky_texts() {
                       });
 }
 
-RC_GTEST_PROP(pattern, own_code_cuts_as_the_pattern_says, ()) {
+RC_GTEST_PROP(Pattern, OwnCodeCutsAsThePatternSays, ()) {
   const std::string text = *tricky_texts();
   for (const std::string_view pattern : {kCl100k, kQwen2, kO200k}) {
     const PatternPtr own = regex(pattern, "test");
