@@ -14,20 +14,29 @@ ByteModel::ByteModel(BpeModel parts) : parts_(std::move(parts)), table_(parts_.m
   cuts_ = note_junctions();
 }
 
-// False where it is not known what merges make: of bytes without token, or of tokens that no merge
-// before them makes.
+// False where bytes have no token: then it is not known what stands for them. A merge of tokens
+// that nothing makes never happens; such merges are what is left when no other can be followed.
 bool ByteModel::note_junctions() {
   std::unordered_map<std::int32_t, std::string> bytes;
   for (std::size_t byte = 0; byte < parts_.byte_ids.size(); ++byte) {
     if (parts_.byte_ids[byte] < 0) return false;
     bytes[parts_.byte_ids[byte]] = std::string(1, static_cast<char>(byte));
   }
-  for (const Merge& merge : parts_.merges) {
-    const auto left = bytes.find(merge.left), right = bytes.find(merge.right);
-    if (left == bytes.end() || right == bytes.end()) return false;
-    std::string result = left->second + right->second;
-    junctions_.add(result);
-    bytes[merge.result] = std::move(result);
+  std::vector<const Merge*> left;
+  for (const Merge& merge : parts_.merges) left.push_back(&merge);
+  constexpr int most_rounds = 16;  // files list merges in the order in which they can happen
+  std::size_t before = left.size() + 1;
+  for (int round = 0; left.size() < before; ++round) {
+    if (round == most_rounds) return false;
+    before = left.size();
+    std::erase_if(left, [&](const Merge* merge) {
+      const auto first = bytes.find(merge->left), second = bytes.find(merge->right);
+      if (first == bytes.end() || second == bytes.end()) return false;
+      std::string result = first->second + second->second;
+      junctions_.add(result);
+      bytes.emplace(merge->result, std::move(result));
+      return true;
+    });
   }
   for (const auto& [word, id] : parts_.whole_words) junctions_.add(word);
   return true;

@@ -103,7 +103,8 @@ TEST(tokenizer_json, broken_vocabularies_are_refused_by_name) {
   expect_refused(bpe, "/model/merges", nullptr, {"model.merges"});
   expect_refused(bpe, "/added_tokens/0/id", 3, {"added_tokens[0].id", "<pad>"});
   expect_refused(bpe, "/added_tokens/0/content", "", {"added_tokens[0].content"});
-  expect_refused(bpe, "/added_tokens/0/content", "<s>", {"added_tokens[1].content"});
+  expect_refused(bpe, "/added_tokens/0/content", "<s>", {"added_tokens[0].id", "<s>"});
+  expect_refused(bpe, "/added_tokens/0", bpe.at("added_tokens").at(1), {"added_tokens[1].content"});
   expect_refused(bpe, "/added_tokens", 1, {"added_tokens"});
   Document empty = sample("char");
   empty["added_tokens"] = Document::array();

@@ -121,7 +121,7 @@ TEST(ByteModel, IsCutWhereNoTokenReachesAcross) {
   parts.whole_words = {{"b\u4F60", 300}};
   const ByteModel model(std::move(parts));
   EXPECT_EQ(model.part_end("abab", 0), 2u);
-  EXPECT_EQ(model.part_end("b\u4F60\u4F60", 0), 4u);
+  EXPECT_EQ(model.part_end("b\u4F60\u597D", 0), 4u);
   EXPECT_EQ(model.part_end("\u4F60\u4F60", 0), 6u);  // E4 BD A0 E4 BD A0
   EXPECT_EQ(model.part_end("\u4F60\u597D", 0), 3u);  // E4 BD A0 E5 A5 BD
   EXPECT_EQ(model.part_end("a\xE4z", 0), 3u);        // not UTF-8: stays whole

@@ -118,14 +118,27 @@ class Form final : public Normalizer {
     for (utf8proc_ssize_t i = 0; i < size; ++i) out += to_utf8(parts[static_cast<std::size_t>(i)]);
   }
 
+  // By class; marks of one class stay in their order.
   static void order_marks(std::vector<std::int32_t>& parts) {
     const auto combining = [](std::int32_t c) { return utf8proc_get_property(c)->combining_class; };
     const auto is_starter = [&](std::int32_t c) { return combining(c) == 0; };
+    struct Mark {
+      int kind;
+      std::size_t place;
+      std::int32_t code_point;
+    };
+    std::vector<Mark> marks;
     for (auto at = parts.begin(); at != parts.end();) {
       const auto first = std::find_if_not(at, parts.end(), is_starter);
       const auto last = std::find_if(first, parts.end(), is_starter);
-      std::stable_sort(first, last,
-                       [&](std::int32_t a, std::int32_t b) { return combining(a) < combining(b); });
+      marks.clear();
+      for (auto mark = first; mark != last; ++mark)
+        marks.push_back({combining(*mark), marks.size(), *mark});
+      std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
+        return a.kind != b.kind ? a.kind < b.kind : a.place < b.place;
+      });
+      std::transform(marks.begin(), marks.end(), first,
+                     [](const Mark& mark) { return mark.code_point; });
       at = last;
     }
   }

@@ -1,5 +1,7 @@
 #include "text/pretrained/document.h"
 
+#include "io/errors.h"
+
 namespace heddle::text {
 
 namespace {
@@ -26,7 +28,7 @@ Document template_entry(const FrameToken& token) {
 
 }  // namespace
 
-std::string document_text(const DocumentParts& parts) {
+std::string document_text(const DocumentParts& parts, std::string_view where) {
   Document added = Document::array();
   for (const AddedToken& token : parts.added) added.push_back(added_document(token));
   const Document document = {{"version", "1.0"},
@@ -38,8 +40,11 @@ std::string document_text(const DocumentParts& parts) {
                              {"post_processor", parts.post_processor},
                              {"decoder", parts.decoder},
                              {"model", parts.model}};
-  // Names that are no UTF-8 cannot be written; the reader would refuse what replaces them.
-  return document.dump(1, ' ', false, Document::error_handler_t::strict) + "\n";
+  try {
+    return document.dump(1) + "\n";
+  } catch (const nlohmann::json::exception& e) {
+    io::fail_io(where, "names of tokens", "UTF-8", e.what());
+  }
 }
 
 // An ordered object looks for a key by going through all of them; this one is built as a list.

@@ -24,7 +24,8 @@ struct DocumentParts {
   Document decoder = nullptr;
   Document model;
 };
-std::string document_text(const DocumentParts& parts);
+// Throws Error, naming `where`, when a name is not UTF-8.
+std::string document_text(const DocumentParts& parts, std::string_view where);
 
 // {"name": id}. A name that comes twice is the caller's to refuse.
 Document vocabulary_object(std::span<const std::pair<std::string, std::int32_t>> names);

@@ -155,7 +155,7 @@ std::string vocabulary_and_merges_json(const std::string& vocabulary, const std:
   parts.decoder = byte_level_step(prefix_space, true);
   parts.model = {{"type", "BPE"}, {"vocab", vocabulary_object(names)}, {"merges", std::move(list)}};
   if (!config.add_begin) config.add_begin = false;
-  return document_text(parts);
+  return document_text(parts, config.directory);
 }
 
 std::string word_piece_file_json(const std::string& path, TokenizerConfig& config) {
@@ -206,7 +206,7 @@ std::string word_piece_file_json(const std::string& path, TokenizerConfig& confi
                  {"continuing_subword_prefix", "##"},
                  {"max_input_chars_per_word", 100},
                  {"vocab", vocabulary_object(names)}};
-  return document_text(parts);
+  return document_text(parts, path);
 }
 
 }  // namespace heddle::text

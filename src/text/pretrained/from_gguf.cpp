@@ -124,7 +124,8 @@ std::vector<std::pair<std::string, std::int32_t>> names_of(const std::vector<Sen
   return names;
 }
 
-std::string byte_bpe_json(const GgufMetadata& metadata, const std::vector<SentencePiece>& pieces) {
+std::string byte_bpe_json(const GgufMetadata& metadata, const std::vector<SentencePiece>& pieces,
+                          const std::string& path) {
   const NamedPatterns& known = patterns_of(metadata);
   DocumentParts parts;
   parts.added = added_of(pieces);
@@ -138,7 +139,7 @@ std::string byte_bpe_json(const GgufMetadata& metadata, const std::vector<Senten
                  {"ignore_merges", known.ignore_merges},
                  {"vocab", vocabulary_object(names_of(pieces, metadata))},
                  {"merges", metadata.strings(kMergesKey)}};
-  return document_text(parts);
+  return document_text(parts, path);
 }
 
 std::string spm_json(const GgufMetadata& metadata, std::vector<SentencePiece> pieces,
@@ -161,7 +162,7 @@ std::string spm_json(const GgufMetadata& metadata, std::vector<SentencePiece> pi
 
 // In the file, tokens that begin a word begin with "▁", and the others have no "##".
 std::string bert_json(const GgufMetadata& metadata, std::vector<SentencePiece> pieces,
-                      const SpecialIds& ids) {
+                      const SpecialIds& ids, const std::string& path) {
   constexpr std::string_view mark = "▁";
   for (SentencePiece& piece : pieces) {
     if (piece.name.starts_with(mark)) {
@@ -191,7 +192,7 @@ std::string bert_json(const GgufMetadata& metadata, std::vector<SentencePiece> p
                  {"continuing_subword_prefix", "##"},
                  {"max_input_chars_per_word", 100},
                  {"vocab", vocabulary_object(names_of(pieces, metadata))}};
-  return document_text(parts);
+  return document_text(parts, path);
 }
 
 // The format's own spelling is "seperator".
@@ -235,7 +236,7 @@ PretrainedTokenizer load_gguf_tokenizer(const GgufMetadata& metadata, const std:
   std::string json;
   bool add_begin = false, add_end = false;
   if (model == "gpt2") {
-    json = byte_bpe_json(metadata, pieces);
+    json = byte_bpe_json(metadata, pieces, path);
     add_begin = patterns_of(metadata).add_begin;
   } else if (model == "llama") {
     json = spm_json(metadata, std::move(pieces), SentencePieceModel::Kind::bpe, path);
@@ -244,7 +245,7 @@ PretrainedTokenizer load_gguf_tokenizer(const GgufMetadata& metadata, const std:
     json = spm_json(metadata, std::move(pieces), SentencePieceModel::Kind::unigram, path);
     add_end = true;
   } else if (model == "bert") {
-    json = bert_json(metadata, std::move(pieces), ids);
+    json = bert_json(metadata, std::move(pieces), ids, path);
   } else {
     metadata.refuse(kModelKey, "gpt2, llama, t5 or bert");
   }

@@ -81,8 +81,9 @@ NameIds ids_of_pieces(const SentencePieceModel& model, std::string_view where) {
 Document spm_merges(const SentencePieceModel& model, const NameIds& ids) {
   std::vector<std::size_t> order(model.pieces.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return model.pieces[a].score > model.pieces[b].score;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const double first = model.pieces[a].score, second = model.pieces[b].score;
+    return first != second ? first > second : a < b;
   });
   const auto is_normal = [&](std::string_view name) {
     const auto id = find_name(ids, name);
@@ -160,7 +161,8 @@ std::string sentencepiece_json(const SentencePieceModel& model, std::string_view
       {.added = spm_added(model),
        .normalizer = spm_normalizer(model),
        .decoder = spm_decoder(model),
-       .model = is_bpe ? spm_bpe(model, ids, unknown) : spm_unigram(model, unknown)});
+       .model = is_bpe ? spm_bpe(model, ids, unknown) : spm_unigram(model, unknown)},
+      where);
 }
 
 }  // namespace heddle::text
