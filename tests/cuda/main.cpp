@@ -2,7 +2,7 @@
 // for the same bits. It needs nothing but the tensors and the backend, so that tests/cuda/build.sh
 // can make it on a machine that has nvcc and none of the libraries that the rest wants.
 //
-//     cuda_tests [measure [attention]]
+//     cuda_tests [attention | measure [attention]]
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -35,10 +35,14 @@ int run(bool measures, bool attention_alone) {
     return 0;
   }
   set_guard_mode(true);  // memory that was never written is NaN
-  cuda_tests::test_engine();
-  cuda_tests::test_elementwise();
-  cuda_tests::test_sums();
-  cuda_tests::test_products();
+  if (!attention_alone) {
+    cuda_tests::test_engine();
+    cuda_tests::test_elementwise();
+    cuda_tests::test_sums();
+    cuda_tests::test_products();
+  }
+  cuda_tests::test_attention();
+  cuda_tests::test_attention_bits();
   std::printf("%d results judged, %d faults\n", cuda_tests::judged(), cuda_tests::faults());
   return cuda_tests::faults() == 0 && cuda_tests::judged() > 0 ? 0 : 1;
 }
@@ -48,7 +52,7 @@ int run(bool measures, bool attention_alone) {
 int main(int argc, char** argv) {
   try {
     return run(argc > 1 && std::strcmp(argv[1], "measure") == 0,
-               argc > 2 && std::strcmp(argv[2], "attention") == 0);
+               argc > 1 && std::strcmp(argv[argc - 1], "attention") == 0);
   } catch (const std::exception& e) {
     std::printf("FAULT %s\n", e.what());
     return 1;

@@ -51,6 +51,8 @@ void test_engine();
 void test_elementwise();  // copy, unary, binary, random
 void test_sums();         // reduce, gather and its kin
 void test_products();
+void test_attention();
+void test_attention_bits();  // at sizes that fill the GPU
 void measure();
 void measure_attention();
 

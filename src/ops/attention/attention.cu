@@ -1,9 +1,13 @@
 // Attention on CUDA: which kernels a call takes, what workspace they want, and from tensors to what
 // the kernels know (cuda/problem.h). O(N) memory, the same bits on every run.
+#include <numbers>
+
 #include "backend/cuda/kernel.cuh"
+#include "backend/cuda/traits.h"
 #include "ops/attention/attention.call.h"
 #include "ops/attention/cuda/layouts.h"
 #include "ops/attention/cuda/paths.h"
+#include "ops/attention/cuda/wgmma.h"
 
 namespace heddle::cuda {
 
@@ -15,6 +19,8 @@ using attention::PlainType;
 using attention::Problem;
 using attention::Sizes;
 using attention::tiles_of;
+using attention::WgmmaBackward;
+using attention::WgmmaForward;
 using ops::AttentionBackwardCall;
 using ops::AttentionCall;
 using ops::AttentionInputs;
@@ -22,14 +28,44 @@ using ops::AttentionInputs;
 // ---- which kernels
 
 enum class Path : std::uint8_t {
+  wgmma,  // bf16 on sm_90a's warpgroups: the common case (fits_wgmma)
   mma,    // bf16 on tensor cores: dot products, widths that are multiples of 16 up to 256
   plain,  // multiply-adds: everything else
 };
 
 bool fits_mma(std::int64_t width) { return width > 0 && width <= 256 && width % 16 == 0; }
 
-// By types and shapes alone, so that a plan without values or addresses takes the same way.
-Path path_of(const AttentionInputs& in) {
+// Copies by the memory unit want multiples of 16 bytes.
+bool can_be_mapped(const Tensor& x) {
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype()));
+  bool can = x.impl()->offset * bytes % 16 == 0;
+  for (int i = 0; i < 3; ++i)
+    can = can && (x.size(i) == 1 || (x.strides()[i] > 0 && x.strides()[i] * bytes % 16 == 0));
+  return can;
+}
+
+bool fits_wgmma(const AttentionInputs& in) {
+  const ops::AttentionOptions& o = in.options;
+  const std::int64_t width = in.q.size(3);
+  const bool sizes = (width == 64 || width == 128) && in.v.size(3) == width && in.q.size(0) > 0 &&
+                     in.q.size(1) > attention::kFewQueries && in.k.size(1) > 0;
+  const bool plain_scores = o.scale > 0 && o.softcap == 0 && !in.bias.defined() &&
+                            !in.additive_mask.defined() && !in.allowed.defined();
+  const bool plain_weights =
+      o.normaliser == ops::Normaliser::softmax && o.dropout == 0 && !in.sinks.defined();
+  if (!sizes || !plain_scores || !plain_weights || o.first_row != 0) return false;
+  if (!can_be_mapped(in.q) || !can_be_mapped(in.k) || !can_be_mapped(in.v)) return false;
+  const GpuTraits gpu = traits_of(in.q.device());
+  return gpu.major == 9 && gpu.minor == 0;
+}
+
+// By types, shapes, strides and the GPU, so that a plan without values or addresses takes the same
+// way. Either direction understands what the other one left: dy's strides may send a call back to
+// mma.
+Path path_of(const AttentionInputs& in, const Tensor* dy = nullptr) {
+  if (in.q.dtype() == DType::bf16 && !in.additive && fits_wgmma(in) &&
+      (dy == nullptr || can_be_mapped(*dy)))
+    return Path::wgmma;
   if (in.q.dtype() == DType::bf16 && !in.additive && fits_mma(in.q.size(3)) &&
       fits_mma(in.v.size(3)))
     return Path::mma;
@@ -40,9 +76,9 @@ PlainType plain_type(const AttentionInputs& in) {
   return in.q.dtype() == DType::f64 ? PlainType::f64 : PlainType::f32;
 }
 
-BackwardTiles backward_tiles(const AttentionInputs& in, const Sizes& size) {
-  return path_of(in) == Path::mma ? attention::mma_tiles(size)
-                                  : attention::plain_tiles(plain_type(in));
+// Of the families that walk over queries and keys alike.
+BackwardTiles backward_tiles(Path path, const AttentionInputs& in, const Sizes& size) {
+  return path == Path::mma ? attention::mma_tiles(size) : attention::plain_tiles(plain_type(in));
 }
 
 // ---- from tensors to a problem
@@ -117,7 +153,12 @@ void set_inputs(const AttentionInputs& in, Problem& p) {
 
 // ---- forward
 
-enum ForwardPlace : std::uint8_t { kPartial };
+enum ForwardPlace : std::uint8_t { kPartial, kSpans, kCounters };
+
+// Spans of tiles, four numbers each.
+Tensor spans_of(const Sizes& s, int tile_queries, const Tensor& like) {
+  return workspace({s.batch, tiles_of(s.queries, tile_queries), 4}, DType::i32, like);
+}
 
 DType type_of_sums(const AttentionInputs& in) {
   return in.q.dtype() == DType::f64 ? DType::f64 : DType::f32;
@@ -125,13 +166,48 @@ DType type_of_sums(const AttentionInputs& in) {
 
 void plan_attention(AttentionCall& c) {
   const Sizes s = sizes_of(c.in);
+  if (path_of(c.in) == Path::wgmma) {
+    c.workspace[kSpans] = spans_of(s, attention::kWarpgroupRows, c.in.q);
+    c.workspace[kCounters] = workspace({2}, DType::i32, c.in.q);
+    return;
+  }
   const int pieces = pieces_of(s);
   if (pieces > 1)
     c.workspace[kPartial] = workspace({pieces, s.batch, s.heads, s.queries, s.value_width + 2},
                                       type_of_sums(c.in), c.in.q);
 }
 
+// A product of a query and a key times this is an exponent of two.
+float exponent_of(const AttentionInputs& in) {
+  return static_cast<float>(in.options.scale * std::numbers::log2e);
+}
+
+// How many pairs of sequence and head are walked together: as many as have keys and values in half
+// of L2, in sections of equal size, since a short last one would leave most of the GPU idle.
+int section_of(const Sizes& s) {
+  constexpr std::int64_t kBytes = std::int64_t{32} << 20;
+  const std::int64_t all = std::int64_t{s.batch} * s.key_heads * s.keys * s.width * 4;
+  const std::int64_t sections = std::max<std::int64_t>(tiles_of(all, kBytes), 1);
+  return static_cast<int>(tiles_of(std::int64_t{s.batch} * s.heads, sections));
+}
+
+void run_wgmma_forward(AttentionCall& c) {
+  WgmmaForward p;
+  set_inputs(c.in, p);
+  p.exponent = exponent_of(c.in);
+  p.spans = out<attention::TileSpan>(c.workspace[kSpans]);
+  p.counters = out<std::int32_t>(c.workspace[kCounters]);
+  p.section = section_of(p.size);
+  p.y = out<void>(c.y);
+  p.row_sum = out<void>(c.row_sums);
+  cudaStream_t const stream = stream_of(c.y.device());
+  attention::wgmma_spans(p, stream);
+  attention::wgmma_forward(p, traits_of(c.y.device()).multiprocessors, stream);
+}
+
 void run_attention(AttentionCall& c) {
+  const Path path = path_of(c.in);
+  if (path == Path::wgmma) return run_wgmma_forward(c);
   Problem p;
   set_inputs(c.in, p);
   p.together = p.size.queries <= attention::kFewQueries;
@@ -142,20 +218,48 @@ void run_attention(AttentionCall& c) {
   p.row_parts = out<void>(c.row_parts);
   if (p.all_rows() == 0) return;
   cudaStream_t const stream = stream_of(c.y.device());
-  switch (path_of(c.in)) {
-    case Path::mma: attention::mma_forward(p, stream); break;
-    case Path::plain: attention::plain_forward(plain_type(c.in), c.in.additive, p, stream); break;
-  }
+  if (path == Path::mma)
+    attention::mma_forward(p, stream);
+  else
+    attention::plain_forward(plain_type(c.in), c.in.additive, p, stream);
   if (p.pieces > 1) attention::join_pieces(plain_type(c.in), p, stream);
 }
 
 // ---- backward
 
 enum BackwardPlace : std::uint8_t { kDelta, kSeen, kSeenBy, kWeightSums, kDiagonalSums };
+enum WgmmaPlace : std::uint8_t {
+  kTileSpans,
+  kSeeing,
+  kNext,
+  kPaddedRows,
+  kPaddedSums,
+  kPaddedDelta,
+  kDq,
+  kTurns
+};
+
+void plan_wgmma_backward(AttentionBackwardCall& c) {
+  const Sizes s = sizes_of(c.in);
+  const int queries = attention::wgmma_backward_queries(s.width);
+  const std::int64_t tiles = tiles_of(s.queries, queries);
+  const Tensor& like = c.in.q;
+  auto& w = c.workspace;
+  w[kTileSpans] = spans_of(s, queries, like);
+  w[kSeeing] = workspace({s.batch, tiles_of(s.keys, attention::kWgmmaKeys), 4}, DType::i32, like);
+  w[kNext] = workspace({1}, DType::i32, like);
+  w[kPaddedRows] = workspace({s.batch, tiles * queries, 2}, DType::i32, like);
+  w[kPaddedSums] = workspace({s.batch, s.heads, tiles * queries}, DType::f32, like);
+  w[kPaddedDelta] = workspace({s.batch, s.heads, tiles * queries}, DType::f32, like);
+  w[kDq] = workspace({s.batch, s.heads, tiles, 2, attention::kStepFloats}, DType::f32, like);
+  w[kTurns] = workspace({s.batch, s.heads, tiles, 2}, DType::i32, like);
+}
 
 void plan_attention_backward(AttentionBackwardCall& c) {
+  const Path path = path_of(c.in, &c.dy);
+  if (path == Path::wgmma) return plan_wgmma_backward(c);
   const Sizes s = sizes_of(c.in);
-  const BackwardTiles tiles = backward_tiles(c.in, s);
+  const BackwardTiles tiles = backward_tiles(path, c.in, s);
   const std::int64_t query_tiles = tiles_of(s.queries, tiles.step_queries);
   const std::int64_t key_tiles = tiles_of(s.keys, tiles.own_keys);
   const DType sums = type_of_sums(c.in);
@@ -177,10 +281,8 @@ void plan_attention_backward(AttentionBackwardCall& c) {
   }
 }
 
-BackwardProblem backward_problem(AttentionBackwardCall& c) {
-  BackwardProblem p;
+void set_gradients(AttentionBackwardCall& c, BackwardProblem& p) {
   set_inputs(c.in, p);
-  p.aligned = p.aligned && rows_are_aligned(c.dy);
   // Read only in this direction; the struct serves both.
   p.y = const_cast<void*>(in<void>(c.y));
   p.row_sum = const_cast<void*>(in<void>(c.row_sums));
@@ -189,6 +291,12 @@ BackwardProblem backward_problem(AttentionBackwardCall& c) {
   p.dq = out<void>(c.dq);
   p.dk = out<void>(c.dk);
   p.dv = out<void>(c.dv);
+}
+
+BackwardProblem backward_problem(AttentionBackwardCall& c) {
+  BackwardProblem p;
+  set_gradients(c, p);
+  p.aligned = p.aligned && rows_are_aligned(c.dy);
   auto& w = c.workspace;
   p.delta = out<void>(w[kDelta]);
   p.seen = out<std::int32_t>(w[kSeen]);
@@ -205,35 +313,63 @@ BackwardProblem backward_problem(AttentionBackwardCall& c) {
 }
 
 // Gradients of queries, keys and values, and sums of dS for what is added to scores.
-void run_tiles_backward(const AttentionBackwardCall& c, const BackwardProblem& p,
+void run_tiles_backward(Path path, const AttentionBackwardCall& c, const BackwardProblem& p,
                         cudaStream_t stream) {
   const bool pairs = p.d_additive != nullptr, diagonals = p.diagonal_sums != nullptr;
-  switch (path_of(c.in)) {
-    case Path::mma:
-      attention::mma_query_gradients(p, stream);
-      attention::mma_key_gradients(p, stream);
-      if (diagonals) attention::mma_pair_gradients(true, p, stream);
-      if (pairs) attention::mma_pair_gradients(false, p, stream);
-      return;
-    case Path::plain: {
-      const PlainType type = plain_type(c.in);
-      attention::plain_query_gradients(type, c.in.additive, p, stream);
-      attention::plain_key_gradients(type, c.in.additive, p, stream);
-      if (diagonals) attention::plain_pair_gradients(type, c.in.additive, true, p, stream);
-      if (pairs) attention::plain_pair_gradients(type, c.in.additive, false, p, stream);
-      return;
-    }
+  if (path == Path::mma) {
+    attention::mma_query_gradients(p, stream);
+    attention::mma_key_gradients(p, stream);
+    if (diagonals) attention::mma_pair_gradients(true, p, stream);
+    if (pairs) attention::mma_pair_gradients(false, p, stream);
+    return;
   }
+  const PlainType type = plain_type(c.in);
+  attention::plain_query_gradients(type, c.in.additive, p, stream);
+  attention::plain_key_gradients(type, c.in.additive, p, stream);
+  if (diagonals) attention::plain_pair_gradients(type, c.in.additive, true, p, stream);
+  if (pairs) attention::plain_pair_gradients(type, c.in.additive, false, p, stream);
+}
+
+// A block of keys waits for blocks of later keys, so these must run with it or have started before.
+// One runs on a multiprocessor at a time: where a head has no more than there are, all run together
+// and may start with the first keys, whose blocks take longest behind a causal mask.
+void run_wgmma_backward(AttentionBackwardCall& c) {
+  WgmmaBackward p;
+  set_gradients(c, p);
+  p.exponent = exponent_of(c.in);
+  p.times = static_cast<float>(c.in.options.scale);
+  auto& w = c.workspace;
+  p.spans = out<attention::TileSpan>(w[kTileSpans]);
+  p.seeing = out<attention::SeeingTiles>(w[kSeeing]);
+  p.counters = out<std::int32_t>(w[kNext]);
+  p.padded_queries = static_cast<int>(w[kPaddedSums].size(2));
+  p.padded_rows = out<int2>(w[kPaddedRows]);
+  p.padded_sums = out<float>(w[kPaddedSums]);
+  p.padded_delta = out<float>(w[kPaddedDelta]);
+  p.dq_sums = out<float>(w[kDq]);
+  p.turns = out<std::int32_t>(w[kTurns]);
+  const Sizes& s = p.size;
+  const bool run_together = tiles_of(s.keys, attention::kWgmmaKeys) <=
+                            traits_of(c.dq.device()).multiprocessors;
+  const bool all_seen = c.in.keys.pairs == static_cast<double>(s.batch) * s.queries * s.keys;
+  p.around = run_together && all_seen && s.queries == s.keys;
+  p.last_first = !run_together;
+  cudaStream_t const stream = stream_of(c.dq.device());
+  attention::wgmma_before_backward(p, stream);
+  attention::wgmma_backward(p, stream);
+  attention::wgmma_put_dq(p, stream);
 }
 
 void run_attention_backward(AttentionBackwardCall& c) {
+  const Path path = path_of(c.in, &c.dy);
+  if (path == Path::wgmma) return run_wgmma_backward(c);
   const BackwardProblem p = backward_problem(c);
   const PlainType type = plain_type(c.in);
-  const BackwardTiles tiles = backward_tiles(c.in, p.size);
+  const BackwardTiles tiles = backward_tiles(path, c.in, p.size);
   cudaStream_t const stream = stream_of(c.dq.device());
   attention::row_deltas(type, p, stream);
   attention::note_seen_tiles(p, tiles, stream);
-  run_tiles_backward(c, p, stream);
+  run_tiles_backward(path, c, p, stream);
   if (c.dw.defined())
     attention::add_parts(type, p.weight_sums, p.size.batch, p.size.heads,
                          static_cast<int>(tiles_of(p.size.queries, tiles.rows)), p.size.width,
