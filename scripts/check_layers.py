@@ -23,6 +23,7 @@ USING = {"check", "report"}
 PUBLIC = {
     "error": "base", "dtype": "base", "shape": "base", "device": "base", "random": "base",
     "activation": "base",
+    "gate": "base",
     "print": "tensor",
     "tensor": "tensor", "memory": "tensor",
     "runtime": "backend", "cost": "backend",

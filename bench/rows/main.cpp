@@ -211,13 +211,13 @@ void others(Bench& b) {
   const Tensor &x = b.array(0), &up = b.array(1);
   const auto soft = [&] { return Tensors{softmax(x)}; };
   const auto log_soft = [&] { return Tensors{log_softmax(x)}; };
-  const auto glu = [&] { return Tensors{swiglu(x, up)}; };
+  const auto gated = [&] { return Tensors{glu(x, up)}; };
   b.forward("softmax", 1, 1, soft);
   b.backward("softmax vjp", 2, 1, {x}, soft);
   b.forward("log_softmax", 1, 1, log_soft);
   b.backward("log_softmax vjp", 2, 1, {x}, log_soft);
-  b.forward("swiglu", 2, 1, glu);
-  b.backward("swiglu vjp", 3, 2, {x, up}, glu);
+  b.forward("glu", 2, 1, gated);
+  b.backward("glu vjp", 3, 2, {x, up}, gated);
 }
 
 }  // namespace

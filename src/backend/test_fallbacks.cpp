@@ -8,11 +8,11 @@
 #include "ops/attention/attention.call.h"
 #include "ops/dropout/dropout.call.h"
 #include "ops/embedding/embedding.call.h"
+#include "ops/glu/glu.call.h"
 #include "ops/mean_pool/mean_pool.call.h"
 #include "ops/norm/norm.call.h"
 #include "ops/rope/rope.call.h"
 #include "ops/softmax/softmax.call.h"
-#include "ops/swiglu/swiglu.call.h"
 
 namespace heddle::backend {
 namespace {
@@ -170,7 +170,7 @@ TEST(Fallbacks, Bf16IsRoundedOnce) {
   expect_exact_in_bf16<ops::NormCall>(
       "layer_norm", [&](In in) { return ops::layer_norm(in[0], gain, gain, 1e-2); }, x);
   expect_exact_in_bf16<ops::SoftmaxCall>("softmax", [](In in) { return ops::softmax(in[0]); }, x);
-  expect_exact_in_bf16<ops::SwigluCall>("swiglu", [](In in) { return ops::swiglu(in[0]); }, x);
+  expect_exact_in_bf16<ops::GluCall>("glu", [](In in) { return ops::glu(in[0]); }, x);
   expect_exact_in_bf16<ops::RopeCall>(
       "rope", [&](In in) { return ops::rope(in[0], tables.cos, tables.sin); }, x);
   expect_exact_in_bf16<ops::DropoutCall>(

@@ -85,7 +85,7 @@ TEST(FewKernels, Layers) {
                         {x, drawn({2, 3, 4}, 4), gain, bias});
   expect_the_same_there("softmax", [](In in, Device) { return ops::softmax(in[0]); }, {x});
   expect_the_same_there("log_softmax", [](In in, Device) { return ops::log_softmax(in[0]); }, {x});
-  expect_the_same_there("swiglu", [](In in, Device) { return ops::swiglu(in[0]); }, {x});
+  expect_the_same_there("glu", [](In in, Device) { return ops::glu(in[0]); }, {x});
   expect_the_same_there("dropout",
                         [](In in, Device) { return ops::dropout(in[0], 0.4, {1, 2, 3}); }, {x});
   expect_the_same_there("mean_pool",

@@ -8,12 +8,12 @@
 #include "heddle/error.h"
 #include "ops/adamw/adamw.call.h"
 #include "ops/clip_grad/clip_grad.call.h"
+#include "ops/glu/glu.call.h"
 #include "ops/mean_pool/mean_pool.call.h"
 #include "ops/norm/norm.call.h"
 #include "ops/reduce/reduce.call.h"
 #include "ops/sgd/sgd.call.h"
 #include "ops/softmax/softmax.call.h"
-#include "ops/swiglu/swiglu.call.h"
 #include "ops/unary/unary.call.h"
 
 namespace heddle::backend {
@@ -28,10 +28,9 @@ TEST(Routines, AnOpWithoutOneIsComputedByItsReference) {
                                              {x});
   expect_reference_instead<ops::SoftmaxCall>("log_softmax",
                                              [](In in) { return ops::log_softmax(in[0]); }, {x});
-  expect_reference_instead<ops::SwigluCall>(
-      "swiglu", [](In in) { return ops::swiglu(in[0], in[1]); }, {x, y});
-  expect_reference_instead<ops::SwigluCall>("swiglu of both",
-                                            [](In in) { return ops::swiglu(in[0]); }, {x});
+  expect_reference_instead<ops::GluCall>("glu", [](In in) { return ops::glu(in[0], in[1]); },
+                                         {x, y});
+  expect_reference_instead<ops::GluCall>("glu of both", [](In in) { return ops::glu(in[0]); }, {x});
   expect_reference_instead<ops::NormCall>(
       "rms_norm", [](In in) { return ops::rms_norm(in[0], in[1], kEps); }, {x, gain});
   expect_reference_instead<ops::NormCall>(

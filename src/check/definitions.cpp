@@ -8,15 +8,18 @@
 #include "check/tolerance.h"
 #include "heddle/tape.h"
 #include "language/language.h"
+#include "model/parts/head.h"
 #include "nn/attention/attention.h"
 #include "nn/attention/definition.h"
 #include "nn/norm/norm.h"
 #include "nn/rnn/elman.h"
+#include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
 #include "ops/linear/linear.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/norm/norm.h"
-#include "ops/swiglu/swiglu.h"
+#include "ops/unary/unary.h"
+#include "ops/view/view.h"
 
 namespace heddle::check {
 
@@ -230,15 +233,46 @@ Comparison norm_comparison(const Subject& subject) {
   return c;
 }
 
-// Of a token: out(f(in(x))), or out(silu(gate(x)) · up(x)).
+// f of out(f(in(x))), or of the gate in out(f(gate(x)) · up(x)): in the papers' own words.
+Tensor bent(const nn::FfnConfig& f, const Tensor& h) {
+  using nn::FfnKind;
+  const auto by_sigmoid = [](const Tensor& x, double slope) {
+    return ops::mul(x, ops::sigmoid(ops::scale(x, slope)));
+  };
+  switch (f.kind) {
+    case FfnKind::relu: return ops::relu(h);
+    case FfnKind::relu2: return ops::square(ops::relu(h));
+    case FfnKind::gelu:
+    case FfnKind::geglu: return ops::gelu(h);
+    case FfnKind::gelu_tanh:
+    case FfnKind::geglu_tanh: return ops::gelu_tanh(h);
+    case FfnKind::quick_gelu:
+    case FfnKind::swiglu_clamped: return by_sigmoid(h, 1.702);
+    case FfnKind::silu:
+    case FfnKind::swiglu: return by_sigmoid(h, 1);
+  }
+  return h;
+}
+
+// h = [gate | up]
+Tensor gated(const nn::FfnConfig& f, const Tensor& h) {
+  const std::int64_t hidden = f.hidden;
+  Tensor gate = ops::slice(h, -1, 0, hidden), up = ops::slice(h, -1, hidden, 2 * hidden);
+  if (f.kind == nn::FfnKind::swiglu_clamped) {
+    const Tensor limit = Tensor::scalar(f.clamp, h.dtype());
+    const auto at_most = [&](const Tensor& x) {
+      return ops::neg(ops::maximum(ops::neg(x), ops::neg(limit)));
+    };
+    gate = at_most(gate);
+    up = ops::shift(ops::maximum(at_most(up), ops::neg(limit)), 1);
+  }
+  return ops::mul(bent(f, gate), up);
+}
+
 Tensor feed_forward(const nn::FfnConfig& f, const nn::book::Parameters& p, const Tensor& x) {
   const auto bias = [&](const char* name) { return f.bias ? p.find(name)->second : Tensor(); };
-  ops::LinearOptions options;
-  if (f.kind == nn::FfnKind::relu) options.activation = ops::Activation::relu;
-  if (f.kind == nn::FfnKind::gelu) options.activation = ops::Activation::gelu;
-  if (f.kind == nn::FfnKind::gelu_tanh) options.activation = ops::Activation::gelu_tanh;
-  Tensor h = ops::reference::linear(x, p.find("in.weight")->second, bias("in.bias"), options);
-  if (f.kind == nn::FfnKind::swiglu) h = ops::reference::swiglu(h);
+  Tensor h = ops::reference::linear(x, p.find("in.weight")->second, bias("in.bias"), {});
+  h = nn::is_gated(f.kind) ? gated(f, h) : bent(f, h);
   return ops::reference::linear(h, p.find("out.weight")->second, bias("out.bias"), {});
 }
 
@@ -250,7 +284,7 @@ Comparison ffn_comparison(const Subject& subject) {
                {},
                {},
                way_through_part(4, subject.config, kBatch * kTokens)};
-  c.measured = f.kind != nn::FfnKind::relu;
+  c.measured = !bends_sharply(f.kind);
   const auto run_of = [=](const Numbers& numbers, bool fast) {
     nn::Parameters store(options_of(*weights, numbers.dtype));
     const nn::FeedForward layer(f, store.root());
@@ -267,6 +301,14 @@ Comparison ffn_comparison(const Subject& subject) {
   return c;
 }
 
+// Every seventh target counts for nothing.
+Tensor with_ignored(Tensor targets) {
+  auto* ids = targets.mutable_data<std::int32_t>();
+  for (std::int64_t i = 0; i < targets.elements(); i += 7)
+    ids[i] = static_cast<std::int32_t>(model::kIgnore);
+  return targets;
+}
+
 // The last product and its loss, without the logits ever being stored.
 Comparison classifier_comparison(const Subject& subject) {
   const model::ModelConfig& m = subject.config;
@@ -276,25 +318,36 @@ Comparison classifier_comparison(const Subject& subject) {
   const Tensor weight =
       normal({classes, m.width}, 1 / std::sqrt(static_cast<double>(m.width)), 18, DType::f32);
   const Tensor bias = normal({classes}, 0.3, 19, DType::f32);
-  const Tensor targets = random_ids({kBatch, kTokens}, classes, 20);
+  const Tensor targets = with_ignored(random_ids({kBatch, kTokens}, classes, 20));
   Comparison c{mark("classifier, by definition"),
                {},
                {},
                way_through_part(3, subject.config, kBatch * kTokens)};
   ops::CrossEntropyOptions options;
-  options.ignore_index = 3;
+  options.ignore_index = model::kIgnore;
   options.label_smoothing = subject.label_smoothing;
   const auto run_of = [=](const Numbers& numbers, const auto& loss) {
     const DType own = parameter_type(numbers.dtype);
     Run run{{leaf("x", x, numbers), leaf("weight", weight, numbers, own)}, {}};
-    if (labels && m.bias) run.leaves.push_back(leaf("bias", bias, numbers, own));
+    if (m.head_bias.value_or(labels && m.bias))
+      run.leaves.push_back(leaf("bias", bias, numbers, own));
     const Tensor b = run.leaves.size() > 2 ? run.leaves[2].value : Tensor();
-    run.outputs = {loss(run.leaves[0].value, run.leaves[1].value, b, targets, options)};
+    run.outputs = {loss(run.leaves[0].value, run.leaves[1].value, b)};
     return run;
   };
-  c.fast = [=](const Numbers& numbers) { return run_of(numbers, ops::linear_cross_entropy); };
+  c.fast = [=](const Numbers& numbers) {
+    return run_of(numbers, [&](const Tensor& in, const Tensor& w, const Tensor& b) {
+      const model::Head head(m, nn::Linear(w, b));
+      return head.loss(in, targets, options.label_smoothing, {}).task;
+    });
+  };
   c.definition = [=](const Numbers& numbers) {
-    return run_of(numbers, ops::reference::linear_cross_entropy);
+    return run_of(numbers, [&](const Tensor& in, const Tensor& w, const Tensor& b) {
+      Tensor z = ops::reference::linear(ops::scale(in, m.logit_scale), w, b, {});
+      if (const double cap = m.logit_softcap; cap > 0)
+        z = ops::scale(ops::tanh(ops::scale(z, 1 / cap)), cap);
+      return ops::reference::cross_entropy(z, targets, options);
+    });
   };
   return c;
 }
@@ -344,9 +397,11 @@ void check_definitions(const Subject& subject, Report& report) {
     compare(subject, attention_comparison(subject, a, path), report);
   };
   if (!m.recurrent())
-    attention(model::self_attention(m, pair || m.kind == model::Kind::decoder),
-              mark("attention, by definition"));
-  if (pair) attention(model::self_attention(m, false), mark("encoder's attention, by definition"));
+    for (const auto& a : model::self_attentions(m, pair || m.kind == model::Kind::decoder))
+      attention(a, mark("attention, by definition"));
+  if (pair)
+    for (const auto& a : model::self_attentions(m, false))
+      attention(a, mark("encoder's attention, by definition"));
   if (m.two_stacks()) attention(model::cross_attention(m), mark("cross-attention, by definition"));
   if (!m.recurrent() || m.residual) compare(subject, norm_comparison(subject), report);
   if (!m.recurrent()) compare(subject, ffn_comparison(subject), report);  // of an expert with moe

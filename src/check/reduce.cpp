@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 #include "data/job.h"
 
@@ -41,10 +42,23 @@ void assume_sizes(const recipe::Recipe& recipe, model::ModelConfig& m) {
   m.sizes.context = d.context > 0 ? d.context : d.max_length.value_or(data::kDefaultMaxLength);
 }
 
+// Of layers that differ one of each kind, as many as the model has layers for.
+Size reduce_pattern(model::ModelConfig& m) {
+  std::vector<nn::LayerAttention>& all = m.attention_layers;
+  const auto used = static_cast<std::size_t>(std::max(m.layers, m.layers_of_decoder()));
+  if (all.size() > used) all.resize(used);
+  std::vector<nn::LayerAttention> kinds;
+  for (const nn::LayerAttention& a : all)
+    if (std::ranges::find(kinds, a) == kinds.end()) kinds.push_back(a);
+  all = kinds;
+  return static_cast<Size>(kinds.size());
+}
+
 void reduce_layers(model::ModelConfig& m) {
+  const Size most = std::max<Size>(reduce_pattern(m), 2);
   const Size first = m.layers, second = m.layers_of_decoder();
-  m.layers = first < second ? 1 : std::min<Size>(first, 2);
-  if (m.two_stacks()) m.decoder_layers = second < first ? 1 : std::min<Size>(second, 2);
+  m.layers = std::min<Size>(first, first < second ? most - 1 : most);
+  if (m.two_stacks()) m.decoder_layers = std::min<Size>(second, second < first ? most - 1 : most);
 }
 
 // ALiBi has another rule where the heads are no power of two.
@@ -69,6 +83,27 @@ void reduce_rope(nn::RopePosition& rope, Size before, Size now) {
   rope.rotated = std::clamp<Size>(part, std::min<Size>(4, pairs), pairs);
 }
 
+// The factors of the first pairs, one for each that is left.
+void reduce_factors(nn::RopePosition& rope, Size now) {
+  if (auto* list = std::get_if<nn::FactorScaling>(&rope.scaling))
+    list->factors.resize(static_cast<std::size_t>((rope.rotated > 0 ? rope.rotated : now) / 2), 1);
+}
+
+// Windows and positions, for heads that were `before` wide and are `now`.
+nn::LayerAttention reduced_reach(const model::ModelConfig& m, nn::LayerAttention a, Size before,
+                                 Size now) {
+  const Size context = model::positions_of(m);
+  for (std::optional<Size>* reach : {&a.look_back, &a.look_ahead})
+    if (*reach) *reach = std::min(**reach, std::max<Size>(context / 3, 1));
+  if (auto* rope = std::get_if<nn::RopePosition>(&a.position)) {
+    reduce_rope(*rope, before, now);
+    reduce_factors(*rope, now);
+  }
+  if (auto* t5 = std::get_if<nn::T5Position>(&a.position))
+    t5->max_distance = std::min(t5->max_distance, std::max(context / 2, t5->buckets / 2 + 1));
+  return a;
+}
+
 void reduce_attention(model::ModelConfig& m) {
   nn::AttentionConfig& a = m.attention;
   const Size before = a.head_width.value_or(m.width / a.heads);
@@ -83,12 +118,8 @@ void reduce_attention(model::ModelConfig& m) {
     m.width = a.heads * now;
   }
   if (a.score_width) a.score_width = cut(*a.score_width);
-  const Size context = model::positions_of(m);
-  for (std::optional<Size>* reach : {&a.look_back, &a.look_ahead})
-    if (*reach) *reach = std::min(**reach, std::max<Size>(context / 3, 1));
-  if (auto* rope = std::get_if<nn::RopePosition>(&a.position)) reduce_rope(*rope, before, now);
-  if (auto* t5 = std::get_if<nn::T5Position>(&a.position))
-    t5->max_distance = std::min(t5->max_distance, std::max(context / 2, t5->buckets / 2 + 1));
+  a = nn::with_layer(a, reduced_reach(m, nn::layer_part(a), before, now));
+  for (nn::LayerAttention& own : m.attention_layers) own = reduced_reach(m, own, before, now);
 }
 
 }  // namespace
@@ -99,6 +130,7 @@ model::ModelConfig reduced(const recipe::Recipe& recipe) {
   model::validate(m);
   const bool prefixes = m.kind == model::Kind::birnn && m.task == model::Task::language;
   m.sizes.context = std::min(m.sizes.context, prefixes ? kPrefixContext : kContext);
+  const Size layers = m.layers;
   reduce_layers(m);
   if (m.recurrent() && m.kind != model::Kind::rnn_seq2seq)
     m.width = cut(m.width, 2 * kUnit);
@@ -108,6 +140,10 @@ model::ModelConfig reduced(const recipe::Recipe& recipe) {
   if (m.moe) {
     m.moe->experts = std::min(m.moe->experts, std::max(kExperts, m.moe->active));
     m.moe->shared = std::min(m.moe->shared, kSharedExperts);
+    // A layer of each sort, if there are both.
+    if (m.moe->dense_layers > 0)
+      m.moe->dense_layers = m.moe->dense_layers < layers ? m.layers - 1 : m.layers;
+    m.moe->dense_width = m.moe->dense_width > 0 ? cut(m.moe->dense_width, 4 * kUnit) : 0;
   }
   m.init = nn::InitRule::fan_in;
   m.init_branches = true;

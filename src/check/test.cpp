@@ -151,6 +151,25 @@ TEST(CheckReduce, EightExpertsAreEnoughUnlessMoreAreActive) {
   }
 }
 
+// Of layers that differ one of each kind is left, with its own window and angles.
+TEST(CheckReduce, LayersThatDifferStayDifferent) {
+  const model::ModelConfig m = reduced(
+      recipe_of("kind = \"decoder\"\nlayers = 30\nwidth = 256\n[model.attention]\nheads = 4\n"
+                "position = \"rope\"\nrope_base = 1e6\n"
+                "pattern = [\"near\", \"near\", \"far\", \"near\", \"blind\"]\n"
+                "[model.attention.near]\nlook_back = 100\nrope_base = 100\n[model.attention.far]\n"
+                "[model.attention.blind]\nposition = \"none\"",
+                kText));
+  EXPECT_EQ(m.layers, 3);
+  ASSERT_EQ(m.attention_layers.size(), 3u);
+  EXPECT_LT(*m.attention_layers[0].look_back, m.sizes.context / 2);
+  EXPECT_EQ(std::get<nn::RopePosition>(m.attention_layers[0].position).base, 100);
+  EXPECT_FALSE(m.attention_layers[1].look_back);
+  EXPECT_EQ(std::get<nn::RopePosition>(m.attention_layers[1].position).base, 1e6);
+  EXPECT_TRUE(std::holds_alternative<nn::NoPosition>(m.attention_layers[2].position));
+  EXPECT_EQ(model::self_attentions(m, true).size(), 3u);
+}
+
 TEST(CheckReduce, RefusesWhatTrainingRefusesInTheRecipesNumbers) {
   try {
     reduced(recipe_of("kind = \"decoder\"\nlayers = 2\nwidth = 100\n[model.attention]\nheads = 7",
@@ -192,6 +211,32 @@ TEST(Check, ASoundModelPassesAndSettingsAreAsBefore) {
                                                c.isa == cpu::to_string(each);
                                       }),
                 2);
+}
+
+// Everything that layers and ends may choose, on every path.
+TEST(Check, LayersThatDifferPass) {
+  model::ModelConfig m = small_decoder();
+  m.layers = 2;
+  m.norm = nn::NormKind::rms;
+  m.norm_place = nn::NormPlace::sandwich;
+  m.qk_norm = nn::QkNorm::head;
+  m.ffn = nn::FfnKind::geglu_tanh;
+  m.logit_softcap = 4;
+  m.logit_scale = 0.5;
+  m.key_bias = false;
+  nn::LayerAttention local = nn::layer_part(m.attention), global = local;
+  local.position = nn::RopePosition{.base = 100};
+  global.look_back = std::nullopt;
+  m.attention_layers = {local, global};
+  const Report report = check_model(m, {.threads = {1}});
+  EXPECT_TRUE(report.pass()) << failures(report);
+  // Each of the two is compared with its definition.
+  EXPECT_EQ(std::ranges::count_if(report.cases,
+                                  [](const Case& c) {
+                                    return c.path == "attention, by definition" &&
+                                           c.dtype == DType::f64;
+                                  }),
+            2 * static_cast<std::ptrdiff_t>(cpu::available_isas().size()));
 }
 
 // A sum of relu may be nearly 0: in bf16 nothing that follows it is compared, on any path.

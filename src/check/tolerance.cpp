@@ -86,8 +86,12 @@ std::optional<double> allowed(const Allowance& allowance, const std::string& gro
   return seen ? std::optional(std::max(on_the_way, *seen)) : std::nullopt;
 }
 
+bool bends_sharply(nn::FfnKind kind) {
+  return kind == nn::FfnKind::relu || kind == nn::FfnKind::swiglu_clamped;
+}
+
 bool has_kinks(const model::ModelConfig& c) {
-  return (!c.recurrent() && c.ffn == nn::FfnKind::relu) ||
+  return (!c.recurrent() && bends_sharply(c.ffn)) ||
          c.attention.normaliser == ops::Normaliser::relu;
 }
 

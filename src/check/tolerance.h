@@ -63,6 +63,8 @@ Way there_and_back(const model::ModelConfig& config);  // gradients: twice as ma
 // A part of a layer by itself, in both directions. Its inputs are exact, so nothing changes sides.
 Way way_through_part(double roundings, const model::ModelConfig& config, std::int64_t tokens);
 
+// Whether the derivative of the bend jumps.
+bool bends_sharply(nn::FfnKind kind);
 bool has_kinks(const model::ModelConfig& config);
 
 // Whether the result of a pass follows its inputs so closely that rounding to this type can be told

@@ -1,5 +1,6 @@
 #include "model/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace heddle::model {
@@ -44,16 +45,32 @@ nn::StackConfig stack_config(const ModelConfig& c, bool causal) {
   s.layers = c.layers;
   s.width = c.width;
   s.attention = c.attention;
+  s.attention_layers = c.attention_layers;
   s.attention.causal = causal;
-  if (auto* learned = std::get_if<nn::LearnedPosition>(&s.attention.position))
-    learned->positions = positions_of(c);
+  const auto complete = [&c](nn::Position& position) {
+    if (auto* learned = std::get_if<nn::LearnedPosition>(&position))
+      learned->positions = positions_of(c);
+  };
+  complete(s.attention.position);
+  for (nn::LayerAttention& own : s.attention_layers) complete(own.position);
   s.norm = c.norm;
   s.norm_place = c.norm_place;
+  s.last_norm = c.last_norm;
   s.norm_epsilon = c.norm_epsilon;
+  s.qk_norm = c.qk_norm;
+  s.parallel = c.parallel;
   s.ffn = c.ffn;
   s.ffn_width = c.ffn_width;
+  s.ffn_clamp = c.ffn_clamp;
   s.moe = c.moe;
   s.bias = c.bias;
+  s.qkv_bias = c.qkv_bias;
+  s.out_bias = c.out_bias;
+  s.ffn_bias = c.ffn_bias;
+  s.norm_bias = c.norm_bias;
+  s.key_bias = c.key_bias;
+  s.residual_scale = c.residual_scale;
+  s.layer_scale = c.layer_scale;
   s.dropout = c.dropout;
   return s;
 }
@@ -64,8 +81,19 @@ nn::FfnConfig ffn_config(const ModelConfig& c) { return nn::ffn_config(stack_con
 
 nn::MoeConfig moe_config(const ModelConfig& c) { return nn::moe_config(stack_config(c)); }
 
-nn::AttentionConfig self_attention(const ModelConfig& c, bool causal) {
-  return nn::self_attention(stack_config(c, causal));
+nn::AttentionConfig self_attention(const ModelConfig& c, std::int64_t layer, bool causal) {
+  return nn::self_attention(stack_config(c, causal), layer);
+}
+
+std::vector<nn::AttentionConfig> self_attentions(const ModelConfig& c, bool causal) {
+  const nn::StackConfig stack = stack_config(c, causal);
+  const std::size_t count = std::max<std::size_t>(stack.attention_layers.size(), 1);
+  std::vector<nn::AttentionConfig> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    const nn::AttentionConfig own = nn::self_attention(stack, static_cast<std::int64_t>(i));
+    if (std::ranges::find(all, own) == all.end()) all.push_back(own);
+  }
+  return all;
 }
 
 nn::AttentionConfig cross_attention(const ModelConfig& c) {

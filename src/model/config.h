@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "nn/parameters.h"
 #include "nn/transformer/config.h"
@@ -52,20 +53,37 @@ struct ModelConfig {
 
   nn::NormKind norm = nn::NormKind::layer;
   nn::NormPlace norm_place = nn::NormPlace::pre;
+  std::optional<bool> last_norm = {};  // after the last layer; absent: unless norm_place is post
+  bool embedding_norm = false;         // behind the embeddings and the positions added to them
   double norm_epsilon = 1e-5;
+  nn::QkNorm qk_norm = nn::QkNorm::none;  // of queries and keys, of the same kind and epsilon
+  nn::ParallelResidual parallel = nn::ParallelResidual::none;
   nn::FfnKind ffn = nn::FfnKind::gelu;  // with moe: of each expert
-  std::int64_t ffn_width = 0;           // 0: 4 · width; swiglu: 8/3 · width, up to a multiple of 8
+  std::int64_t ffn_width = 0;           // 0: 4 · width; gated: 8/3 · width, up to a multiple of 8
+  double ffn_clamp = 7;                 // of swiglu_clamped: the limit of gate and up
   std::optional<nn::MoeOptions> moe = {};
   nn::AttentionConfig attention = {};  // of self-attention; its width and causal follow from here
 
-  bool bias = true;    // of all products and of layer norm
-  bool tied = false;   // the classifier's weight is the embedding table
-  double dropout = 0;  // of every branch before it joins the residual stream
+  // Where layers differ: layer i of a stack has the part at i modulo their number. Empty: all are
+  // alike.
+  std::vector<nn::LayerAttention> attention_layers = {};
+
+  bool bias = true;  // of all products and of layer norm, unless one of these says otherwise
+  std::optional<bool> qkv_bias = {}, out_bias = {}, ffn_bias = {}, norm_bias = {};
+  std::optional<bool> key_bias = {};       // of the projection to keys alone; absent: as qkv_bias
+  std::optional<bool> head_bias = {};      // absent: over labels as bias, over tokens none
+  bool tied = false;                       // the classifier's weight is the embedding table
+  double residual_scale = 1;               // of every branch before it joins the residual stream
+  std::optional<double> layer_scale = {};  // a learned gain of every branch begins with this
+  double logit_scale = 1;    // of what the classifier reads, and so of its scores but for a bias
+  double logit_softcap = 0;  // cap · tanh(score / cap) of the classifier's scores; 0: none
+  double dropout = 0;        // of every branch before it joins the residual stream
   double embedding_dropout = 0;
   // Embeddings times √width, as in the first Transformer, where sine waves of size 1 are added to
   // them. Absent: exactly with sinusoidal positions, and in the recurrent kinds, whose states are
   // of that size too.
   std::optional<bool> scale_embedding = {};
+  std::optional<double> embedding_scale = {};  // embeddings times this, instead
   // Recurrent kinds: layers are branches of a residual stream, with norms as norm and norm_place
   // say. Without, they are stacked as they are, and there is no norm.
   bool residual = false;
@@ -80,8 +98,9 @@ struct ModelConfig {
 
   std::int64_t layers_of_decoder() const { return decoder_layers > 0 ? decoder_layers : layers; }
   bool scales_embedding() const {
-    return scale_embedding.value_or(
-        recurrent() || std::holds_alternative<nn::SinusoidalPosition>(attention.position));
+    return !embedding_scale &&
+           scale_embedding.value_or(
+               recurrent() || std::holds_alternative<nn::SinusoidalPosition>(attention.position));
   }
   bool has_class_token() const { return task == Task::classify && pooling == Pooling::class_token; }
   std::int64_t vocabulary_of_target() const {
@@ -108,7 +127,9 @@ nn::StackConfig stack_config(const ModelConfig& config, bool causal = false);
 nn::NormConfig norm_config(const ModelConfig& config);
 nn::FfnConfig ffn_config(const ModelConfig& config);
 nn::MoeConfig moe_config(const ModelConfig& config);  // with config.moe
-nn::AttentionConfig self_attention(const ModelConfig& config, bool causal);
+nn::AttentionConfig self_attention(const ModelConfig& config, std::int64_t layer, bool causal);
+// The different ones among those of all layers, in the order in which layers have them.
+std::vector<nn::AttentionConfig> self_attentions(const ModelConfig& config, bool causal);
 nn::AttentionConfig cross_attention(const ModelConfig& config);
 nn::InitOptions init_options(const ModelConfig& config);
 

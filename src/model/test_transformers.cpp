@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "model/test_axes.h"
 #include "model/test_support.h"
 
 namespace heddle::model {
@@ -18,7 +19,7 @@ std::vector<Variant> transformer_variants() {
     const Kind kind = both.first;
     const Task task = both.second;
     const std::string base = std::string(to_string(kind)) + "/" + std::string(to_string(task));
-    const auto add = [&](const char* name, const auto& change) {
+    const auto add = [&](const char* name, const std::function<void(ModelConfig&)>& change) {
       ModelConfig c = small(kind, task);
       change(c);
       out.push_back({base + " " + name, c});
@@ -59,6 +60,7 @@ std::vector<Variant> transformer_variants() {
         c.attention.prefix = true;
         c.attention.position = nn::T5Position{8, 6};
       });
+    add_axes(kind, add);
   }
   return out;
 }
@@ -81,7 +83,10 @@ TEST(Transformers, DropoutIsTheSameForTheSameKeyAndDifferentiable) {
 TEST(Transformers, RecomputationChangesNothing) {
   for (Variant v : transformer_variants()) {
     v.config.dropout = 0.2;
-    expect_recomputation(v.config, v.name, v.config.kind == Kind::encoder_decoder ? 1e-14 : 0);
+    // What several layers use gets its gradient in another order of summation.
+    const auto* t5 = std::get_if<nn::T5Position>(&v.config.attention.position);
+    const bool shared = v.config.kind == Kind::encoder_decoder || (t5 != nullptr && t5->shared);
+    expect_recomputation(v.config, v.name, shared ? 1e-14 : 0);
   }
 }
 
@@ -154,6 +159,40 @@ TEST(Transformers, CachesOfAWindowAreRings) {
     EXPECT_EQ(at_once->bytes(), at_once->most_bytes()) << "all of the ring was written";
     EXPECT_EQ(at_once->most_bytes(), begun(50000)->most_bytes());
   }
+}
+
+// Each layer keeps as much as its own window shows.
+TEST(Transformers, LocalLayersKeepTheirWindowAndGlobalOnesAll) {
+  ModelConfig c = small(Kind::decoder, Task::language);
+  local_and_global(c);
+  const auto model = build_f64(c);
+  const Tensor written = random_ids({2, 600}, 11, 8);
+  const auto at_once = model->begin({}, 2, 600, pass_f64());
+  const auto one_by_one = model->begin({}, 2, 600, pass_f64());
+  const Tensor last = model->next(*at_once, written, pass_f64());
+  Tensor expected;
+  for (std::int64_t t = 0; t < 600; ++t)
+    expected = model->next(*one_by_one, ops::slice(written, 1, t, t + 1), pass_f64());
+  EXPECT_LE(distance(last, expected), 1e-10);
+  // 2 sequences, keys and values, 8 numbers of 8 bytes; the window is 1 + a block of 256.
+  EXPECT_EQ(at_once->most_bytes(), (257 + 600) * 2 * 2 * 8 * 8);
+  Batch batch;
+  batch.tokens = written;
+  const NoGrad no_grad;
+  const Tensor all = model->logits(batch, pass_f64());
+  EXPECT_LE(distance(last, ops::reshape(ops::slice(all, 1, 599, 600), last.shape())), 1e-10);
+}
+
+// With the same configuration for every layer a pattern changes nothing.
+TEST(Transformers, APatternOfEqualLayersIsNone) {
+  ModelConfig c = small(Kind::decoder, Task::language);
+  c.attention.position = nn::RopePosition{};
+  const Doubles plain = doubles(build_f64(c)->logits(random_batch(c), pass_f64()));
+  const nn::LayerAttention same = nn::layer_part(c.attention);
+  c.attention_layers = {same, same, same};
+  EXPECT_EQ(doubles(build_f64(c)->logits(random_batch(c), pass_f64())), plain);
+  local_and_global(c);
+  EXPECT_NE(doubles(build_f64(c)->logits(random_batch(c), pass_f64())), plain);
 }
 
 // Memory follows the tokens that are there, not those that may come. The bits are those of a cache

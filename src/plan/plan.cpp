@@ -29,9 +29,12 @@ bool keeps_keys(const model::ModelConfig& c) {
 
 // Keys and values of the decoder's layers as their caches hold them. A prompt comes in one block.
 std::int64_t kv_bytes(const model::ModelConfig& c, DType precision, std::int64_t positions) {
-  const nn::AttentionConfig a = model::self_attention(c, true);
-  const nn::KvCache cache(a, {1, positions, positions}, precision, Device::meta);
-  return c.layers_of_decoder() * cache.most_bytes();
+  std::int64_t sum = 0;
+  for (std::int64_t layer = 0; layer < c.layers_of_decoder(); ++layer) {
+    const nn::AttentionConfig a = model::self_attention(c, layer, true);
+    sum += nn::KvCache(a, {1, positions, positions}, precision, Device::meta).most_bytes();
+  }
+  return sum;
 }
 
 }  // namespace

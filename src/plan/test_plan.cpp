@@ -11,6 +11,7 @@
 #include "heddle/ops.h"
 #include "heddle/runtime.h"
 #include "model/model.h"
+#include "model/test_axes.h"
 #include "optim/optimizer.h"
 #include "optim/step.h"
 #include "plan/plan.h"
@@ -90,6 +91,43 @@ TEST(Plan, MemoryAndArithmeticAreThoseOfTheStep) {
         EXPECT_EQ(plan.flops_per_step, real.flops);
         EXPECT_EQ(plan.memory.peak, real.peak);
       }
+}
+
+// Every choice of layers and ends, to the byte.
+TEST(Plan, ChoicesOfLayersAreBookedAsTheyAreComputed) {
+  std::vector<std::pair<std::string, model::ModelConfig>> all;
+  model::add_axes(model::Kind::decoder,
+                  [&all](const char* name, const std::function<void(model::ModelConfig&)>& change) {
+                    model::ModelConfig c = small_decoder();
+                    change(c);
+                    all.emplace_back(name, c);
+                  });
+  for (const auto& [name, config] : all) {
+    if (config.moe) continue;  // a plan is of the worst routing
+    for (const bool bf16 : {false, true}) {
+      recipe::TrainConfig train = config_for(6);
+      train.precision = bf16 ? DType::bf16 : DType::f32;
+      const BatchShape shape{6, 24, 0};
+      const Plan plan = plan_training(config, train, shape);
+      const Measured real = measure(config, train, shape);
+      EXPECT_EQ(plan.flops_per_step, real.flops) << name;
+      EXPECT_EQ(plan.memory.peak, real.peak) << name;
+    }
+  }
+}
+
+// Local layers keep their window, global ones all of it.
+TEST(Plan, CachesAreThoseOfEachLayer) {
+  model::ModelConfig c = small_decoder();
+  constexpr std::int64_t kTokens = 100'000;
+  const std::int64_t all = cache_bytes(c, DType::f32, kTokens);
+  EXPECT_EQ(all, 2 * kTokens * 2 * 2 * 8 * 4);  // layers, keys and values, heads, width, bytes
+  const nn::LayerAttention global = nn::layer_part(c.attention);
+  nn::LayerAttention local = global;
+  local.look_back = 7;
+  c.attention_layers = {local, global};
+  EXPECT_LT(cache_bytes(c, DType::f32, kTokens), all * 51 / 100);
+  EXPECT_GT(cache_bytes(c, DType::f32, kTokens), all / 2);
 }
 
 // All tokens of measure() are the same one and go to the same experts: those whose router rows are

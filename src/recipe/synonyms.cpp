@@ -17,6 +17,8 @@ constexpr std::string_view kSteps =
 constexpr std::string_view kLookBack =
     "look_back counts earlier tokens, without the token itself: a window of w tokens is "
     "look_back = w - 1";
+constexpr std::string_view kAttentionBias =
+    "of queries, keys and values; model.out_bias is that of the projection back";
 constexpr std::string_view kVocabulary =
     "the tokenizer decides it: data.tokenizer = \"bpe:8000\" has 8000 tokens";
 
@@ -41,6 +43,21 @@ constexpr std::array kSynonyms = {
     Synonym{"norm_first", "model.norm_place"},
     Synonym{"rms_norm_eps", "model.norm_epsilon"},
     Synonym{"layer_norm_eps", "model.norm_epsilon"},
+    Synonym{"layer_norm_epsilon", "model.norm_epsilon"},
+    Synonym{"use_qk_norm", "model.qk_norm"},
+    Synonym{"use_parallel_residual", "model.parallel"},
+    Synonym{"parallel_attn", "model.parallel"},
+    Synonym{"attention_bias", "model.qkv_bias", kAttentionBias},
+    Synonym{"use_qkv_bias", "model.qkv_bias"},
+    Synonym{"mlp_bias", "model.ffn_bias"},
+    Synonym{"lm_head_bias", "model.head_bias"},
+    Synonym{"swiglu_limit", "model.ffn_clamp"},
+    Synonym{"final_logit_softcapping", "model.logit_softcap"},
+    Synonym{"logits_scaling", "model.logit_scale",
+            "logit_scale multiplies: it is 1 / logits_scaling"},
+    Synonym{"residual_multiplier", "model.residual_scale"},
+    Synonym{"embedding_multiplier", "model.embedding_scale"},
+    Synonym{"layerscale_value", "model.layer_scale"},
     Synonym{"tie_word_embeddings", "model.tied"},
     Synonym{"tie_embeddings", "model.tied"},
     Synonym{"patch_size", "model.patch"},
@@ -64,6 +81,12 @@ constexpr std::array kSynonyms = {
     Synonym{"pos_encoding", "model.attention.position"},
     Synonym{"attention_dropout", "model.attention.dropout"},
     Synonym{"attn_pdrop", "model.attention.dropout"},
+    Synonym{"attn_logit_softcapping", "model.attention.softcap"},
+    Synonym{"layer_types", "model.attention.pattern"},
+    Synonym{"norm_topk_prob", "model.moe.renormalise"},
+    Synonym{"routed_scaling_factor", "model.moe.routed_scale"},
+    Synonym{"first_k_dense_replace", "model.moe.dense_layers"},
+    Synonym{"n_shared_experts", "model.moe.shared"},
     Synonym{"num_experts", "model.moe.experts"},
     Synonym{"num_local_experts", "model.moe.experts"},
     Synonym{"num_experts_per_tok", "model.moe.active"},

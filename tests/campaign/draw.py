@@ -14,6 +14,10 @@ KINDS = ["decoder"] * 5 + ["encoder"] * 4 + ["encoder-decoder"] * 2 + [
     "vit", "rnn", "birnn", "rnn-seq2seq"]
 
 
+FFN = ["relu", "relu2", "gelu", "gelu-tanh", "quick-gelu", "silu", "swiglu", "geglu", "geglu-tanh",
+       "swiglu-clamped"]
+
+
 class Recipe:
     def __init__(self, kind, task):
         self.kind, self.task = kind, task
@@ -38,6 +42,8 @@ def literal(value):
         return f'"{value}"'
     if isinstance(value, float):
         return f"{value:.6e}"
+    if isinstance(value, list):
+        return "[" + ", ".join(literal(one) for one in value) + "]"
     return str(value)
 
 
@@ -76,7 +82,11 @@ def position(c, attention, kind):
     if name == "none" and c.some(0.5):
         return
     attention["position"] = name
+    if name == "sinusoidal" and c.some(0.4):
+        attention["sinusoidal_halves"] = True
     if name == "t5":
+        if c.some(0.4):
+            attention["t5_shared"] = True
         if c.some(0.5):
             attention["t5_buckets"] = 2 * c.whole(1, 16)
         if c.some(0.5):
@@ -96,6 +106,25 @@ def rope_scaling(c):
     if kind in ("yarn", "llama3"):
         table["original_positions"] = c.whole(4, 64)
     return table
+
+
+def pattern(c, recipe, attention):
+    """Layers that differ: names, and a table for each."""
+    names = ["near", "far", "own"][:c.randint(1, 3)]
+    attention["pattern"] = [c.choice(names) for _ in range(c.randint(1, 4))]
+    for name in sorted(set(attention["pattern"])):
+        own = {}
+        if c.some(0.5):
+            own["look_back"] = c.whole(1, 40) - 1
+        if c.some(0.2):
+            own["softcap"] = c.logarithmic(1e-1, 1e2)
+        if c.some(0.2):
+            own["scale"] = c.logarithmic(1e-2, 1e1)
+        if attention.get("position") not in ("learned", "sinusoidal") and c.some(0.5):
+            own["position"] = c.choice(["none", "alibi", "rope"])
+        if own.get("position") == "rope" and c.some(0.5):
+            own["rope_base"] = c.logarithmic(2.0, 1e6)
+        recipe.tables[f"model.attention.{name}"] = own
 
 
 def attention_of(c, recipe, table):
@@ -128,31 +157,81 @@ def attention_of(c, recipe, table):
 
 def feed_forward(c, table):
     if c.some(0.75):
-        table["ffn"] = c.choice(["relu", "gelu", "gelu-tanh", "swiglu", "moe", "moe"])
+        table["ffn"] = c.choice(FFN + ["moe"] * 4)
     if c.some(0.4):
         table["ffn_width"] = c.whole(1, 300)
+    if table.get("ffn") == "swiglu-clamped" and c.some(0.5):
+        table["ffn_clamp"] = c.logarithmic(0.1, 10.0)
     if table.get("ffn") != "moe":
         return None
     experts = c.whole(1, 12)
     moe = {"experts": experts, "active": c.randint(1, min(experts, 4)),
-           "expert": c.choice(["relu", "gelu", "gelu-tanh", "swiglu"])}
+           "expert": c.choice(FFN)}
     if c.some(0.3):
         moe["capacity"] = c.uniform(0.5, 2.0)
     if c.some(0.3):
         moe["shared"] = c.randint(1, 2)
     if c.some(0.3):
         moe["balance"] = c.logarithmic(1e-3, 1.0)
+    for key in ("router_bias", "router_correction"):
+        if c.some(0.2):
+            moe[key] = True
+    if c.some(0.3):
+        moe["router"] = c.choice(["softmax", "sigmoid"])
+    if c.some(0.2):
+        moe["renormalise"] = False
+    if c.some(0.2):
+        moe["routed_scale"] = c.logarithmic(0.1, 10.0)
+    if moe.get("shared") and c.some(0.5):
+        moe["shared_gate"] = True
+    if c.some(0.2):
+        moe["dense_layers"] = c.randint(1, 2)
+        if c.some(0.5):
+            moe["dense_width"] = c.whole(1, 60)
     table.setdefault("ffn_width", c.whole(1, 60))
     return moe
 
 
-def norms(c, table):
+def norms(c, table, places):
     if c.some(0.5):
         table["norm"] = c.choice(["layer", "rms"])
     if c.some(0.5):
-        table["norm_place"] = c.choice(["pre", "post"])
+        table["norm_place"] = c.choice(places)
     if c.some(0.2):
         table["norm_epsilon"] = c.logarithmic(1e-8, 1e-2)
+
+
+def stack(c, table):
+    """Choices of a Transformer's layers."""
+    if c.some(0.15):
+        table["last_norm"] = False
+    if c.some(0.2):
+        table["embedding_norm"] = True
+    if c.some(0.3):
+        table["qk_norm"] = c.choice(["head", "full"])
+    if c.some(0.2):
+        table["parallel"] = c.choice(["one-norm", "two-norms"])
+    for key in ("qkv_bias", "key_bias", "out_bias", "ffn_bias"):
+        if c.some(0.15):
+            table[key] = c.some(0.5)
+    if table.get("norm", "layer") == "layer" and c.some(0.15):
+        table["norm_bias"] = c.some(0.5)
+    if c.some(0.15):
+        table["residual_scale"] = c.logarithmic(0.1, 2.0)
+    if c.some(0.15):
+        table["layer_scale"] = c.logarithmic(1e-2, 1.0)
+
+
+def ends(c, recipe, table):
+    """The ways in and out of any model."""
+    if c.some(0.15):
+        table["head_bias"] = c.some(0.5)
+    if c.some(0.15):
+        table["logit_scale"] = c.logarithmic(0.1, 4.0)
+    if c.some(0.15):
+        table["logit_softcap"] = c.logarithmic(1.0, 50.0)
+    if recipe.kind != "vit" and "scale_embedding" not in table and c.some(0.15):
+        table["embedding_scale"] = c.logarithmic(0.1, 10.0)
 
 
 def model_of(c, recipe):
@@ -171,9 +250,10 @@ def model_of(c, recipe):
     if recurrent:
         table["residual"] = c.some(0.5)
         if table["residual"]:
-            norms(c, table)
+            norms(c, table, ["pre", "post"])
     else:
-        norms(c, table)
+        norms(c, table, ["pre", "post", "branch", "sandwich"])
+        stack(c, table)
         moe = feed_forward(c, table)
     for key, share in (("dropout", 0.25), ("embedding_dropout", 0.15)):
         if c.some(share):
@@ -181,6 +261,7 @@ def model_of(c, recipe):
     for key, share in (("bias", 0.3), ("tied", 0.25), ("scale_embedding", 0.2)):
         if c.some(share) and (key != "tied" or recipe.task not in ("tag", "classify")):
             table[key] = c.some(0.5)
+    ends(c, recipe, table)
     if recipe.task == "classify" and c.some(0.5):
         table["pooling"] = c.choice(["class-token", "mean"])
     if c.some(0.3):
@@ -190,6 +271,8 @@ def model_of(c, recipe):
         recipe.pixels = (table["patch"] * c.randint(1, 4), table["patch"] * c.randint(1, 4))
     if attention:
         recipe.tables["model.attention"] = attention
+    if attention and not recurrent and c.some(0.25):
+        pattern(c, recipe, attention)
     if attention.get("position") == "rope" and c.some(0.3):
         recipe.tables["model.attention.rope_scaling"] = rope_scaling(c)
     if moe:

@@ -41,6 +41,9 @@ class Choices:
         width = self.attention.get("head_width",
                                    self.model["width"] // self.attention.get("heads", 1))
         self.head_width = max(width, 1)
+        self.alike = "pattern" not in self.attention  # all layers are as the table says
+        bias = self.model.get("bias", True)
+        self.biased = any(self.model.get(key, bias) for key in ("qkv_bias", "out_bias", "ffn_bias"))
 
     def size_of_scores(self):
         own = self.attention.get("scale", 0) or 1 / math.sqrt(self.head_width)
@@ -58,16 +61,17 @@ class Choices:
 SHOWS = {
     "residual-gradient": lambda c: c.norms,
     "tail-element": lambda c: c.norms and c.model["width"] > 1,
-    "wrong-scale": lambda c: c.attends and c.softmax,
-    "wrong-cap": lambda c: c.attends and c.softmax
+    "wrong-scale": lambda c: c.attends and c.softmax and c.alike,
+    "wrong-cap": lambda c: c.attends and c.softmax and c.alike
     and c.size_of_scores() > 1e-3 * c.attention.get("softcap", math.inf),
     "wrong-sink": lambda c: c.attends and c.attention.get("sinks", False),
-    "early-key": lambda c: not c.recurrent and c.softmax and c.windowed,
+    "early-key": lambda c: not c.recurrent and c.softmax and c.windowed and c.alike,
     "late-key": lambda c: c.attends and c.softmax,
-    "missing-last-key": lambda c: c.attends and c.softmax and c.attention.get("look_back", 1) > 0,
-    "swapped-pairs": lambda c: c.turned() > 2,
-    "missing-bias": lambda c: c.model.get("bias", True),
-    "swapped-gate": lambda c: "swiglu" in (c.model.get("ffn"), c.moe.get("expert")),
+    "missing-last-key": lambda c: c.attends and c.softmax and c.alike
+    and c.attention.get("look_back", 1) > 0,
+    "swapped-pairs": lambda c: c.turned() > 2 and c.alike,
+    "missing-bias": lambda c: c.biased,
+    "swapped-gate": lambda c: any("glu" in str(kind) for kind in (c.model.get("ffn"), c.moe.get("expert"))),
     "other-direction": lambda c: c.recurrent and c.data.get("context", 8) > 1,
     "wrong-smoothing": lambda c: True,
     "lost-token": lambda c: c.kind != "vit",

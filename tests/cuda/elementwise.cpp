@@ -1,7 +1,8 @@
-// copy, unary, binary and random.
+// copy, unary, gated units, binary and random.
 #include "backend/copy.call.h"
 #include "cuda/sides.h"
 #include "ops/binary/binary.call.h"
+#include "ops/glu/glu.call.h"
 #include "ops/random/random.call.h"
 #include "ops/unary/unary.call.h"
 
@@ -68,6 +69,93 @@ void unaries() {
     }
 }
 
+// The mock device has no gated units: their formulas, call by call.
+struct Formulas {
+  const Tensor& like;
+
+  Tensor made(Binary kind, const Tensor& a, const Tensor& b) const {
+    Tensor y = Tensor::empty(a.shape(), a.dtype(), like.device());
+    launch(ops::BinaryCall{kind, a, b, y});
+    return y;
+  }
+  Tensor made(Unary kind, const Tensor& a, double p = 0) const {
+    Tensor y = Tensor::empty(a.shape(), a.dtype(), like.device());
+    launch(ops::UnaryCall{kind, p, a, y});
+    return y;
+  }
+  Tensor times(const Tensor& a, const Tensor& b) const { return made(Binary::mul, a, b); }
+  // dy · f'(x)
+  Tensor slope(Unary kind, const Tensor& x, const Tensor& dy) const {
+    Tensor dx = Tensor::empty(x.shape(), x.dtype(), like.device());
+    launch(ops::UnaryBackwardCall{kind, 0, x, dy, dx});
+    return dx;
+  }
+};
+
+struct GatedCase {
+  Gate gate;
+  Unary bend;
+};
+
+// Limits that nothing passes: the clamped gate is quick_gelu(gate) · (up + 1).
+void gated_units() {
+  constexpr GatedCase kCases[] = {{Gate::silu, Unary::silu},
+                                  {Gate::gelu, Unary::gelu},
+                                  {Gate::gelu_tanh, Unary::gelu_tanh},
+                                  {Gate::clamped, Unary::quick_gelu}};
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const auto& [gate, bend] : kCases)
+      for (const std::int64_t columns : {64, 67}) {
+        const Shape shape{31, columns};
+        const Sides g = normals(shape, dtype), u = normals(shape, dtype),
+                    dy = normals(shape, dtype);
+        Sides y = empty(shape, dtype), dg = empty(shape, dtype), du = empty(shape, dtype);
+        const ops::GluLayout layout{31, columns, columns};
+        on_each([&](std::size_t s) {
+          if (s != 1) {
+            const ops::GluOptions options{gate, 100};
+            launch(ops::GluCall{layout, g[s], u[s], y[s], options});
+            launch(ops::GluBackwardCall{layout, g[s], u[s], dy[s], dg[s], du[s], options});
+            return;
+          }
+          const Formulas f{g[s]};
+          const Tensor up = gate == Gate::clamped ? f.made(Unary::shift, u[s], 1) : u[s];
+          y[s] = f.times(f.made(bend, g[s]), up);
+          dg[s] = f.slope(bend, g[s], f.times(dy[s], up));
+          du[s] = f.times(dy[s], f.made(bend, g[s]));
+        });
+        const std::string what = named("glu", dtype) + " " + std::to_string(static_cast<int>(gate));
+        judge(what, y, tolerance_of(dtype, 4));
+        judge(what + ", by gate", dg, tolerance_of(dtype, 4));
+        judge(what + ", by up", du, tolerance_of(dtype, 4));
+      }
+}
+
+// Beyond its limits the clamped gate is as at them, without gradients.
+void limits_of_gates() {
+  const Shape shape{500};
+  constexpr double kLimit = 0.4;  // positives are above
+  const ops::GluLayout layout{1, 500, 500};
+  const ops::GluOptions options{Gate::clamped, kLimit};
+  const Sides g = positives(shape, DType::f32), u = positives(shape, DType::f32);
+  Sides y = empty(shape, DType::f32), dg = empty(shape, DType::f32), du = empty(shape, DType::f32);
+  on_each([&](std::size_t s) {
+    if (s != 1) {
+      launch(ops::GluCall{layout, g[s], u[s], y[s], options});
+      launch(ops::GluBackwardCall{layout, g[s], u[s], g[s], dg[s], du[s], options});
+      return;
+    }
+    const Formulas f{g[s]};
+    const Tensor none = f.made(Unary::scale, g[s], 0);
+    const Tensor end = f.made(Unary::shift, none, kLimit);
+    y[s] = f.times(f.made(Unary::quick_gelu, end), f.made(Unary::shift, end, 1));
+    dg[s] = du[s] = none;
+  });
+  judge("glu, limits", y, tolerance_of(DType::f32, 4));
+  judge("glu, limits, by gate", dg, 0);
+  judge("glu, limits, by up", du, 0);
+}
+
 void binaries() {
   for (const DType dtype : kComputed)
     for (int kind = 0; kind <= static_cast<int>(Binary::prefers_b); ++kind) {
@@ -108,6 +196,8 @@ void randoms() {
 void test_elementwise() {
   copies();
   unaries();
+  gated_units();
+  limits_of_gates();
   binaries();
   randoms();
 }

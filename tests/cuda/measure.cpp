@@ -12,6 +12,7 @@
 #include "ops/clip_grad/clip_grad.call.h"
 #include "ops/dropout/dropout.call.h"
 #include "ops/embedding/embedding.call.h"
+#include "ops/glu/glu.call.h"
 #include "ops/linear/linear.call.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.call.h"
 #include "ops/matmul/matmul.call.h"
@@ -19,7 +20,6 @@
 #include "ops/random/random.call.h"
 #include "ops/reduce/reduce.call.h"
 #include "ops/rope/rope.call.h"
-#include "ops/swiglu/swiglu.call.h"
 #include "ops/unary/unary.call.h"
 #include "tensor/engine.h"
 
@@ -113,7 +113,7 @@ void elements() {
   moved("gelu_tanh bf16, backward", 3 * bytes,
         [&] { launch(ops::UnaryBackwardCall{ops::Unary::gelu_tanh, 0, x, dy, y}); });
   const std::int64_t all = x.elements();
-  moved("swiglu bf16", 3 * bytes, [&] { launch(ops::SwigluCall{{1, all, all}, x, dy, y}); });
+  moved("glu bf16", 3 * bytes, [&] { launch(ops::GluCall{{1, all, all}, x, dy, y}); });
   const RandomKey key{1, 2, 3};
   moved("dropout bf16", 2 * bytes, [&] { launch(ops::DropoutCall{6554, 1.1, key, x, y}); });
   const Tensor heads = noise({32, 1024, 12, 64}, DType::bf16), none;

@@ -74,7 +74,7 @@ VALUES = [
               wrong='"layernorm"', do="layer, rms"),
     in_recipe("rope by its long name", '"rope"', '"rotary"', wrong='"rotary"', do="rope",
               where="mine.toml:6"),
-    in_recipe("an activation", "width = 16", 'width = 16\nffn = "silu"', wrong='"silu"', do="swiglu"),
+    in_recipe("an activation", "width = 16", 'width = 16\nffn = "mish"', wrong='"mish"', do="swiglu"),
     in_recipe("an optimiser", "steps = 6", 'steps = 6\noptimizer = "adam"', wrong='"adam"',
               do="adamw"),
     in_recipe("a slip in a schedule", "steps = 6", 'steps = 6\nschedule = "cosin"', wrong='"cosin"',

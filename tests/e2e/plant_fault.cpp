@@ -17,10 +17,10 @@
 #include "ops/elman/elman.kernels.h"
 #include "ops/embedding/embedding.kernels.h"
 #include "ops/gather/gather.kernels.h"
+#include "ops/glu/glu.kernels.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.kernels.h"
 #include "ops/norm/norm.kernels.h"
 #include "ops/rope/rope.kernels.h"
-#include "ops/swiglu/swiglu.kernels.h"
 
 namespace heddle {
 namespace {
@@ -137,17 +137,17 @@ void missing_bias(cpu::ProductKernels& k) {
   };
 }
 
-void swapped_gate(cpu::SwigluKernels& k) {
-  k.forward = [](const cpu::SwigluArgs& a) noexcept {
-    cpu::SwigluArgs b = a;
+void swapped_gate(cpu::GluKernels& k) {
+  k.forward = [](const cpu::GluArgs& a) noexcept {
+    cpu::GluArgs b = a;
     std::swap(b.gate, b.up);
-    sound<cpu::SwigluKernels>().forward(b);
+    sound<cpu::GluKernels>().forward(b);
   };
-  k.backward = [](const cpu::SwigluBackwardArgs& a) noexcept {
-    cpu::SwigluBackwardArgs b = a;
+  k.backward = [](const cpu::GluBackwardArgs& a) noexcept {
+    cpu::GluBackwardArgs b = a;
     std::swap(b.gate, b.up);
     std::swap(b.dgate, b.dup);
-    sound<cpu::SwigluKernels>().backward(b);
+    sound<cpu::GluKernels>().backward(b);
   };
 }
 
@@ -224,7 +224,7 @@ const Fault kFaults[] = {
     {"missing-last-key", [] { plant<Attention>(attention<missing_last_key>); }},
     {"swapped-pairs", [] { plant<cpu::RopeKernels>(swapped_pairs); }},
     {"missing-bias", [] { plant<cpu::ProductKernels>(missing_bias); }},
-    {"swapped-gate", [] { plant<cpu::SwigluKernels>(swapped_gate); }},
+    {"swapped-gate", [] { plant<cpu::GluKernels>(swapped_gate); }},
     {"other-direction", [] { plant<cpu::ElmanKernels>(other_direction); }},
     {"wrong-smoothing", [] { plant<cpu::LinearCrossEntropyKernels>(wrong_smoothing); }},
     {"lost-token", [] { plant<cpu::EmbeddingKernels>(lost_token); }},

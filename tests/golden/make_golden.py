@@ -52,57 +52,119 @@ class Builder:
         gain = self.p.get(name + ".weight", width, around=1.0)
         if self.m.get("norm", "layer") == "rms":
             return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * gain
-        bias = self.p.get(name + ".bias", width) if self.bias else None
+        bias = self.p.get(name + ".bias", width) if self.has_bias("norm_bias") else None
         return F.layer_norm(x, (width,), gain, bias, 1e-5)
 
     @property
     def bias(self):
         return self.m.get("bias", True)
 
-    def rope(self, x):
+    def has_bias(self, key):
+        return self.m.get(key, self.bias)
+
+    def gain_norm(self, x, name):
+        """The model's norm with a gain alone: of queries and keys."""
+        gain = self.p.get(name + ".weight", x.shape[-1], around=1.0)
+        if self.m.get("norm", "layer") == "rms":
+            return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * gain
+        return F.layer_norm(x, (x.shape[-1],), gain, None, 1e-5)
+
+    def rope(self, x, base, factors):
         """x: [B, T, H, D]; the pairs are (i, i + D/2)."""
         t, d = x.shape[1], x.shape[3]
-        angles = torch.arange(t)[:, None] * 10000.0 ** (-torch.arange(0, d, 2) / d)
+        rates = base ** (-torch.arange(0, d, 2) / d) / torch.tensor(factors or [1.0])
+        angles = torch.arange(t)[:, None] * rates
         cos, sin = angles.cos()[:, None], angles.sin()[:, None]
         a, b = x[..., : d // 2], x[..., d // 2:]
         return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
-    def attention(self, x, memory, name, mask):
-        """mask: [B, Tq, Tk], true where a query sees a key."""
+    def t5_bias(self, name, heads, a, tq, tk, causal):
+        """[heads, Tq, Tk] of T5's buckets, from a table [buckets, heads]."""
+        table = self.p.get(name + ".t5.table", a["t5_buckets"], heads)
+        n = a["t5_buckets"] if causal else a["t5_buckets"] // 2
+        m = n // 2
+
+        def bucket(distance):  # of the key from the query
+            length = max(-distance, 0) if causal else abs(distance)
+            base = 0 if causal or distance <= 0 else n
+            if length < m:
+                return base + length
+            far = math.log(length / m) / math.log(a["t5_max_distance"] / m) * (n - m)
+            return base + min(m + int(far + 1e-9), n - 1)
+
+        index = torch.tensor([[bucket(k - q) for k in range(tk)] for q in range(tq)])
+        return table[index].permute(2, 0, 1)
+
+    def layer_options(self, layer):
+        """[model.attention], and what the layer's table of the pattern changes."""
         a = self.m["attention"]
+        if layer is None or "pattern" not in a:
+            return a
+        return {**a, **a[a["pattern"][layer % len(a["pattern"])]]}
+
+    def attention(self, x, memory, name, mask, layer=None, causal=False):
+        """mask: [B, Tq, Tk], true where a query sees a key. layer: of self-attention."""
+        a = self.layer_options(layer)
         heads, groups = a["heads"], a.get("kv_heads", a["heads"])
         d = self.m["width"] // heads
         split = lambda y, n: y.view(*y.shape[:2], n, d)
-        q = split(self.linear(x, name + ".q", heads * d, self.bias), heads)
-        k = split(self.linear(memory, name + ".k", groups * d, self.bias), groups)
-        v = split(self.linear(memory, name + ".v", groups * d, self.bias), groups)
-        if a.get("position") == "rope":
-            q, k = self.rope(q), self.rope(k)
+        bias = self.has_bias("qkv_bias")
+        q = self.linear(x, name + ".q", heads * d, bias)
+        k = self.linear(memory, name + ".k", groups * d, self.m.get("key_bias", bias))
+        v = split(self.linear(memory, name + ".v", groups * d, bias), groups)
+        if self.m.get("qk_norm") == "full":
+            q, k = self.gain_norm(q, name + ".q_norm"), self.gain_norm(k, name + ".k_norm")
+        q, k = split(q, heads), split(k, groups)
+        if self.m.get("qk_norm") == "head":
+            q, k = self.gain_norm(q, name + ".q_norm"), self.gain_norm(k, name + ".k_norm")
+        position = a.get("position") if layer is not None else None
+        if position == "rope":
+            turn = lambda y: self.rope(y, a.get("rope_base", 10000.0), a.get("rope_factors"))
+            q, k = turn(q), turn(k)
         k, v = (y.repeat_interleave(heads // groups, 2) for y in (k, v))
-        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(d)
+        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) * a.get("scale", 1 / math.sqrt(d))
+        if position == "t5":
+            table = name.replace(f"layers.{layer}.", "layers.0.") if a.get("t5_shared") else name
+            scores = scores + self.t5_bias(table, heads, a, *mask.shape[1:], causal)
+        if layer is not None and "look_back" in a:
+            ago = torch.arange(mask.shape[1])[:, None] - torch.arange(mask.shape[2])
+            mask = mask & (ago <= a["look_back"])
         weights = scores.masked_fill(~mask[:, None], -math.inf).softmax(-1)
         y = torch.einsum("bhqk,bkhd->bqhd", weights, v).flatten(2)
-        return self.linear(y, name + ".out", self.m["width"], self.bias)
+        return self.linear(y, name + ".out", self.m["width"], self.has_bias("out_bias"))
 
-    def dense(self, x, name):
+    def dense(self, x, name, hidden=None):
         width, kind = self.m["width"], self.m.get("ffn", "gelu")
-        hidden = self.m.get("ffn_width", 4 * width)
-        if kind == "swiglu":
-            gate, up = self.linear(x, name + ".in", 2 * hidden, self.bias).chunk(2, -1)
-            h = F.silu(gate) * up
+        hidden = hidden or self.m.get("ffn_width", 4 * width)
+        bias = self.has_bias("ffn_bias")
+        tanh = lambda y: F.gelu(y, approximate="tanh")
+        quick = lambda y: y * torch.sigmoid(1.702 * y)
+        gates = {"swiglu": F.silu, "geglu": F.gelu, "geglu-tanh": tanh, "swiglu-clamped": quick}
+        bends = {"relu": F.relu, "relu2": lambda y: F.relu(y).square(), "gelu": F.gelu,
+                 "gelu-tanh": tanh, "quick-gelu": quick, "silu": F.silu}
+        if kind in gates:
+            gate, up = self.linear(x, name + ".in", 2 * hidden, bias).chunk(2, -1)
+            if kind == "swiglu-clamped":
+                limit = self.m["ffn_clamp"]
+                gate, up = gate.clamp(max=limit), up.clamp(-limit, limit) + 1
+            h = gates[kind](gate) * up
         else:
-            h = self.linear(x, name + ".in", hidden, self.bias)
-            bend = {"relu": F.relu, "gelu": F.gelu,
-                    "gelu-tanh": lambda y: F.gelu(y, approximate="tanh")}[kind]
-            h = bend(h)
-        return self.linear(h, name + ".out", width, self.bias)
+            h = bends[kind](self.linear(x, name + ".in", hidden, bias))
+        return self.linear(h, name + ".out", width, bias)
 
     def experts(self, x, name):
         moe, flat = self.m["moe"], x.flatten(0, 1)
-        router = F.linear(flat, self.p.get(name + ".router.weight", moe["experts"], flat.shape[1]))
-        probabilities = router.softmax(-1)
-        strength, chosen = probabilities.topk(moe["active"], -1)
-        shares = strength / strength.sum(-1, keepdim=True)
+        router = self.linear(flat, name + ".router", moe["experts"], moe.get("router_bias", False))
+        scores = router.sigmoid() if moe.get("router") == "sigmoid" else router.softmax(-1)
+        probabilities = scores / scores.sum(-1, keepdim=True)
+        wanted = scores
+        if moe.get("router_correction"):
+            wanted = scores + self.p.get(name + ".router.correction", moe["experts"])
+        chosen = wanted.topk(moe["active"], -1).indices
+        shares = scores.gather(1, chosen)
+        if moe.get("renormalise", True):
+            shares = shares / shares.sum(-1, keepdim=True)
+        shares = shares * moe.get("routed_scale", 1.0)
         outputs = torch.stack([self.dense(flat, f"{name}.experts.{e}")
                                for e in range(moe["experts"])], 1)
         picked = outputs.gather(1, chosen[..., None].expand(-1, -1, flat.shape[1]))
@@ -112,26 +174,51 @@ class Builder:
         self.balance = self.balance + moe["balance"] * moe["experts"] * (
             counts * probabilities[real].mean(0)).sum()
         y = (picked * shares[..., None]).sum(1) * real[:, None]
-        for s in range(moe.get("shared", 0)):
-            y = y + self.dense(flat, f"{name}.shared.{s}")
-        return y.view_as(x)
+        together = sum(self.dense(flat, f"{name}.shared.{s}") for s in range(moe.get("shared", 0)))
+        if moe.get("shared_gate"):
+            together = together * self.linear(flat, name + ".shared_gate", 1, False).sigmoid()
+        return (y + together).view_as(x)
+
+    def scaled(self, y, name):
+        if "layer_scale" in self.m:
+            y = y * self.p.get(name + "_scale", y.shape[-1], around=self.m["layer_scale"])
+        return y * self.m.get("residual_scale", 1.0)
 
     def branch(self, x, name, f):
-        if self.m.get("norm_place", "pre") == "post":
-            return self.norm(x + f(x), name)
-        return x + f(self.norm(x, name))
+        place = self.m.get("norm_place", "pre")
+        if place == "post":
+            return self.norm(x + self.scaled(f(x), name), name + "_norm")
+        y = f(x if place == "branch" else self.norm(x, name + "_norm"))
+        if place in ("branch", "sandwich"):
+            y = self.norm(y, name + "_post_norm")
+        return x + self.scaled(y, name)
 
-    def stack(self, x, mask, scope="", memory=None, memory_mask=None):
+    def stack(self, x, mask, scope="", memory=None, memory_mask=None, causal=False):
         for i in range(self.m["layers"]):
             at = f"{scope}layers.{i}."
-            x = self.branch(x, at + "attention_norm",
-                            lambda y: self.attention(y, y, at + "attention", mask))
+            attend = lambda y: self.attention(y, y, at + "attention", mask, i, causal)
+            feed = lambda y: self.feed(y, at + "ffn", i)
+            parallel = self.m.get("parallel", "none")
+            if parallel != "none":
+                n = self.norm(x, at + "attention_norm")
+                own = self.norm(x, at + "ffn_norm") if parallel == "two-norms" else n
+                x = x + self.scaled(attend(n), at + "attention") + self.scaled(feed(own), at + "ffn")
+                continue
+            x = self.branch(x, at + "attention", attend)
             if memory is not None:
-                x = self.branch(x, at + "cross_norm",
+                x = self.branch(x, at + "cross",
                                 lambda y: self.attention(y, memory, at + "cross", memory_mask))
-            ffn = self.experts if "moe" in self.m else self.dense
-            x = self.branch(x, at + "ffn_norm", lambda y: ffn(y, at + "ffn"))
-        return self.norm(x, scope + "norm") if self.m.get("norm_place", "pre") == "pre" else x
+            x = self.branch(x, at + "ffn", feed)
+        last = self.m.get("last_norm", self.m.get("norm_place", "pre") != "post")
+        return self.norm(x, scope + "norm") if last else x
+
+    def feed(self, x, name, layer):
+        moe = self.m.get("moe")
+        if moe is None:
+            return self.dense(x, name)
+        if layer < moe.get("dense_layers", 0):
+            return self.dense(x, name, moe.get("dense_width"))
+        return self.experts(x, name)
 
     def positions(self, x, scope, count):
         t, c = x.shape[1], x.shape[2]
@@ -140,6 +227,8 @@ class Builder:
             return x + self.p.get(scope + "position.weight", count, c)[:t]
         if kind == "sinusoidal":
             angles = torch.arange(t)[:, None] * 10000.0 ** (-torch.arange(0, c, 2) / c)
+            if self.m["attention"].get("sinusoidal_halves"):
+                return x + torch.cat([angles.sin(), angles.cos()], -1)
             return x + torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
         return x
 
@@ -149,11 +238,14 @@ class Builder:
             table = self.p.get(scope + "embed.weight", self.m["vocabulary"], width)
         x = F.embedding(ids, table)
         recurrent = "rnn" in self.m["kind"]
-        if recurrent or self.m["attention"].get("position") == "sinusoidal":
+        if "embedding_scale" in self.m:
+            x = x * self.m["embedding_scale"]
+        elif recurrent or self.m["attention"].get("position") == "sinusoidal":
             x = x * math.sqrt(width)
         if recurrent:
             return x, table
-        return self.positions(x, scope, self.m["context"]), table
+        x = self.positions(x, scope, self.m["context"])
+        return self.norm(x, scope + "embed_norm") if self.m.get("embedding_norm") else x, table
 
     def elman(self, x, name, width, lengths, h, backward=False):
         """x: [B, T, C], h: [B, width] or None -> all states [B, T, width], and the last ones."""
@@ -250,7 +342,7 @@ class Builder:
         causal = torch.ones(t, t, dtype=torch.bool).tril()
         if kind == "decoder":
             x, table = self.tokens(ids, "")
-            return self.head(self.stack(x, visible & causal), table)
+            return self.head(self.stack(x, visible & causal, causal=True), table)
         if kind == "encoder":
             x, table = self.tokens(ids, "")
             if self.m["task"] == "classify":
@@ -264,7 +356,7 @@ class Builder:
         y, table = self.tokens(written, "decoder.", table if self.m.get("tied") else None)
         seen = own & torch.ones(u, u, dtype=torch.bool).tril()
         memory_mask = (keys < lengths[:, None, None]).expand(b, u, t)
-        return self.head(self.stack(y, seen, "decoder.", memory, memory_mask), table)
+        return self.head(self.stack(y, seen, "decoder.", memory, memory_mask, True), table)
 
     def pooled(self, x, lengths):
         """A class token in front of the others says what the whole is. [B, T, C] -> [B, C]"""
@@ -283,15 +375,23 @@ class Builder:
             token = self.p.get("class_token", 1, width)
             x = torch.cat([token.expand(x.shape[0], 1, width), x], 1)
         x = self.positions(x, "", x.shape[1])
+        if self.m.get("embedding_norm"):
+            x = self.norm(x, "embed_norm")
         mask = torch.ones(x.shape[0], x.shape[1], x.shape[1], dtype=torch.bool)
         y = self.stack(x, mask)
         return self.head(y.mean(1) if mean else y[:, 0], None)
 
     def head(self, x, table):
-        if self.m.get("tied"):
-            return F.linear(x, table)
+        x = x * self.m.get("logit_scale", 1.0)
         labels = self.m.get("classes", 0)
-        return self.linear(x, "head", labels or self.m["vocabulary"], bool(labels) and self.bias)
+        outputs = labels or self.m["vocabulary"]
+        bias = self.m.get("head_bias", bool(labels) and self.bias)
+        if self.m.get("tied"):
+            y = F.linear(x, table, self.p.get("head.bias", outputs) if bias else None)
+        else:
+            y = self.linear(x, "head", outputs, bias)
+        cap = self.m.get("logit_softcap")
+        return cap * torch.tanh(y / cap) if cap else y
 
 
 def loss_of(model, parameters, batch, smoothing):
@@ -337,7 +437,8 @@ def golden(name, model, smoothing):
         "name": name, "model": model, "label_smoothing": smoothing,
         "batch": {k: {"shape": list(v.shape), "values": flat(v)} for k, v in batch.items()},
         "parameters": [{"name": k, "shape": list(v.shape), "values": flat(v),
-                        "gradient": flat(v.grad)} for k, v in parameters.items()],
+                        "gradient": flat(torch.zeros_like(v) if v.grad is None else v.grad)}
+                       for k, v in parameters.items()],
         "logits": flat(logits), "task": task.item(), "total": total.item()}
     decayed = [v for v in parameters.values() if v.dim() > 1]
     plain = [v for v in parameters.values() if v.dim() == 1]
@@ -389,6 +490,54 @@ MODELS = [
                     "ffn_width": 6,
                     "moe": {"experts": 4, "active": 2, "shared": 1, "balance": 0.1},
                     "attention": {"heads": 2, "position": "none"}}, 0.1),
+    # What pretrained families add, under the name of one that has it.
+    ("gemma", {"kind": "decoder", **BASE, "width": 8, "norm": "rms", "norm_place": "sandwich", "tied": True,
+               "bias": False, "ffn": "geglu-tanh", "ffn_width": 6, "qk_norm": "head",
+               "embedding_scale": 2.0, "logit_softcap": 1.5,
+               "attention": {"heads": 2, "kv_heads": 1, "position": "rope", "scale": 0.5,
+                             "pattern": ["local", "global"],
+                             "local": {"look_back": 2, "rope_base": 100.0}, "global": {}}}, 0.0),
+    ("olmo", {"kind": "decoder", **BASE, "norm": "rms", "norm_place": "branch", "bias": False,
+              "ffn": "swiglu", "ffn_width": 6, "qk_norm": "full",
+              "attention": {"heads": 2, "kv_heads": 1, "position": "rope",
+                            "rope_factors": [2.0]}}, 0.0),
+    ("neox", {"kind": "decoder", **BASE, "parallel": "two-norms", "qk_norm": "head",
+              "attention": {"heads": 2, "position": "rope"}}, 0.0),
+    ("falcon", {"kind": "decoder", **BASE, "parallel": "one-norm", "bias": False, "norm_bias": True,
+                "attention": {"heads": 2, "kv_heads": 1, "position": "none"}}, 0.0),
+    ("bloom", {"kind": "decoder", **BASE, "layers": 1, "embedding_norm": True, "tied": True,
+               "ffn": "geglu", "ffn_width": 6,
+               "attention": {"heads": 2, "position": "none"}}, 0.0),
+    ("qwen", {"kind": "decoder", **BASE, "layers": 1, "norm": "rms", "bias": False,
+              "qkv_bias": True, "ffn": "relu2", "attention": {"heads": 2, "position": "rope"}}, 0.0),
+    ("whisper", {"kind": "encoder", "task": "masked", **BASE, "layers": 1, "key_bias": False,
+                 "ffn": "quick-gelu", "tied": True, "head_bias": True, "last_norm": False,
+                 "attention": {"heads": 2, "position": "none"}}, 0.0),
+    ("granite", {"kind": "decoder", **BASE, "norm": "rms", "bias": False, "ffn": "silu",
+                 "residual_scale": 0.25, "logit_scale": 0.5, "embedding_scale": 3.0,
+                 "attention": {"heads": 2, "position": "rope"}}, 0.1),
+    ("gpt-oss", {"kind": "decoder", **BASE, "norm": "rms", "ffn": "swiglu-clamped",
+                 "ffn_clamp": 0.75, "ffn_width": 6,
+                 "moe": {"experts": 3, "active": 2, "balance": 0.1, "router_bias": True},
+                 "attention": {"heads": 2, "position": "rope"}}, 0.0),
+    ("deepseek", {"kind": "decoder", **BASE, "norm": "rms", "bias": False, "ffn": "swiglu",
+                  "ffn_width": 6,
+                  "moe": {"experts": 4, "active": 2, "balance": 0.1, "shared": 2,
+                          "shared_gate": True, "router": "sigmoid", "router_correction": True,
+                          "routed_scale": 2.5, "renormalise": False, "dense_layers": 1,
+                          "dense_width": 5},
+                  "attention": {"heads": 2, "position": "rope"}}, 0.0),
+    ("t5", {"kind": "encoder-decoder", **BASE, "norm": "rms", "bias": False, "tied": True,
+            "ffn": "relu", "logit_scale": 0.5,
+            "attention": {"heads": 2, "position": "t5", "t5_buckets": 4, "t5_max_distance": 3,
+                          "t5_shared": True, "scale": 1.0}}, 0.0),
+    ("marian", {"kind": "encoder-decoder", **BASE, "layers": 1, "norm_place": "post", "tied": True,
+                "ffn": "silu", "head_bias": True,
+                "attention": {"heads": 2, "position": "sinusoidal", "sinusoidal_halves": True}},
+     0.1),
+    ("dino", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1, "height": 4,
+              "pixels_wide": 4, "patch": 2, "layer_scale": 0.5, "embedding_norm": True,
+              "attention": {"heads": 2, "position": "learned"}}, 0.0),
 ]
 
 json.dump({"torch": torch.__version__, "optimizer": {**OPTIMIZER, "betas": list(OPTIMIZER["betas"])},

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "backend/copy.call.h"
+#include "heddle/gate.h"
 #include "mock/elements.h"
 #include "ops/binary/binary.call.h"
 #include "ops/gather/gather.call.h"
@@ -49,6 +50,7 @@ double value(Unary kind, double x, double p) {
     case Unary::gelu: return x * normal_cdf(x);
     case Unary::gelu_tanh: return 0.5 * x * (1 + std::tanh(gelu_tanh_inner(x)));
     case Unary::silu: return x * sigmoid(x);
+    case Unary::quick_gelu: return x * sigmoid(kQuickGelu * x);
     case Unary::tanh: return std::tanh(x);
     case Unary::sigmoid: return sigmoid(x);
     case Unary::softcap: return p * std::tanh(x / p);
@@ -76,6 +78,10 @@ double derivative(Unary kind, double s, double p) {
       return 0.5 * (1 + t) + 0.5 * s * (1 - t * t) * inner;
     }
     case Unary::silu: return sigmoid(s) * (1 + s * (1 - sigmoid(s)));
+    case Unary::quick_gelu: {
+      const double g = sigmoid(kQuickGelu * s);
+      return g * (1 + kQuickGelu * s * (1 - g));
+    }
     case Unary::tanh: return 1 - s * s;
     case Unary::sigmoid: return s * (1 - s);
     case Unary::softcap: return 1 - s / p * (s / p);

@@ -84,11 +84,10 @@ void add_elementwise(std::vector<TensorOp>& all) {
   all.push_back({"max", x, [](Arguments& a) { (void)ops::max(a[0], 0); }});
   all.push_back({"sum_to", x, [](Arguments& a) { (void)ops::sum_to(a[0], {3}); }});
   all.push_back({"broadcast_to", x, [](Arguments& a) { (void)ops::broadcast_to(a[0], {2, 3}); }});
-  all.push_back({"swiglu", {numbers("gate", {2, 3}), numbers("up", {2, 3})}, [](Arguments& a) {
-                   (void)ops::swiglu(a[0], a[1]);
+  all.push_back({"glu", {numbers("gate", {2, 3}), numbers("up", {2, 3})}, [](Arguments& a) {
+                   (void)ops::glu(a[0], a[1]);
                  }});
-  all.push_back(
-      {"swiglu", {numbers("both", {2, 4})}, [](Arguments& a) { (void)ops::swiglu(a[0]); }});
+  all.push_back({"glu", {numbers("both", {2, 4})}, [](Arguments& a) { (void)ops::glu(a[0]); }});
 }
 
 void add_copies(std::vector<TensorOp>& all) {

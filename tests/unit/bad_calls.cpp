@@ -56,8 +56,8 @@ std::vector<BadCall> elementwise() {
       {"dropout", "argument p", [] { (void)ops::dropout(f32({2}), 1.5, {}); }},
       {"dropout", "argument p", [] { (void)ops::dropout(f32({2}), -0.1, {}); }},
       {"dropout", "argument x", [] { (void)ops::dropout(i64({2}), 0.5, {}); }},
-      {"swiglu", "argument up", [] { (void)ops::swiglu(f32({2, 4}), f32({2, 3})); }},
-      {"swiglu", "argument", [] { (void)ops::swiglu(f32({2, 5})); }},
+      {"glu", "argument up", [] { (void)ops::glu(f32({2, 4}), f32({2, 3})); }},
+      {"glu", "argument", [] { (void)ops::glu(f32({2, 5})); }},
   };
 }
 

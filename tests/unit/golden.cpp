@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,18 @@ Tensor tensor_of(const io::Json& j, DType dtype) {
 
 Doubles doubles(const Tensor& t) { return ops::cast(t.detach(), DType::f64).to_vector<double>(); }
 
-nn::Position position_of(const std::string& name) {
+nn::Position position_of(const io::Json& j, const std::string& fallback) {
+  const std::string name = j.string_or("position", fallback);
   if (name == "learned") return nn::LearnedPosition{};
-  if (name == "sinusoidal") return nn::SinusoidalPosition{};
-  if (name == "rope") return nn::RopePosition{};
-  return nn::NoPosition{};
+  if (name == "sinusoidal") return nn::SinusoidalPosition{j.boolean_or("sinusoidal_halves", false)};
+  if (name == "t5")
+    return nn::T5Position{j.at("t5_buckets").integer(), j.at("t5_max_distance").integer(),
+                          j.boolean_or("t5_shared", false)};
+  if (name != "rope") return nn::NoPosition{};
+  nn::RopePosition rope;
+  rope.base = j.number_or("rope_base", rope.base);
+  if (j.has("rope_factors")) rope.scaling = nn::FactorScaling{j.at("rope_factors").numbers()};
+  return rope;
 }
 
 template <class E, class... All>
@@ -51,6 +59,64 @@ E named(const std::string& name, E first, All... rest) {
     if (to_string(e) == name) return e;
   ADD_FAILURE() << "no " << name;
   return first;
+}
+
+std::optional<bool> choice_of(const io::Json& j, const char* key) {
+  return j.has(key) ? std::optional(j.at(key).boolean()) : std::nullopt;
+}
+
+// What pretrained families add to the plain model.
+void read_family(const io::Json& j, ModelConfig& c) {
+  c.last_norm = choice_of(j, "last_norm");
+  c.embedding_norm = j.boolean_or("embedding_norm", false);
+  c.qk_norm =
+      named(j.string_or("qk_norm", "none"), nn::QkNorm::none, nn::QkNorm::head, nn::QkNorm::full);
+  c.parallel = named(j.string_or("parallel", "none"), nn::ParallelResidual::none,
+                     nn::ParallelResidual::one_norm, nn::ParallelResidual::two_norms);
+  c.ffn_clamp = j.number_or("ffn_clamp", c.ffn_clamp);
+  c.qkv_bias = choice_of(j, "qkv_bias");
+  c.key_bias = choice_of(j, "key_bias");
+  c.norm_bias = choice_of(j, "norm_bias");
+  c.head_bias = choice_of(j, "head_bias");
+  c.residual_scale = j.number_or("residual_scale", 1);
+  if (j.has("layer_scale")) c.layer_scale = j.at("layer_scale").number();
+  c.logit_scale = j.number_or("logit_scale", 1);
+  c.logit_softcap = j.number_or("logit_softcap", 0);
+  if (j.has("embedding_scale")) c.embedding_scale = j.at("embedding_scale").number();
+}
+
+nn::MoeOptions experts_of(const io::Json& j) {
+  nn::MoeOptions moe{.experts = j.at("experts").integer(),
+                     .active = j.at("active").integer(),
+                     .shared = j.integer_or("shared", 0),
+                     .balance = j.at("balance").number()};
+  moe.routing.router =
+      named(j.string_or("router", "softmax"), nn::Router::softmax, nn::Router::sigmoid);
+  moe.routing.renormalise = j.boolean_or("renormalise", true);
+  moe.routing.scale = j.number_or("routed_scale", 1);
+  moe.routing.bias = j.boolean_or("router_bias", false);
+  moe.routing.correction = j.boolean_or("router_correction", false);
+  moe.shared_gate = j.boolean_or("shared_gate", false);
+  moe.dense_layers = j.integer_or("dense_layers", 0);
+  moe.dense_width = j.integer_or("dense_width", 0);
+  return moe;
+}
+
+void read_attention(const io::Json& j, ModelConfig& c) {
+  c.attention.heads = j.at("heads").integer();
+  if (j.has("kv_heads")) c.attention.kv_heads = j.at("kv_heads").integer();
+  c.attention.score = named(j.string_or("score", "scaled-dot"), nn::Score::scaled_dot,
+                            nn::Score::additive, nn::Score::multiplicative, nn::Score::concat);
+  c.attention.scale = j.number_or("scale", 0);
+  c.attention.position = position_of(j, "none");
+  if (!j.has("pattern")) return;
+  for (std::size_t i = 0; i < j.at("pattern").size(); ++i) {
+    const io::Json own = j.at(j.at("pattern").at(i).string());
+    nn::LayerAttention a = nn::layer_part(c.attention);
+    if (own.has("look_back")) a.look_back = own.at("look_back").integer();
+    a.position = position_of(own, std::string(to_string(a.position)));
+    c.attention_layers.push_back(a);
+  }
 }
 
 ModelConfig config_of(const io::Json& j) {
@@ -66,9 +132,11 @@ ModelConfig config_of(const io::Json& j) {
   c.layers = j.at("layers").integer();
   c.width = j.at("width").integer();
   c.norm = named(j.string_or("norm", "layer"), nn::NormKind::layer, nn::NormKind::rms);
-  c.norm_place = named(j.string_or("norm_place", "pre"), nn::NormPlace::pre, nn::NormPlace::post);
-  c.ffn = named(j.string_or("ffn", "gelu"), nn::FfnKind::relu, nn::FfnKind::gelu,
-                nn::FfnKind::gelu_tanh, nn::FfnKind::swiglu);
+  c.norm_place = named(j.string_or("norm_place", "pre"), nn::NormPlace::pre, nn::NormPlace::post,
+                       nn::NormPlace::branch, nn::NormPlace::sandwich);
+  for (const nn::FfnKind kind : nn::kFfnKinds)
+    if (to_string(kind) == j.string_or("ffn", "gelu")) c.ffn = kind;
+  read_family(j, c);
   c.ffn_width = j.integer_or("ffn_width", 0);
   c.bias = j.boolean_or("bias", true);
   c.tied = j.boolean_or("tied", false);
@@ -79,20 +147,8 @@ ModelConfig config_of(const io::Json& j) {
   c.sizes.channels = j.integer_or("channels", 0);
   c.sizes.height = j.integer_or("height", 0);
   c.sizes.width = j.integer_or("pixels_wide", 0);
-  if (j.has("moe")) {
-    const io::Json moe = j.at("moe");
-    c.moe = nn::MoeOptions{.experts = moe.at("experts").integer(),
-                           .active = moe.at("active").integer(),
-                           .shared = moe.integer_or("shared", 0),
-                           .balance = moe.at("balance").number()};
-  }
-  if (!j.has("attention")) return c;
-  const io::Json attention = j.at("attention");
-  c.attention.heads = attention.at("heads").integer();
-  if (attention.has("kv_heads")) c.attention.kv_heads = attention.at("kv_heads").integer();
-  c.attention.score = named(attention.string_or("score", "scaled-dot"), nn::Score::scaled_dot,
-                            nn::Score::additive, nn::Score::multiplicative, nn::Score::concat);
-  c.attention.position = position_of(attention.string_or("position", "none"));
+  if (j.has("moe")) c.moe = experts_of(j.at("moe"));
+  if (j.has("attention")) read_attention(j.at("attention"), c);
   return c;
 }
 

@@ -1,4 +1,5 @@
 // The Vision Transformer (Dosovitskiy et al. 2020): an encoder over the patches of an image.
+#include <optional>
 #include <utility>
 
 #include "model/kinds/headed.h"
@@ -21,6 +22,7 @@ class VisionTransformer final : public HeadedModel {
   VisionTransformer(const ModelConfig& config, OwnedParameters parameters)
       : HeadedModel(config, std::move(parameters)),
         positions_(config, positions_of(config), this->parameters().root()),
+        norm_(embedding_norm(config, this->parameters().root())),
         pool_(config, this->parameters().root()),
         stack_(stack_config(config), this->parameters().root()),
         head_(label_head(config, this->parameters().root())) {
@@ -40,6 +42,7 @@ class VisionTransformer final : public HeadedModel {
     const Tensor images = ops::cast(batch.images.to(weight_.device()), pass.precision);
     Tensor x = pool_.extend(ops::patch_embed(images, weight_, bias_));  // [B, patches (+ 1), C]
     x = positions_.add(x, 0);
+    if (norm_) x = norm_->forward(x);
     const auto key = pass.site(kPatchDropout);
     if (key && config().embedding_dropout > 0)
       x = ops::dropout(x, config().embedding_dropout, *key);
@@ -47,6 +50,7 @@ class VisionTransformer final : public HeadedModel {
   }
 
   Positions positions_;
+  std::optional<nn::Norm> norm_;
   Pool pool_;
   nn::Stack stack_;
   Head head_;

@@ -1,5 +1,7 @@
 #include "model/parse/parse.h"
 
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,31 +35,94 @@ nn::MoeOptions parse_moe(const TomlTable& t) {
   if (t.has("capacity")) moe.capacity = t.number("capacity", {0, 1e6});
   moe.shared = t.integer_or("shared", moe.shared, {0, 1024});
   moe.balance = t.number_or("balance", moe.balance, {0, 1e3});
+  nn::Routing& r = moe.routing;
+  r.router = choice_or(t, "router", r.router, {nn::Router::softmax, nn::Router::sigmoid});
+  r.renormalise = t.boolean_or("renormalise", r.renormalise);
+  r.scale = t.number_or("routed_scale", r.scale, {1e-6, 1e6});
+  r.bias = t.boolean_or("router_bias", r.bias);
+  r.correction = t.boolean_or("router_correction", r.correction);
+  only(t, "shared_gate", moe.shared > 0, "shared experts");
+  moe.shared_gate = t.boolean_or("shared_gate", moe.shared_gate);
+  moe.dense_layers = t.integer_or("dense_layers", moe.dense_layers, {0, 2046});
+  only(t, "dense_width", moe.dense_layers > 0, "dense_layers");
+  moe.dense_width = t.integer_or("dense_width", moe.dense_width, {1, 1 << 24});
   return moe;
 }
 
-constexpr std::initializer_list<nn::FfnKind> kFfnKinds = {
-    nn::FfnKind::relu, nn::FfnKind::gelu, nn::FfnKind::gelu_tanh, nn::FfnKind::swiglu};
-
 void parse_ffn(const TomlTable& t, ModelConfig& c) {
   std::vector<std::string> names = {"moe"};
-  for (const nn::FfnKind kind : kFfnKinds) names.emplace_back(to_string(kind));
+  for (const nn::FfnKind kind : nn::kFfnKinds) names.emplace_back(to_string(kind));
   const TomlTable moe = t.table("moe");
   if (t.choice_or("ffn", to_string(c.ffn), names) == "moe") {
     c.moe = parse_moe(moe);
-    c.ffn = choice_or(moe, "expert", c.ffn, kFfnKinds);
+    c.ffn = choice_or(moe, "expert", c.ffn, nn::kFfnKinds);
   } else {
-    c.ffn = choice_or(t, "ffn", c.ffn, kFfnKinds);
+    c.ffn = choice_or(t, "ffn", c.ffn, nn::kFfnKinds);
     if (moe.exists()) t.refuse("moe", "no such table without ffn = \"moe\"");
   }
   c.ffn_width = t.integer_or("ffn_width", 0, {1, 1 << 24});
+  only(t, "ffn_clamp", c.ffn == nn::FfnKind::swiglu_clamped,
+       "ffn = \"swiglu-clamped\": the others have no limits");
+  c.ffn_clamp = t.number_or("ffn_clamp", c.ffn_clamp, {1e-3, 1e6});
 }
 
 void parse_norm(const TomlTable& t, ModelConfig& c) {
+  using nn::NormPlace;
   c.norm = choice_or(t, "norm", c.norm, {nn::NormKind::layer, nn::NormKind::rms});
   c.norm_place =
-      choice_or(t, "norm_place", c.norm_place, {nn::NormPlace::pre, nn::NormPlace::post});
+      c.recurrent()
+          ? choice_or(t, "norm_place", c.norm_place, {NormPlace::pre, NormPlace::post})
+          : choice_or(t, "norm_place", c.norm_place,
+                      {NormPlace::pre, NormPlace::post, NormPlace::branch, NormPlace::sandwich});
   c.norm_epsilon = t.number_or("norm_epsilon", c.norm_epsilon, {1e-12, 1});
+}
+
+// Keys of a stack of Transformer layers that recurrent kinds have no use for.
+constexpr std::array kStackKeys = {"last_norm", "embedding_norm", "qk_norm",        "parallel",
+                                   "ffn_clamp", "qkv_bias",       "out_bias",       "ffn_bias",
+                                   "norm_bias", "key_bias",       "residual_scale", "layer_scale"};
+
+void parse_optional(const TomlTable& t, const char* key, std::optional<bool>& value) {
+  if (t.has(key)) value = t.boolean(key);
+}
+
+void parse_biases(const TomlTable& t, ModelConfig& c) {
+  parse_optional(t, "qkv_bias", c.qkv_bias);
+  parse_optional(t, "key_bias", c.key_bias);
+  parse_optional(t, "out_bias", c.out_bias);
+  parse_optional(t, "ffn_bias", c.ffn_bias);
+  only(t, "norm_bias", c.norm == nn::NormKind::layer,
+       "norm = \"layer\": a norm by the root mean square has no bias");
+  parse_optional(t, "norm_bias", c.norm_bias);
+}
+
+void parse_branches(const TomlTable& t, ModelConfig& c) {
+  using nn::ParallelResidual;
+  using nn::QkNorm;
+  only(t, "last_norm", c.norm_place != nn::NormPlace::post,
+       "another norm_place: behind the last layer of norm_place = \"post\" the stream is "
+       "normalised");
+  parse_optional(t, "last_norm", c.last_norm);
+  c.embedding_norm = t.boolean_or("embedding_norm", c.embedding_norm);
+  c.qk_norm = choice_or(t, "qk_norm", c.qk_norm, {QkNorm::none, QkNorm::head, QkNorm::full});
+  c.parallel =
+      choice_or(t, "parallel", c.parallel,
+                {ParallelResidual::none, ParallelResidual::one_norm, ParallelResidual::two_norms});
+  c.residual_scale = t.number_or("residual_scale", c.residual_scale, {1e-6, 1e6});
+  if (t.has("layer_scale")) c.layer_scale = t.number("layer_scale", {1e-9, 1e3});
+}
+
+// The ways in and out of every kind of model.
+void parse_ends(const TomlTable& t, ModelConfig& c) {
+  only(t, "scale_embedding", c.kind != Kind::vit, "a model that reads tokens");
+  if (t.has("scale_embedding")) c.scale_embedding = t.boolean("scale_embedding");
+  only(t, "embedding_scale", c.kind != Kind::vit, "a model that reads tokens");
+  only(t, "embedding_scale", !c.scale_embedding.value_or(false),
+       "scale_embedding = false: embeddings are multiplied once");
+  if (t.has("embedding_scale")) c.embedding_scale = t.number("embedding_scale", {1e-6, 1e6});
+  parse_optional(t, "head_bias", c.head_bias);
+  c.logit_scale = t.number_or("logit_scale", c.logit_scale, {1e-6, 1e6});
+  c.logit_softcap = t.number_or("logit_softcap", 0, {1e-3, 1e9});
 }
 
 void parse_init(const TomlTable& t, ModelConfig& c) {
@@ -73,6 +138,8 @@ void parse_init(const TomlTable& t, ModelConfig& c) {
 void parse_transformer(const TomlTable& t, ModelConfig& c) {
   only(t, "residual", false, "a recurrent kind: Transformers always have residuals");
   parse_norm(t, c);
+  parse_biases(t, c);
+  parse_branches(t, c);
   parse_ffn(t, c);
   parse_attention(t.table("attention"), c);
   only(t, "pooling", c.task == Task::classify, "a task that classifies the whole");
@@ -85,6 +152,7 @@ void parse_recurrent(const TomlTable& t, ModelConfig& c) {
   const char* const transformers = "a Transformer";
   for (const char* key : {"ffn", "ffn_width", "pooling", "patch"})
     only(t, key, false, transformers);
+  for (const char* key : kStackKeys) only(t, key, false, transformers);
   if (t.table("moe").exists()) t.refuse("moe", transformers);
   c.residual = t.boolean_or("residual", c.residual);
   for (const char* key : {"norm", "norm_place", "norm_epsilon"})
@@ -115,8 +183,7 @@ ModelConfig parse_model(const TomlTable& t) {
   c.tied = t.boolean_or("tied", c.tied);
   c.dropout = t.number_or("dropout", 0, {0, 0.999});
   c.embedding_dropout = t.number_or("embedding_dropout", 0, {0, 0.999});
-  only(t, "scale_embedding", c.kind != Kind::vit, "a model that reads tokens");
-  if (t.has("scale_embedding")) c.scale_embedding = t.boolean("scale_embedding");
+  parse_ends(t, c);
   parse_init(t, c);
   if (c.recurrent())
     parse_recurrent(t, c);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "heddle/error.h"
 #include "io/toml/toml.h"
@@ -117,6 +118,108 @@ beta_fast = 16
   EXPECT_EQ(yarn.beta_fast, 16);
 }
 
+TEST(ParseModel, ReadsTheChoicesOfPretrainedFamilies) {
+  const ModelConfig c = parse(R"(
+[model]
+kind = "decoder"
+layers = 6
+width = 64
+norm_place = "sandwich"
+last_norm = false
+embedding_norm = true
+qk_norm = "head"
+ffn = "swiglu-clamped"
+ffn_clamp = 5
+bias = false
+qkv_bias = true
+key_bias = false
+out_bias = true
+ffn_bias = true
+norm_bias = true
+head_bias = true
+residual_scale = 0.22
+layer_scale = 1e-5
+logit_scale = 0.125
+logit_softcap = 30
+embedding_scale = 12
+[model.attention]
+heads = 4
+position = "rope"
+rope_base = 1e6
+pattern = ["local", "local", "plain"]
+[model.attention.local]
+look_back = 511
+rope_base = 10000
+scale = 0.5
+[model.attention.plain]
+position = "none"
+softcap = 50
+)");
+  EXPECT_EQ(c.norm_place, nn::NormPlace::sandwich);
+  EXPECT_EQ(c.last_norm, false);
+  EXPECT_TRUE(c.embedding_norm);
+  EXPECT_EQ(c.qk_norm, nn::QkNorm::head);
+  EXPECT_EQ(c.ffn, nn::FfnKind::swiglu_clamped);
+  EXPECT_EQ(c.ffn_clamp, 5);
+  EXPECT_EQ(c.qkv_bias, true);
+  EXPECT_EQ(c.key_bias, false);
+  EXPECT_EQ(c.out_bias, true);
+  EXPECT_EQ(c.ffn_bias, true);
+  EXPECT_EQ(c.norm_bias, true);
+  EXPECT_EQ(c.head_bias, true);
+  EXPECT_EQ(c.residual_scale, 0.22);
+  EXPECT_EQ(c.layer_scale, 1e-5);
+  EXPECT_EQ(c.logit_scale, 0.125);
+  EXPECT_EQ(c.logit_softcap, 30);
+  EXPECT_EQ(c.embedding_scale, 12);
+  ASSERT_EQ(c.attention_layers.size(), 3u);
+  const nn::LayerAttention &local = c.attention_layers[1], &plain = c.attention_layers[2];
+  EXPECT_EQ(c.attention_layers[0], local);
+  EXPECT_EQ(local.look_back, 511);
+  EXPECT_EQ(local.scale, 0.5);
+  EXPECT_EQ(std::get<nn::RopePosition>(local.position).base, 10000);
+  EXPECT_FALSE(plain.look_back);
+  EXPECT_EQ(plain.softcap, 50);
+  EXPECT_TRUE(std::holds_alternative<nn::NoPosition>(plain.position));
+  EXPECT_EQ(std::get<nn::RopePosition>(c.attention.position).base, 1e6);
+}
+
+TEST(ParseModel, ReadsHowExpertsAreChosen) {
+  const ModelConfig c = parse(R"(
+[model]
+kind = "decoder"
+layers = 2
+width = 8
+parallel = "two-norms"
+ffn = "moe"
+[model.moe]
+expert = "geglu-tanh"
+router = "sigmoid"
+renormalise = false
+routed_scale = 2.5
+router_bias = true
+router_correction = true
+shared = 1
+shared_gate = true
+dense_layers = 1
+dense_width = 24
+[model.attention]
+position = "t5"
+t5_shared = true
+)");
+  EXPECT_EQ(c.parallel, nn::ParallelResidual::two_norms);
+  EXPECT_EQ(c.ffn, nn::FfnKind::geglu_tanh);
+  EXPECT_EQ(c.moe->routing.router, nn::Router::sigmoid);
+  EXPECT_FALSE(c.moe->routing.renormalise);
+  EXPECT_EQ(c.moe->routing.scale, 2.5);
+  EXPECT_TRUE(c.moe->routing.bias);
+  EXPECT_TRUE(c.moe->routing.correction);
+  EXPECT_TRUE(c.moe->shared_gate);
+  EXPECT_EQ(c.moe->dense_layers, 1);
+  EXPECT_EQ(c.moe->dense_width, 24);
+  EXPECT_TRUE(std::get<nn::T5Position>(c.attention.position).shared);
+}
+
 TEST(ParseModel, EveryRopeScalingHasItsNumbers) {
   const auto scaling = [](const std::string& keys) {
     const ModelConfig c = parse(
@@ -135,6 +238,10 @@ TEST(ParseModel, EveryRopeScalingHasItsNumbers) {
   EXPECT_EQ(llama.original_positions, 4096);
   EXPECT_EQ(llama.low_frequency, 2);
   EXPECT_EQ(llama.high_frequency, 6);
+  const auto list = std::get<nn::FactorScaling>(
+      scaling("kind=\"factors\"\nfactors=[1, 2.5]\nattention_factor=1.2\n"));
+  EXPECT_EQ(list.factors, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(list.attention_factor, 1.2);
 }
 
 TEST(ParseModel, ReadsTheOtherKinds) {
@@ -214,6 +321,33 @@ TEST(ParseModel, RefusesWhatItWouldHaveToIgnore) {
   refused(
       decoder + "[model.attention]\nposition=\"rope\"\n[model.attention.rope_scaling]\nkind=\"x\"",
       "kind");
+  refused(decoder + "ffn_clamp=4\n", "ffn_clamp");
+  refused(decoder + "norm=\"rms\"\nnorm_bias=true\n", "norm_bias");
+  refused(decoder + "norm_place=\"post\"\nlast_norm=true\n", "last_norm");
+  refused(decoder + "norm_place=\"behind\"\n", "sandwich");
+  refused(decoder + "scale_embedding=true\nembedding_scale=2\n", "embedding_scale");
+  refused("[model]\nkind=\"vit\"\nlayers=2\nwidth=4\npatch=2\nembedding_scale=2\n",
+          "embedding_scale");
+  refused(decoder + "ffn=\"moe\"\n[model.moe]\nshared_gate=true\n", "shared_gate");
+  refused(decoder + "ffn=\"moe\"\n[model.moe]\ndense_width=4\n", "dense_width");
+  refused(decoder + "[model.attention]\nsinusoidal_halves=true\n", "sinusoidal_halves");
+  refused(decoder + "[model.attention]\nt5_shared=true\n", "t5_shared");
+  refused(decoder + "[model.attention]\npattern=[]\n", "pattern");
+  refused(decoder + "[model.attention]\npattern=[\"local\"]\n", "model.attention.local");
+  refused(decoder + "[model.attention]\n[model.attention.local]\nlook_back=2\n", "local");
+  refused(
+      decoder + "[model.attention]\npattern=[\"a\"]\n[model.attention.a]\nlook_back=2\nheads=4\n",
+      "heads");
+  refused(decoder +
+              "[model.attention]\nposition=\"learned\"\npattern=[\"a\"]\n[model.attention.a]\n"
+              "position=\"rope\"\n",
+          "position");
+  for (const char* line :
+       {"last_norm=true", "embedding_norm=true", "qk_norm=\"head\"", "parallel=\"one-norm\"",
+        "ffn_clamp=4", "qkv_bias=true", "out_bias=true", "ffn_bias=true", "norm_bias=true",
+        "key_bias=true", "residual_scale=2", "layer_scale=2"})
+    refused(rnn + line + "\n", std::string(line).substr(0, std::string(line).find('=')));
+  refused(rnn + "residual=true\nnorm_place=\"sandwich\"\n", "norm_place");
   refused(rnn + "ffn=\"relu\"\n", "ffn");
   refused(rnn + "norm=\"rms\"\n", "norm");
   refused(rnn + "[model.attention]\nheads=2\n", "attention");

@@ -45,8 +45,12 @@ std::string attention_key(const std::string& key) {
 }
 
 std::string ffn_key(const std::string& key) {
-  const bool own = key == "width" || key == "ffn_width";
+  const bool own = key == "width" || key == "ffn_width" || key == "ffn_clamp";
   return (own ? "model." : "model.moe.") + key;
+}
+
+std::string stack_key(const std::string& key) {
+  return key == "cross" ? "model.kind" : "model." + key;
 }
 
 void check_task(const ModelConfig& c) {
@@ -92,6 +96,22 @@ void check_sizes(const ModelConfig& c) {
          "a divisor of the images' " + pixels + " pixels", std::to_string(c.patch));
 }
 
+// How large numbers are on their way in, between layers and out.
+void check_factors(const ModelConfig& c) {
+  const auto above_zero = [](double value, std::string_view key) {
+    nn::require(std::isfinite(value) && value > 0, kWhere, key, "above 0", value);
+  };
+  above_zero(c.logit_scale, "model.logit_scale");
+  nn::require(std::isfinite(c.logit_softcap) && c.logit_softcap >= 0, kWhere, "model.logit_softcap",
+              "above 0, or 0 for none", c.logit_softcap);
+  if (!c.embedding_scale) return;
+  above_zero(*c.embedding_scale, "model.embedding_scale");
+  expect(!c.scale_embedding || !*c.scale_embedding,
+         {"model.embedding_scale", "model.scale_embedding"},
+         "none beside scale_embedding = true: embeddings are multiplied once",
+         "another factor than √width");
+}
+
 void check_numbers(const ModelConfig& c) {
   expect_at_least_one(c.layers, "model.layers");
   expect_at_least_one(c.width, "model.width");
@@ -122,15 +142,21 @@ void check_transformer(const ModelConfig& c) {
          "true");
   expect(!c.attention.prefix || c.kind == Kind::decoder, {"model.attention.prefix", "model.kind"},
          "false: only kind = decoder has a prompt in the sequence that it continues", "true");
+  in_recipe([&c] { nn::validate_layers(stack_config(c)); }, stack_key);
+  expect(c.parallel == nn::ParallelResidual::none || c.kind != Kind::encoder_decoder,
+         {"model.parallel", "model.kind"},
+         "none: cross-attention stands between the two that would be side by side",
+         to_string(c.parallel));
   const bool causal = c.kind == Kind::decoder;
   if (c.kind == Kind::encoder_decoder) {
     // One set of options serves both stacks.
-    expect(!c.attention.look_ahead, {"model.attention.look_ahead", "model.kind"},
-           "none: the decoder sees no later token", "a number");
-    validate_attention(self_attention(c, true));
+    for (const nn::AttentionConfig& a : self_attentions(c, false))
+      expect(!a.look_ahead, {"model.attention.look_ahead", "model.kind"},
+             "none: the decoder sees no later token", "a number");
+    for (const nn::AttentionConfig& a : self_attentions(c, true)) validate_attention(a);
     validate_attention(cross_attention(c));
   }
-  validate_attention(self_attention(c, causal));
+  for (const nn::AttentionConfig& a : self_attentions(c, causal)) validate_attention(a);
   in_recipe(
       [&c] {
         if (c.moe)
@@ -157,6 +183,7 @@ void validate_choices(ModelConfig config) {
 
 void validate(const ModelConfig& config) {
   check_numbers(config);
+  check_factors(config);
   check_task(config);
   check_sizes(config);
   if (config.recurrent())

@@ -19,6 +19,27 @@ void untouched(bool ok, const ModelConfig& c, std::string_view key, std::string_
               "another value with kind = " + std::string(to_string(c.kind)));
 }
 
+// Choices of a Transformer's layers.
+void check_no_stack(const ModelConfig& c) {
+  const ModelConfig plain;
+  const std::string reason = "none: it is a choice of a Transformer's layers";
+  const auto key = [&](bool ok, const char* name) { untouched(ok, c, name, reason); };
+  key(c.norm_place == nn::NormPlace::pre || c.norm_place == nn::NormPlace::post, "norm_place");
+  key(!c.last_norm, "last_norm");
+  key(!c.embedding_norm, "embedding_norm");
+  key(c.qk_norm == plain.qk_norm, "qk_norm");
+  key(c.parallel == plain.parallel, "parallel");
+  key(c.ffn_clamp == plain.ffn_clamp, "ffn_clamp");
+  key(c.attention_layers.empty(), "attention.pattern");
+  key(!c.qkv_bias, "qkv_bias");
+  key(!c.out_bias, "out_bias");
+  key(!c.ffn_bias, "ffn_bias");
+  key(!c.norm_bias, "norm_bias");
+  key(!c.key_bias, "key_bias");
+  key(c.residual_scale == plain.residual_scale, "residual_scale");
+  key(!c.layer_scale, "layer_scale");
+}
+
 void check_layers(const ModelConfig& c) {
   const ModelConfig plain;
   const char* const no_ffn = "none: recurrent layers have no feed-forward part";
@@ -27,6 +48,7 @@ void check_layers(const ModelConfig& c) {
   untouched(!c.moe, c, "moe", no_ffn);
   untouched(c.pooling == plain.pooling, c, "pooling",
             "none: no recurrent kind classifies whole sequences");
+  check_no_stack(c);
   untouched(c.init_branches, c, "init_branches",
             "true: recurrent layers end with tanh, not with a product that could begin smaller");
   if (c.residual) return;

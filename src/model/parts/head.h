@@ -13,22 +13,30 @@ namespace heddle::model {
 
 class Head {
  public:
-  explicit Head(nn::Linear classifier) : classifier_(std::move(classifier)) {}
+  Head(const ModelConfig& config, nn::Linear classifier)
+      : classifier_(std::move(classifier)),
+        scale_(config.logit_scale),
+        softcap_(config.logit_softcap) {}
 
   // [..., C] -> [..., classes], f32 (f64 where x is f64)
-  Tensor logits(const Tensor& x) const { return classifier_.logits(x); }
+  Tensor logits(const Tensor& x) const;
 
-  // The logits are never all in memory. balance: auxiliary losses of the layers.
+  // The logits are never all in memory, unless they are capped. balance: auxiliary losses of the
+  // layers.
   Loss loss(const Tensor& x, const Tensor& targets, double label_smoothing,
             const std::vector<Tensor>& balance) const;
 
  private:
+  Tensor scaled(const Tensor& x) const;
+
   nn::Linear classifier_;
+  double scale_, softcap_;
 };
 
-// Over labels: "head.weight" [classes, C] and, with bias, "head.bias".
+// Over labels: "head.weight" [classes, C] and, with a bias, "head.bias".
 Head label_head(const ModelConfig& config, const nn::Scope& scope);
-// Over tokens: "head.weight" [V, C], or the embedding table when tied.
+// Over tokens: "head.weight" [V, C], or the embedding table when tied, and "head.bias" where the
+// configuration asks for it.
 Head token_head(const ModelConfig& config, std::int64_t vocabulary, const Tensor& table,
                 const nn::Scope& scope);
 

@@ -17,17 +17,25 @@ constexpr std::uint32_t kTokenDropout = 0;
 
 }  // namespace
 
-Positions::Positions(const ModelConfig& config, std::int64_t count, const nn::Scope& scope)
-    : sinusoidal_(std::holds_alternative<nn::SinusoidalPosition>(config.attention.position)) {
+Positions::Positions(const ModelConfig& config, std::int64_t count, const nn::Scope& scope) {
+  if (const auto* waves = std::get_if<nn::SinusoidalPosition>(&config.attention.position))
+    sinusoidal_ = *waves;
   if (std::holds_alternative<nn::LearnedPosition>(config.attention.position))
     table_ = scope.table("position.weight", {count, config.width});
 }
 
 Tensor Positions::add(const Tensor& x, std::int64_t first) const {
   const std::int64_t count = x.size(1), width = x.size(2);
-  if (sinusoidal_) return ops::add(x, nn::sinusoidal(first, count, width, x.dtype(), x.device()));
+  if (sinusoidal_)
+    return ops::add(
+        x, nn::sinusoidal(first, count, width, x.dtype(), x.device(), sinusoidal_->halves));
   if (table_.defined()) return ops::add(x, nn::learned(table_, first, count, x.dtype()));
   return x;
+}
+
+std::optional<nn::Norm> embedding_norm(const ModelConfig& config, const nn::Scope& scope) {
+  if (!config.embedding_norm) return std::nullopt;
+  return nn::Norm(norm_config(config), scope / "embed_norm");
 }
 
 TokenInput::TokenInput(const ModelConfig& config, std::int64_t vocabulary, const nn::Scope& scope,
@@ -36,13 +44,16 @@ TokenInput::TokenInput(const ModelConfig& config, std::int64_t vocabulary, const
                      ? nn::Embedding(shared_table)
                      : nn::Embedding({vocabulary, config.width}, scope / "embed")),
       positions_(config, positions_of(config), scope),
-      scale_(config.scales_embedding() ? std::sqrt(static_cast<double>(config.width)) : 1),
+      norm_(model::embedding_norm(config, scope)),
+      scale_(config.scales_embedding() ? std::sqrt(static_cast<double>(config.width))
+                                       : config.embedding_scale.value_or(1)),
       dropout_(config.embedding_dropout) {}
 
 Tensor TokenInput::forward(const Tensor& ids, std::int64_t first, const nn::Pass& pass) const {
   Tensor x = embedding_.forward(ids, pass.precision);  // [B, T, C]
   if (scale_ != 1) x = ops::scale(x, scale_);
   x = positions_.add(x, first);
+  if (norm_) x = norm_->forward(x);
   const auto key = pass.site(kTokenDropout);
   return key && dropout_ > 0 ? ops::dropout(x, dropout_, *key) : x;
 }

@@ -1,11 +1,13 @@
 // The way into a Transformer: tokens or patches become vectors with positions.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "heddle/tensor.h"
 #include "model/config.h"
 #include "nn/linear/embedding.h"
+#include "nn/norm/norm.h"
 #include "nn/pass.h"
 
 namespace heddle::model {
@@ -19,14 +21,17 @@ class Positions {
   Tensor add(const Tensor& x, std::int64_t first) const;  // x: [B, T, C], from position `first`
 
  private:
-  bool sinusoidal_ = false;
+  std::optional<nn::SinusoidalPosition> sinusoidal_;
   Tensor table_;  // [positions, C], learned
 };
 
+// The norm behind the embeddings, where the configuration has one: "embed_norm.…".
+std::optional<nn::Norm> embedding_norm(const ModelConfig& config, const nn::Scope& scope);
+
 class TokenInput {
  public:
-  // "embed.weight" [V, C], unless a table is given to share, and "position.weight" for learned
-  // positions.
+  // "embed.weight" [V, C], unless a table is given to share, "position.weight" for learned
+  // positions and "embed_norm.…" where there is a norm behind them.
   TokenInput(const ModelConfig& config, std::int64_t vocabulary, const nn::Scope& scope,
              const Tensor& shared_table = {});
 
@@ -38,6 +43,7 @@ class TokenInput {
  private:
   nn::Embedding embedding_;
   Positions positions_;
+  std::optional<nn::Norm> norm_;
   double scale_ = 1;
   double dropout_ = 0;
 };

@@ -13,6 +13,7 @@
 #include "nn/require.h"
 #include "ops/copy/copy.h"
 #include "ops/linear/linear.h"
+#include "ops/norm/norm.h"
 #include "ops/support/check.h"
 #include "ops/view/view.h"
 
@@ -61,9 +62,12 @@ struct Attention::Inputs {
 };
 
 Attention::Attention(const AttentionConfig& config, const Scope& scope,
-                     std::shared_ptr<const Rotary> rotary)
+                     std::shared_ptr<const Rotary> rotary, const Tensor& t5_table)
     : config_(config), rotary_(std::move(rotary)) {
   validate(config);
+  p_.t5_table = t5_table;
+  expect(std::holds_alternative<T5Position>(config.position) || !t5_table.defined(),
+         "argument t5_table", "none without position = t5", to_string(config.position));
   const auto* const rope = std::get_if<RopePosition>(&config.position);
   expect(rope != nullptr || !rotary_, "argument rotary", "none without position = rope",
          to_string(config.position));
@@ -80,11 +84,9 @@ void Attention::make_parameters(const Scope& scope) {
   p_.k = scope.weight("k.weight", {groups * d, width});
   p_.v = scope.weight("v.weight", {groups * d, width});
   p_.out = scope.branch_weight("out.weight", {width, heads * d});
-  if (c.bias) {
-    p_.q_bias = scope.zeros("q.bias", {heads * d});
-    p_.k_bias = scope.zeros("k.bias", {groups * d});
-    p_.v_bias = scope.zeros("v.bias", {groups * d});
-  }
+  if (c.bias) p_.q_bias = scope.zeros("q.bias", {heads * d});
+  if (c.has_key_bias()) p_.k_bias = scope.zeros("k.bias", {groups * d});
+  if (c.bias) p_.v_bias = scope.zeros("v.bias", {groups * d});
   if (c.out_bias) p_.out_bias = scope.zeros("out.bias", {width});
   if (c.score == Score::multiplicative)
     p_.score = scope.weight("score.weight", {heads, d, d}, {d, d});
@@ -94,9 +96,33 @@ void Attention::make_parameters(const Scope& scope) {
     p_.score_query = scope.weight("score.query", {heads, s, d}, {2 * d, s});
     p_.score_key = scope.weight("score.key", {groups, s, d}, {2 * d, s});
   }
-  if (const auto* t5 = std::get_if<T5Position>(&c.position))
+  make_norms(scope);
+  if (const auto* t5 = std::get_if<T5Position>(&c.position);
+      t5 != nullptr && !p_.t5_table.defined())
     p_.t5_table = scope.weight("t5.table", {t5->buckets, heads}, {width, heads});
   if (c.sinks) p_.sinks = scope.zeros("sinks", {heads});
+}
+
+void Attention::make_norms(const Scope& scope) {
+  const AttentionConfig& c = config_;
+  if (c.qk_norm == QkNorm::none) return;
+  const std::int64_t d = c.width_of_head();
+  const bool full = c.qk_norm == QkNorm::full;
+  p_.q_norm = scope.constant("q_norm.weight", {full ? c.heads * d : d}, 1);
+  p_.k_norm = scope.constant("k_norm.weight", {full ? c.key_heads() * d : d}, 1);
+}
+
+// x: [B, T, heads, D]
+Tensor Attention::normalised(const Tensor& x, const Tensor& gain) const {
+  if (!gain.defined()) return x;
+  const auto norm = [&](const Tensor& rows) {
+    return config_.norm == NormKind::rms
+               ? ops::rms_norm(rows, gain, config_.norm_epsilon)
+               : ops::layer_norm(rows, gain, Tensor(), config_.norm_epsilon);
+  };
+  if (config_.qk_norm == QkNorm::head) return norm(x);
+  const Tensor rows = ops::reshape(x, {x.size(0), x.size(1), x.size(2) * x.size(3)});
+  return ops::reshape(norm(rows), x.shape());
 }
 
 void Attention::check_call(const Tensor& x, const AttentionCall& call) const {
@@ -152,6 +178,7 @@ void Attention::project(Inputs& in, const Tensor& x, const Tensor& source) const
 }
 
 void Attention::finish_keys(Inputs& in, std::int64_t first) const {
+  in.k = normalised(in.k, p_.k_norm);
   if (rotary_) in.k = rotary_->rotate(in.k, first);
   if (config_.score == Score::concat) in.k = concat_key(in.k, p_.score);
   if (config_.score == Score::additive) in.k = per_head(in.k, p_.score_key);
@@ -231,6 +258,7 @@ Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) 
   in.options = options(call);
   const bool new_keys = self || cache == nullptr || cache->empty();
   project(in, x, !new_keys ? Tensor() : self ? x : call.memory);
+  in.q = normalised(in.q, p_.q_norm);
   // W first: k·R(W q) depends on the distance, k·W(R q) would not.
   if (config_.score == Score::multiplicative) in.q = per_head(in.q, p_.score);
   if (rotary_) in.q = rotary_->rotate(in.q, first);

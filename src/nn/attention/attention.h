@@ -41,15 +41,17 @@ struct AttentionParameters {
   Tensor q_bias, k_bias, v_bias, out_bias;  // [H·D], [G·D], [G·D], [C]
   Tensor score;  // multiplicative W [H, D, D]; concat w [H, 2D], keys first; additive w [H, S]
   Tensor score_query, score_key;  // additive W: [H, S, D], [G, S, D]
+  Tensor q_norm, k_norm;          // gains: [D], or of all heads [H·D], [G·D]
   Tensor t5_table;                // [buckets, H]
   Tensor sinks;                   // [H]
 };
 
 class Attention {
  public:
-  // The layers of a model share their rotary tables by sharing `rotary`.
+  // The layers of a model share their rotary tables by sharing `rotary`, and one table of T5's
+  // positions by sharing `t5_table`, which is no parameter of this layer then.
   Attention(const AttentionConfig& config, const Scope& scope,
-            std::shared_ptr<const Rotary> rotary = {});
+            std::shared_ptr<const Rotary> rotary = {}, const Tensor& t5_table = {});
 
   // x: [B, T, C] -> [B, T, C]. Parameters are f32 when x is f32 or bf16, f64 when x is f64.
   Tensor forward(const Tensor& x, const AttentionCall& call = {}) const;
@@ -72,6 +74,8 @@ class Attention {
   struct Inputs;  // of the fused op
 
   void make_parameters(const Scope& scope);
+  void make_norms(const Scope& scope);
+  Tensor normalised(const Tensor& x, const Tensor& gain) const;
   Inputs inputs(const Tensor& x, const AttentionCall& call) const;
   // Queries of x; keys and values of `source`, unless that is undefined.
   void project(Inputs& in, const Tensor& x, const Tensor& source) const;
@@ -102,6 +106,8 @@ void Attention::for_each_parameter(F&& fn) {
   visit("score.weight", p_.score);
   visit("score.query", p_.score_query);
   visit("score.key", p_.score_key);
+  visit("q_norm.weight", p_.q_norm);
+  visit("k_norm.weight", p_.k_norm);
   visit("t5.table", p_.t5_table);
   visit("sinks", p_.sinks);
 }

@@ -124,6 +124,28 @@ std::string_view to_string(const Position& position) {
   return names[position.index()];
 }
 
+LayerAttention layer_part(const AttentionConfig& c) {
+  return {c.look_back, c.look_ahead, c.position, c.scale, c.softcap};
+}
+
+AttentionConfig with_layer(AttentionConfig c, const LayerAttention& layer) {
+  c.look_back = layer.look_back;
+  c.look_ahead = layer.look_ahead;
+  c.position = layer.position;
+  c.scale = layer.scale;
+  c.softcap = layer.softcap;
+  return c;
+}
+
+std::string_view to_string(QkNorm norm) {
+  switch (norm) {
+    case QkNorm::none: return "none";
+    case QkNorm::head: return "head";
+    case QkNorm::full: return "full";
+  }
+  return "unknown";
+}
+
 void validate(const AttentionConfig& config) {
   check_heads(config);
   check_score(config);

@@ -33,6 +33,25 @@ Tensor row(const Tensor& t, Index head) {
   return t.rank() == 3 ? ops::reshape(one, {t.size(1), t.size(2)}) : ops::reshape(one, {t.size(1)});
 }
 
+// x / √(mean of x² + ε) · gain over the last dimension, of x minus its mean where that is the kind.
+Tensor normed(const AttentionConfig& c, Tensor x, const Tensor& gain) {
+  if (c.norm == NormKind::layer) x = ops::sub(x, ops::mean(x, 2, true));
+  const Tensor power = ops::shift(ops::mean(ops::square(x), 2, true), c.norm_epsilon);
+  return ops::mul(ops::div(x, ops::sqrt(power)), gain);
+}
+
+// Queries or keys of one of `heads` heads, [B, T, D].
+Tensor head_of(const AttentionConfig& c, const Parameters& p, const Tensor& x,
+               const std::string& name, Index head, Index heads) {
+  const Index d = c.head_width ? *c.head_width : c.width / c.heads;
+  if (c.qk_norm != QkNorm::full) {
+    const Tensor own = project(x, p, name, head * d, d);
+    return c.qk_norm == QkNorm::none ? own : normed(c, own, p.at(name + "_norm.weight"));
+  }
+  const Tensor all = normed(c, project(x, p, name, 0, heads * d), p.at(name + "_norm.weight"));
+  return ops::slice(all, 2, head * d, (head + 1) * d);
+}
+
 // Pair i turns L · base^(-2i / R) / 2π times within the original L positions. Pairs up to the whole
 // one below the i of beta_fast turns are kept, those from the whole one above the i of beta_slow on
 // are stretched, between them lies a line.
@@ -53,6 +72,7 @@ double yarn(const YarnScaling& s, double base, double plain, Index pair, double 
 
 // YaRN's factor for rotated vectors.
 double magnitude(const RopeOptions& o) {
+  if (const auto* list = std::get_if<FactorScaling>(&o.scaling)) return list->attention_factor;
   const auto* s = std::get_if<YarnScaling>(&o.scaling);
   if (s == nullptr) return 1;
   if (s->attention_factor) return *s->attention_factor;
@@ -68,6 +88,8 @@ double frequency(const RopeOptions& o, Index pair, Index rotated) {
   const double r = static_cast<double>(rotated);
   const double plain = std::pow(o.base, -2.0 * static_cast<double>(pair) / r);
   if (const auto* s = std::get_if<LinearScaling>(&o.scaling)) return plain / s->factor;
+  if (const auto* s = std::get_if<FactorScaling>(&o.scaling))
+    return plain / s->factors[static_cast<std::size_t>(pair)];
   if (const auto* s = std::get_if<NtkScaling>(&o.scaling))
     return std::pow(o.base * std::pow(s->factor, r / (r - 2)),
                     -2.0 * static_cast<double>(pair) / r);
@@ -115,8 +137,8 @@ Tensor scores(const AttentionConfig& c, const Parameters& p, const Tensor& x, co
               Index head) {
   const Index d = c.head_width ? *c.head_width : c.width / c.heads;
   const Index group = head / (c.heads / c.kv_heads.value_or(c.heads));
-  Tensor q = project(x, p, "q", head * d, d);
-  Tensor k = project(memory, p, "k", group * d, d);
+  Tensor q = head_of(c, p, x, "q", head, c.heads);
+  const Tensor k = head_of(c, p, memory, "k", group, c.kv_heads.value_or(c.heads));
   const Index b = q.size(0), tq = q.size(1), tk = k.size(1);
   double scale = 1;
   Tensor s;

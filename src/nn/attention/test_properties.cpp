@@ -40,16 +40,22 @@ AttentionConfig random_core() {
   c.sinks = c.normaliser == ops::Normaliser::softmax && flip();
   c.bias = flip();
   c.out_bias = flip();
+  if (flip()) c.key_bias = flip();
+  c.qk_norm = one_of<QkNorm>({QkNorm::none, QkNorm::head, QkNorm::full});
+  c.norm = flip() ? NormKind::rms : NormKind::layer;
+  c.norm_epsilon = 0.01;
   return c;
 }
 
 RopeScaling random_scaling(std::int64_t rotated) {
-  const std::int64_t which = between(0, rotated > 2 ? 4 : 3);
+  const std::int64_t which = between(0, rotated > 2 ? 5 : 4);
+  if (which == 4)
+    return FactorScaling{std::vector<double>(static_cast<std::size_t>(rotated / 2), 1.5), 1.25};
   if (which == 1) return LinearScaling{4};
   if (which == 2) return Llama3Scaling{8, 1, 4, 32};
   if (which == 3)
     return YarnScaling{.factor = 4, .original_positions = 300, .beta_fast = 8, .truncate = flip()};
-  if (which == 4) return NtkScaling{2};
+  if (which == 5) return NtkScaling{2};
   return NoScaling{};
 }
 
@@ -294,7 +300,8 @@ RC_GTEST_PROP(AttentionProperties, SharedKeyHeadsAreRepeatedOnes, ()) {
   own.attention.for_each_parameter([&](std::string_view name, Tensor& t) {
     const bool of_keys = name[0] == 'k' || name[0] == 'v' || name == "score.key";
     const Tensor& value = values.at(std::string(name));
-    t = of_keys ? repeated(value, groups, times) : value.detach();
+    const bool each = name == "k_norm.weight" && grouped.qk_norm == QkNorm::head;  // one for all
+    t = of_keys && !each ? repeated(value, groups, times) : value.detach();
     t.set_requires_grad(true);
   });
   const std::int64_t count = between(1, 70);

@@ -53,7 +53,7 @@ Numbers read_choices(const Tensor& chosen) {
 
 // The router's decisions for the tokens of a call.
 struct Routes {
-  Tensor probabilities;  // [N, E]
+  Tensor probabilities;  // [N, E], of each token 1 in all
   Tensor shares;         // [N, A] of the chosen experts
   Tensor chosen;         // [N, A] i64
 };
@@ -152,14 +152,28 @@ Tensor balance_loss(const Tensor& probabilities, const Tensor& shares, double we
                     weight * static_cast<double>(probabilities.size(1)));
 }
 
-Routes route(const Tensor& tokens, const Tensor& router, std::int64_t active) {
+// The router's parameters; the last two may be undefined.
+struct RouterWeights {
+  const Tensor& weight;
+  const Tensor& bias;
+  const Tensor& correction;
+};
+
+Routes route(const Tensor& tokens, const RouterWeights& router, const MoeConfig& c) {
+  const Routing& routing = c.routing;
   Routes r;
   // Close probabilities decide where a token goes, so they are made in full precision.
   const DType exact = tokens.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  r.probabilities = ops::softmax(ops::linear(ops::cast(tokens, exact), router));
-  r.chosen = ops::top_k(r.probabilities, active);
-  const Tensor strength = ops::gather(r.probabilities, 1, r.chosen);  // [N, A]
-  r.shares = ops::div(strength, ops::sum(strength, 1, true));
+  const Tensor logits = ops::linear(ops::cast(tokens, exact), router.weight, router.bias);
+  const bool softmax = routing.router == Router::softmax;
+  const Tensor scores = softmax ? ops::softmax(logits) : ops::sigmoid(logits);  // [N, E]
+  r.probabilities = softmax ? scores : ops::div(scores, ops::sum(scores, 1, true));
+  r.chosen = ops::top_k(
+      router.correction.defined() ? ops::add(scores.detach(), router.correction.detach()) : scores,
+      c.active);
+  const Tensor strength = ops::gather(scores, 1, r.chosen);  // [N, A]
+  r.shares = routing.renormalise ? ops::div(strength, ops::sum(strength, 1, true)) : strength;
+  if (routing.scale != 1) r.shares = ops::scale(r.shares, routing.scale);
   return r;
 }
 
@@ -266,6 +280,10 @@ Tensor by_slots(const RoutedCall& call, MoeResult& result) {
 
 }  // namespace
 
+std::string_view to_string(Router router) {
+  return router == Router::softmax ? "softmax" : "sigmoid";
+}
+
 void validate(const MoeConfig& c) {
   constexpr const char* where = "mixture of experts";
   validate(c.expert);
@@ -277,13 +295,33 @@ void validate(const MoeConfig& c) {
             *c.capacity);
   require(c.shared >= 0, where, "shared", "0 or more", static_cast<double>(c.shared));
   require(std::isfinite(c.balance) && c.balance >= 0, where, "balance", "0 or more", c.balance);
+  require(std::isfinite(c.routing.scale) && c.routing.scale > 0, where, "routed_scale", "above 0",
+          c.routing.scale);
+  require(!c.shared_gate || c.shared > 0, where, {"shared_gate", "shared"},
+          "false without shared experts", "true");
 }
 
 MixtureOfExperts::MixtureOfExperts(const MoeConfig& config, const Scope& scope) : config_(config) {
   validate(config);
   router_ = scope.weight("router.weight", {config.experts, config.expert.width});
+  if (config.routing.bias) router_bias_ = scope.zeros("router.bias", {config.experts});
+  if (config.routing.correction) correction_ = scope.zeros("router.correction", {config.experts});
   experts_ = make_experts(config.expert, scope / "experts", config.experts);
   shared_ = make_experts(config.expert, scope / "shared", config.shared);
+  if (config.shared_gate)
+    shared_gate_ = scope.weight("shared_gate.weight", {1, config.expert.width});
+}
+
+// y + Σ expert(x), times sigmoid(w · x) where there is a gate.
+Tensor MixtureOfExperts::add_shared(const Tensor& y, const Tensor& tokens) const {
+  if (!shared_gate_.defined()) {
+    Tensor sum = y;
+    for (const FeedForward& expert : shared_) sum = ops::add(sum, expert.forward(tokens));
+    return sum;
+  }
+  Tensor all = shared_.front().forward(tokens);
+  for (std::size_t s = 1; s < shared_.size(); ++s) all = ops::add(all, shared_[s].forward(tokens));
+  return ops::add(y, ops::mul(all, ops::sigmoid(ops::linear(tokens, shared_gate_))));
 }
 
 MoeResult MixtureOfExperts::forward(const Tensor& x, const MoeCall& call) const {
@@ -291,14 +329,14 @@ MoeResult MixtureOfExperts::forward(const Tensor& x, const MoeCall& call) const 
   const RoutedCall own{config_,
                        experts_,
                        tokens,
-                       route(tokens, router_, config_.active),
+                       route(tokens, {router_, router_bias_, correction_}, config_),
                        real_tokens(x, call.lengths, tokens.size(0)),
                        !call.lengths.defined(),
                        call.limited};
   MoeResult result;
   const bool slots = call.slots || !ops::host_sees(x.device());
   Tensor y = slots ? by_slots(own, result) : by_rows(own, result);
-  for (const FeedForward& expert : shared_) y = ops::add(y, expert.forward(tokens));
+  y = add_shared(y, tokens);
   result.y = ops::reshape(y, x.shape());
   return result;
 }

@@ -83,6 +83,51 @@ TEST(MixtureOfExperts, EqualsTheSumOverAllExpertsByHand) {
   EXPECT_EQ(all_loads(r), 28);
 }
 
+// The same with every choice of routing: sigmoids, chosen with a correction that is in no share.
+TEST(MixtureOfExperts, RoutingIsWhatItSays) {
+  MoeConfig c = small(4, 2);
+  c.shared = 2;
+  c.shared_gate = true;
+  c.routing = {Router::sigmoid, false, 2.5, true, true};
+  const ParameterOptions options{.seed = 2, .dtype = DType::f64};
+  Parameters store(options);
+  const MixtureOfExperts moe(c, store.root());
+  const std::vector<double> correction = {0, 3, 0, -3}, bias = {0.5, -0.25, 1, 0};
+  Tensor router, gate;
+  for (nn::Parameter& p : store.all()) {
+    if (p.name == "router.correction")
+      ops::copy_into(p.tensor, Tensor::from<double>({4}, std::span<const double>(correction)));
+    if (p.name == "router.bias")
+      ops::copy_into(p.tensor, Tensor::from<double>({4}, std::span<const double>(bias)));
+    if (p.name == "router.weight") router = p.tensor;
+    if (p.name == "shared_gate.weight") gate = p.tensor;
+  }
+  Parameters again(options);
+  std::vector<FeedForward> experts;
+  for (int e = 0; e < 4; ++e) experts.emplace_back(c.expert, again.root() / "experts" / e);
+  for (int s = 0; s < 2; ++s) experts.emplace_back(c.expert, again.root() / "shared" / s);
+  const Tensor x = tokens();
+  std::vector<std::vector<double>> outputs;
+  for (const FeedForward& f : experts) outputs.push_back(doubles_of(f.forward(x)));
+  const std::vector<double> logits = doubles_of(ops::linear(x, router));
+  const std::vector<double> open = doubles_of(ops::linear(x, gate));
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  for (const bool slots : {false, true}) {
+    const std::vector<double> y = doubles_of(moe.forward(x, {{}, true, slots}).y);
+    for (std::size_t t = 0; t < 14; ++t) {
+      std::vector<double> p;
+      for (std::size_t e = 0; e < 4; ++e) p.push_back(sigmoid(logits[t * 4 + e] + bias[e]));
+      // Expert 1 is always chosen, expert 3 never, and one of the others by its score.
+      const std::size_t other = p[0] > p[2] ? 0 : 2;
+      for (std::size_t i = 0; i < 6; ++i) {
+        const std::size_t at = t * 6 + i;
+        const double routed = 2.5 * (p[1] * outputs[1][at] + p[other] * outputs[other][at]);
+        EXPECT_NEAR(y[at], routed + sigmoid(open[t]) * (outputs[4][at] + outputs[5][at]), 1e-12);
+      }
+    }
+  }
+}
+
 // The same weights with every capacity; none: dropless.
 MixtureOfExperts with_capacity(std::optional<double> capacity) {
   MoeConfig c = small(4, 2);

@@ -68,6 +68,18 @@ void check(const Llama3Scaling& s, std::int64_t) {
           "more than low_frequency, which is above 0", s.high_frequency);
 }
 
+void check(const FactorScaling& s, std::int64_t width) {
+  require(static_cast<std::int64_t>(s.factors.size()) == width / 2, kRope,
+          {"rope_scaling.factors", "rope_width", "head_width"},
+          std::to_string(width / 2) + " numbers, one for each pair of elements that turn",
+          static_cast<double>(s.factors.size()));
+  for (const double factor : s.factors)
+    require(std::isfinite(factor) && factor > 0, kRope, "rope_scaling.factors", "numbers above 0",
+            factor);
+  require(std::isfinite(s.attention_factor) && s.attention_factor > 0, kRope,
+          "rope_scaling.attention_factor", "a number above 0", s.attention_factor);
+}
+
 Frequencies scaled(const NoScaling&, double base, std::int64_t width) { return plain(base, width); }
 
 Frequencies scaled(const LinearScaling& s, double base, std::int64_t width) {
@@ -119,6 +131,12 @@ Frequencies scaled(const Llama3Scaling& s, double base, std::int64_t width) {
   return f;
 }
 
+Frequencies scaled(const FactorScaling& s, double base, std::int64_t width) {
+  Frequencies f = plain(base, width);
+  for (std::size_t i = 0; i < f.size(); ++i) f[i] /= s.factors[i];
+  return f;
+}
+
 double yarn_magnitude(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
 }
@@ -159,6 +177,7 @@ std::vector<double> rope_frequencies(const RopeOptions& o, std::int64_t head_wid
 }
 
 double rope_attention_factor(const RopeOptions& o) {
+  if (const auto* list = std::get_if<FactorScaling>(&o.scaling)) return list->attention_factor;
   const auto* const s = std::get_if<YarnScaling>(&o.scaling);
   if (s == nullptr) return 1;
   if (s->attention_factor) return *s->attention_factor;

@@ -13,17 +13,23 @@
 
 namespace heddle::nn {
 
-struct NoScaling {};
+struct NoScaling {
+  bool operator==(const NoScaling&) const = default;
+};
 
 // Position interpolation: every angle divided by the factor.
 struct LinearScaling {
   double factor = 1;
+
+  bool operator==(const LinearScaling&) const = default;
 };
 
 // "NTK-aware": the base grows to base · factor^(R / (R - 2)), so that the slowest pair turns
 // `factor` times slower and the fastest one as before.
 struct NtkScaling {
   double factor = 1;
+
+  bool operator==(const NtkScaling&) const = default;
 };
 
 // YaRN (Peng et al. 2023): pairs that turn more than beta_fast times within the original context
@@ -38,6 +44,8 @@ struct YarnScaling {
   double mscale = 0;          // DeepSeek's: (0.1 · mscale · ln(factor) + 1) over ...
   double mscale_all_dim = 0;  // ... the same with mscale_all_dim; 0: absent
   bool truncate = true;       // the ramp begins and ends at whole pairs
+
+  bool operator==(const YarnScaling&) const = default;
 };
 
 // Llama 3.1: wavelengths above original / low_frequency are stretched by the factor, those below
@@ -47,15 +55,29 @@ struct Llama3Scaling {
   double low_frequency = 1;
   double high_frequency = 4;
   std::int64_t original_positions = 8192;
+
+  bool operator==(const Llama3Scaling&) const = default;
 };
 
-using RopeScaling = std::variant<NoScaling, LinearScaling, NtkScaling, YarnScaling, Llama3Scaling>;
+// A divisor for the angle of every pair, as found by a search: LongRoPE's short or long list
+// (Ding et al. 2024), or the list that a GGUF file keeps. [rotated / 2]
+struct FactorScaling {
+  std::vector<double> factors = {};
+  double attention_factor = 1;  // of cosines and sines
+
+  bool operator==(const FactorScaling&) const = default;
+};
+
+using RopeScaling =
+    std::variant<NoScaling, LinearScaling, NtkScaling, YarnScaling, Llama3Scaling, FactorScaling>;
 
 struct RopeOptions {
   double base = 10000;
   std::int64_t rotated = 0;  // number of leading elements of a head that are rotated; 0: all
   ops::Pairing pairing = ops::Pairing::half;
   RopeScaling scaling = {};
+
+  bool operator==(const RopeOptions&) const = default;
 };
 
 // Throws Error when the options make no sense for heads of this width.
@@ -64,7 +86,7 @@ void validate(const RopeOptions& options, std::int64_t head_width);
 // Angle per position of each pair, [rotated / 2].
 std::vector<double> rope_frequencies(const RopeOptions& options, std::int64_t head_width);
 
-// The factor on cosines and sines: 1 except for YaRN.
+// The factor on cosines and sines: 1 except for YaRN and lists of factors.
 double rope_attention_factor(const RopeOptions& options);
 
 // Tables for positions 0 to `positions`; dtype f32 or f64.

@@ -1,9 +1,12 @@
 #include "nn/transformer/block.h"
 
+#include <string>
 #include <utility>
 
 #include "ops/binary/binary.h"
+#include "ops/copy/copy.h"
 #include "ops/dropout/dropout.h"
+#include "ops/unary/unary.h"
 
 namespace heddle::nn {
 
@@ -14,9 +17,9 @@ enum Site : std::uint32_t { kSelfWeights, kSelfBranch, kCrossWeights, kCrossBran
 
 using FeedForwardOfAnyKind = std::variant<FeedForward, MixtureOfExperts>;
 
-FeedForwardOfAnyKind make_ffn(const StackConfig& config, const Scope& scope) {
-  if (config.moe) return MixtureOfExperts(moe_config(config), scope);
-  return FeedForward(ffn_config(config), scope);
+FeedForwardOfAnyKind make_ffn(const StackConfig& config, std::int64_t layer, const Scope& scope) {
+  if (has_experts(config, layer)) return MixtureOfExperts(moe_config(config), scope);
+  return FeedForward(dense_ffn_config(config), scope);
 }
 
 AttentionCall self_call(const StackCall& call, LayerCache* cache) {
@@ -49,25 +52,37 @@ struct Block::Run {
   LayerCache* cache = nullptr;
   std::vector<Tensor>* balance = nullptr;
 
-  Tensor dropped(const Tensor& x, Site site) const {
+  // A branch as it joins the stream.
+  Tensor joining(const Tensor& y, const Joint& joint, Site site) const {
+    Tensor x = joint.behind ? joint.behind->forward(y) : y;
+    if (joint.gain.defined()) x = ops::mul(x, ops::cast(joint.gain, x.dtype()));
+    if (block.residual_scale_ != 1) x = ops::scale(x, block.residual_scale_);
     const auto key = pass.site(site);
     return key && block.dropout_ > 0 ? ops::dropout(x, block.dropout_, *key) : x;
   }
 
-  // pre:  sum += branch;  branch = f(norm(sum))
-  // post: sum = norm(sum + f(sum))
+  // sum += branch, and its norm.
+  static ops::NormResidual joined(const Stream& s, const Norm& norm) {
+    if (s.branch.defined()) return norm.join(s.branch, s.sum);
+    return {s.sum, norm.forward(s.sum)};
+  }
+
+  // pre:       sum += branch;  branch = f(norm(sum))
+  // sandwich:  sum += branch;  branch = norm(f(norm(sum)))
+  // post:      sum = norm(sum + f(sum))
+  // branch:    sum = sum + norm(f(sum))
   template <class F>
-  void branch(Stream& s, const Norm& norm, Site site, F&& f) const {
+  void branch(Stream& s, const Joint& joint, Site site, F&& f) const {
     if (block.place_ == NormPlace::post) {
-      s.sum = norm.join(dropped(f(s.sum), site), s.sum).y;
+      s.sum = joint.own->join(joining(f(s.sum), joint, site), s.sum).y;
       return;
     }
-    ops::NormResidual joined;
-    if (s.branch.defined())
-      joined = norm.join(s.branch, s.sum);
-    else
-      joined = {s.sum, norm.forward(s.sum)};
-    s = {joined.sum, dropped(f(joined.y), site)};
+    if (block.place_ == NormPlace::branch) {
+      s.sum = ops::add(s.sum, joining(f(s.sum), joint, site));
+      return;
+    }
+    const ops::NormResidual in = joined(s, *joint.own);
+    s = {in.sum, joining(f(in.y), joint, site)};
   }
 
   Tensor self_attention(const Tensor& x) const {
@@ -95,32 +110,60 @@ struct Block::Run {
     return r.y;
   }
 
+  // sum += branch;  branch = attention(norm(sum)) + ffn(norm(sum))
+  Stream side_by_side(const Stream& s) const {
+    const ops::NormResidual in = joined(s, *block.self_joint_.own);
+    const Tensor attended = joining(self_attention(in.y), block.self_joint_, kSelfBranch);
+    const std::optional<Norm>& norm = block.ffn_joint_.own;
+    const Tensor fed = feed_forward(norm ? norm->forward(in.sum) : in.y);
+    return {in.sum, ops::add(attended, joining(fed, block.ffn_joint_, kFfnBranch))};
+  }
+
   Stream operator()(Stream s) const {
-    branch(s, block.self_norm_, kSelfBranch, [this](const Tensor& x) { return self_attention(x); });
+    if (block.parallel_ != ParallelResidual::none) return side_by_side(s);
+    branch(s, block.self_joint_, kSelfBranch,
+           [this](const Tensor& x) { return self_attention(x); });
     if (block.cross_)
-      branch(s, *block.cross_norm_, kCrossBranch,
+      branch(s, block.cross_joint_, kCrossBranch,
              [this](const Tensor& x) { return cross_attention(x); });
-    branch(s, block.ffn_norm_, kFfnBranch, [this](const Tensor& x) { return feed_forward(x); });
+    branch(s, block.ffn_joint_, kFfnBranch, [this](const Tensor& x) { return feed_forward(x); });
     return s;
   }
 };
 
-Block::Block(const StackConfig& config, const Scope& scope, std::shared_ptr<const Rotary> rotary)
+Block::Joint Block::make_joint(const StackConfig& config, const Scope& scope, const char* name) {
+  Joint joint;
+  const NormPlace place = config.norm_place;
+  const bool shares = config.parallel == ParallelResidual::one_norm && std::string(name) == "ffn";
+  if (place != NormPlace::branch && !shares)
+    joint.own.emplace(norm_config(config), scope / (std::string(name) + "_norm"));
+  if (place == NormPlace::branch || place == NormPlace::sandwich)
+    joint.behind.emplace(norm_config(config), scope / (std::string(name) + "_post_norm"));
+  if (config.layer_scale)
+    joint.gain = scope.constant(std::string(name) + "_scale", {config.width}, *config.layer_scale);
+  return joint;
+}
+
+Block::Block(const StackConfig& config, std::int64_t layer, const Scope& scope,
+             std::shared_ptr<const Rotary> rotary, const Tensor& t5_table)
     : place_(config.norm_place),
+      parallel_(config.parallel),
       dropout_(config.dropout),
-      self_norm_(norm_config(config), scope / "attention_norm"),
-      self_(nn::self_attention(config), scope / "attention", std::move(rotary)),
-      ffn_norm_(norm_config(config), scope / "ffn_norm"),
-      ffn_(make_ffn(config, scope / "ffn")) {
+      residual_scale_(config.residual_scale),
+      self_joint_(make_joint(config, scope, "attention")),
+      self_(nn::self_attention(config, layer), scope / "attention", std::move(rotary), t5_table),
+      ffn_joint_(make_joint(config, scope, "ffn")),
+      ffn_(make_ffn(config, layer, scope / "ffn")) {
   if (!config.cross) return;
-  cross_norm_.emplace(norm_config(config), scope / "cross_norm");
+  cross_joint_ = make_joint(config, scope, "cross");
   cross_.emplace(nn::cross_attention(config), scope / "cross");
 }
 
 StackCall Block::with_keys(const StackCall& call, const Tensor& x, LayerCache* cache) const {
   StackCall out = call;
   out.self_keys = self_.visible_keys(x, self_call(call, cache));
-  if (cross_) out.cross_keys = cross_->visible_keys(x, cross_call(call, cache));
+  if (cross_ && !call.cross_keys.intervals.defined())
+    out.cross_keys = cross_->visible_keys(x, cross_call(call, cache));
   return out;
 }
 

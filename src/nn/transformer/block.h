@@ -38,8 +38,10 @@ struct LayerCache {
 
 class Block {
  public:
-  // A layer of the stack. The layers of a stack share their rotary tables by sharing `rotary`.
-  Block(const StackConfig& config, const Scope& scope, std::shared_ptr<const Rotary> rotary = {});
+  // Layer number `layer` of the stack. The layers of a stack share their rotary tables by sharing
+  // `rotary`, and T5's table where it is shared by sharing `t5_table`.
+  Block(const StackConfig& config, std::int64_t layer, const Scope& scope,
+        std::shared_ptr<const Rotary> rotary = {}, const Tensor& t5_table = {});
 
   // balance: where the load-balancing loss of a mixture of experts is added to.
   Stream forward(const Stream& stream, const StackCall& call, const Pass& pass,
@@ -48,8 +50,12 @@ class Block {
   Stream forward_cached(const Stream& stream, const StackCall& call, const Pass& pass,
                         LayerCache& cache) const;
 
-  // The call with the keys that the tokens of x see: they are the same in every layer of a stack.
+  // The call with the keys that the tokens of x see: they are the same in every layer of a stack
+  // with the same window, and those of the memory, which may be there already, in all.
   StackCall with_keys(const StackCall& call, const Tensor& x, LayerCache* cache) const;
+
+  // Whether the stream behind it has a branch that has not joined yet.
+  bool leaves_branch() const { return place_ == NormPlace::pre || place_ == NormPlace::sandwich; }
 
   const Attention& self_attention() const { return self_; }
   const std::optional<Attention>& cross_attention() const { return cross_; }
@@ -57,13 +63,21 @@ class Block {
  private:
   struct Run;  // one forward pass
 
+  // Of one branch. The own norm is that before the branch, with post-norm that of the sum.
+  struct Joint {
+    std::optional<Norm> own, behind;
+    Tensor gain;  // layer scale, [C]
+  };
+  static Joint make_joint(const StackConfig& config, const Scope& scope, const char* name);
+
   NormPlace place_;
-  double dropout_;
-  Norm self_norm_;
+  ParallelResidual parallel_;
+  double dropout_, residual_scale_;
+  Joint self_joint_;
   Attention self_;
-  std::optional<Norm> cross_norm_;
+  Joint cross_joint_;
   std::optional<Attention> cross_;
-  Norm ffn_norm_;
+  Joint ffn_joint_;
   std::variant<FeedForward, MixtureOfExperts> ffn_;
 };
 

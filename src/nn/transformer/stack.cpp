@@ -5,6 +5,7 @@
 
 #include "autograd/record.h"
 #include "heddle/tape.h"
+#include "ops/binary/binary.h"
 
 namespace heddle::nn {
 
@@ -28,16 +29,63 @@ void StackCache::reorder(std::span<const std::int64_t> rows) {
   }
 }
 
+namespace {
+
+// Layers with the same angles share their tables.
+class SharedRotaries {
+ public:
+  std::shared_ptr<const Rotary> of(const AttentionConfig& a) {
+    const auto* rope = std::get_if<RopePosition>(&a.position);
+    if (rope == nullptr) return {};
+    for (const auto& [options, rotary] : made_)
+      if (options == *rope) return rotary;
+    made_.emplace_back(*rope, std::make_shared<const Rotary>(*rope, a.width_of_head()));
+    return made_.back().second;
+  }
+
+ private:
+  std::vector<std::pair<RopePosition, std::shared_ptr<const Rotary>>> made_;
+};
+
+bool same_window(const AttentionConfig& a, const AttentionConfig& b) {
+  return a.look_back == b.look_back && a.look_ahead == b.look_ahead;
+}
+
+bool shares_table(const AttentionConfig& a) {
+  const auto* t5 = std::get_if<T5Position>(&a.position);
+  return t5 != nullptr && t5->shared;
+}
+
+}  // namespace
+
 Stack::Stack(const StackConfig& config, const Scope& scope)
     : first_layer_(config.first_layer), balanced_(config.moe && config.moe->balance > 0) {
   validate(config);
-  std::shared_ptr<const Rotary> rotary;
-  const AttentionConfig attention = self_attention(config);
-  if (const auto* rope = std::get_if<RopePosition>(&attention.position))
-    rotary = std::make_shared<const Rotary>(*rope, attention.width_of_head());
-  for (std::int64_t i = 0; i < config.layers; ++i)
-    blocks_.emplace_back(config, scope / "layers" / i, rotary);
-  if (config.norm_place == NormPlace::pre) norm_.emplace(norm_config(config), scope / "norm");
+  SharedRotaries rotaries;
+  Tensor t5_table;  // of the first layer that has one to share
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const AttentionConfig own = self_attention(config, i);
+    const bool shares = shares_table(own);
+    blocks_.emplace_back(config, i, scope / "layers" / i, rotaries.of(own),
+                         shares ? t5_table : Tensor());
+    if (shares) t5_table = blocks_.back().self_attention().parameters().t5_table;
+    std::size_t window = 0;
+    while (!same_window(blocks_[window].self_attention().config(), own)) ++window;
+    windows_.push_back(window);
+  }
+  if (has_last_norm(config)) norm_.emplace(norm_config(config), scope / "norm");
+}
+
+std::vector<StackCall> Stack::calls_of(const StackCall& call, const Tensor& x,
+                                       StackCache* cache) const {
+  std::vector<StackCall> calls(blocks_.size());
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (windows_[i] != i) continue;
+    StackCall own = call;
+    own.cross_keys = calls.front().cross_keys;
+    calls[i] = blocks_[i].with_keys(own, x, cache != nullptr ? &cache->layers[i] : nullptr);
+  }
+  return calls;
 }
 
 // Recomputed, a layer keeps its two inputs only. Its balance loss is an output like any other.
@@ -49,24 +97,25 @@ Stream Stack::layer(std::size_t i, const Stream& stream, const StackCall& call, 
   std::vector<Tensor> inputs = {stream.sum};
   if (pending) inputs.push_back(stream.branch);
   if (call.memory.defined()) inputs.push_back(call.memory);
-  const bool post = !norm_;
-  const Region region = [this, i, pending, post, call, own](std::span<const Tensor> in) {
+  const bool leaves_branch = blocks_[i].leaves_branch();
+  const Region region = [this, i, pending, leaves_branch, call, own](std::span<const Tensor> in) {
     StackCall inner = call;
     if (call.memory.defined()) inner.memory = in.back();
     std::vector<Tensor> extra;
     const Stream s = blocks_[i].forward({in[0], pending ? in[1] : Tensor()}, inner, own, extra);
     std::vector<Tensor> out = {s.sum};
-    if (!post) out.push_back(s.branch);
+    if (leaves_branch) out.push_back(s.branch);
     out.insert(out.end(), extra.begin(), extra.end());
     return out;
   };
   const std::vector<Tensor> out = heddle::recompute(region, inputs);
-  const std::size_t own_outputs = post ? 1 : 2;
-  balance.insert(balance.end(), out.begin() + static_cast<std::ptrdiff_t>(own_outputs), out.end());
-  return {out[0], post ? Tensor() : out[1]};
+  const std::ptrdiff_t own_outputs = leaves_branch ? 2 : 1;
+  balance.insert(balance.end(), out.begin() + own_outputs, out.end());
+  return {out[0], leaves_branch ? out[1] : Tensor()};
 }
 
 Tensor Stack::finish(const Stream& stream) const {
+  if (!norm_ && stream.branch.defined()) return ops::add(stream.sum, stream.branch);
   if (!norm_) return stream.sum;
   if (!stream.branch.defined()) return norm_->forward(stream.sum);
   return norm_->join(stream.branch, stream.sum).y;
@@ -84,19 +133,20 @@ Tensor Stack::forward(const Tensor& x, const Pass& pass) const {
 Tensor Stack::forward(const Tensor& x, const StackCall& call, const Pass& pass,
                       std::vector<Tensor>& balance) const {
   if (blocks_.empty()) return finish({x, {}});
-  const StackCall shared = blocks_.front().with_keys(call, x, nullptr);
+  const std::vector<StackCall> calls = calls_of(call, x, nullptr);
   Stream stream{x, {}};
-  for (std::size_t i = 0; i < blocks_.size(); ++i) stream = layer(i, stream, shared, pass, balance);
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    stream = layer(i, stream, calls[windows_[i]], pass, balance);
   return finish(stream);
 }
 
 Tensor Stack::forward_cached(const Tensor& x, const StackCall& call, const Pass& pass,
                              StackCache& cache) const {
   if (blocks_.empty()) return finish({x, {}});
-  const StackCall shared = blocks_.front().with_keys(call, x, cache.layers.data());
+  const std::vector<StackCall> calls = calls_of(call, x, &cache);
   Stream stream{x, {}};
   for (std::size_t i = 0; i < blocks_.size(); ++i)
-    stream = blocks_[i].forward_cached(stream, shared, pass, cache.layers[i]);
+    stream = blocks_[i].forward_cached(stream, calls[windows_[i]], pass, cache.layers[i]);
   return finish(stream);
 }
 

@@ -21,14 +21,14 @@ struct StackCache {
 
 class Stack {
  public:
-  // "layers.<i>.…" and, with pre-norm, "norm.…"
+  // "layers.<i>.…" and, unless the configuration has no last norm, "norm.…"
   Stack(const StackConfig& config, const Scope& scope);
 
   // x: [B, T, C] -> [B, T, C], where all tokens of x count and nothing but x is looked at. Error
   // for experts with a load-balancing loss, which would be lost: the other form has a place for it.
   Tensor forward(const Tensor& x, const Pass& pass = {}) const;
 
-  // x: [B, T, C] -> [B, T, C], normalised. The pass decides whether layers are recomputed.
+  // x: [B, T, C] -> [B, T, C], after the last norm. The pass decides whether layers are recomputed.
   Tensor forward(const Tensor& x, const StackCall& call, const Pass& pass,
                  std::vector<Tensor>& balance) const;
   Tensor forward_cached(const Tensor& x, const StackCall& call, const Pass& pass,
@@ -41,11 +41,14 @@ class Stack {
   Stream layer(std::size_t i, const Stream& stream, const StackCall& call, const Pass& pass,
                std::vector<Tensor>& balance) const;
   Tensor finish(const Stream& stream) const;
+  // The call of each window, with the keys that tokens see through it. cache: or nullptr.
+  std::vector<StackCall> calls_of(const StackCall& call, const Tensor& x, StackCache* cache) const;
 
   std::int64_t first_layer_;
   bool balanced_;  // layers have a load-balancing loss
   std::vector<Block> blocks_;
-  std::optional<Norm> norm_;  // with pre-norm: nothing has normalised the stream yet
+  std::vector<std::size_t> windows_;  // of each layer: the first one with the same window
+  std::optional<Norm> norm_;          // where nothing has normalised the stream yet
 };
 
 }  // namespace heddle::nn

@@ -26,7 +26,7 @@ TEST(Scalars, AreRefusedByName) {
   const std::vector<ScalarCase> cases = {
       {"softmax", "x", one, [](const Tensor& x) { softmax(x); }},
       {"log_softmax", "x", one, [](const Tensor& x) { log_softmax(x); }},
-      {"swiglu", "both", one, [](const Tensor& x) { swiglu(x); }},
+      {"glu", "both", one, [](const Tensor& x) { glu(x); }},
       {"gather", "x", one, [&](const Tensor& x) { gather(x, 0, ids); }},
       {"scatter_add", "x", one, [&](const Tensor& x) { scatter_add(x, 0, ids, row); }},
       {"index_select", "x", one, [&](const Tensor& x) { index_select(x, ids); }},

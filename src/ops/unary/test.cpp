@@ -54,6 +54,7 @@ const bool registered = [] {
       [](double x) { return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2)); });
   add("gelu_tanh", ops::gelu_tanh, gelu_tanh);
   add("silu", ops::silu, [](double x) { return x * sigmoid(x); });
+  add("quick_gelu", ops::quick_gelu, [](double x) { return x * sigmoid(1.702 * x); });
   add("tanh", ops::tanh, [](double x) { return std::tanh(x); });
   add("sigmoid", ops::sigmoid, sigmoid);
   add(

@@ -47,6 +47,7 @@ Tensor relu(const Tensor& x) { return apply(Unary::relu, "relu", x); }
 Tensor gelu(const Tensor& x) { return apply(Unary::gelu, "gelu", x); }
 Tensor gelu_tanh(const Tensor& x) { return apply(Unary::gelu_tanh, "gelu_tanh", x); }
 Tensor silu(const Tensor& x) { return apply(Unary::silu, "silu", x); }
+Tensor quick_gelu(const Tensor& x) { return apply(Unary::quick_gelu, "quick_gelu", x); }
 Tensor tanh(const Tensor& x) { return apply(Unary::tanh, "tanh", x); }
 Tensor sigmoid(const Tensor& x) { return apply(Unary::sigmoid, "sigmoid", x); }
 

@@ -1,6 +1,7 @@
 // y = f(x) and dx = dy · f'(x), element by element.
 #include "backend/cpu/narrow_math.h"
 #include "backend/cpu/own_storage.h"
+#include "heddle/gate.h"
 #include "ops/support/rows.cpu.h"
 #include "ops/unary/unary.kernels.h"
 
@@ -24,6 +25,10 @@ void with_function(Unary kind, double p, Use use) {
     case Unary::gelu: return use([](auto d, auto x) { return gelu_for<S>(d, x); });
     case Unary::gelu_tanh: return use([](auto d, auto x) { return gelu_tanh_for<S>(d, x); });
     case Unary::silu: return use([](auto d, auto x) { return silu_for<S>(d, x); });
+    case Unary::quick_gelu:
+      return use([](auto d, auto x) {
+        return hn::Mul(x, sigmoid_for<S>(d, hn::Mul(x, constant(d, kQuickGelu))));
+      });
     case Unary::tanh: return use([](auto d, auto x) { return tanh(d, x); });
     case Unary::sigmoid: return use([](auto d, auto x) { return sigmoid_for<S>(d, x); });
     case Unary::softcap:
@@ -55,6 +60,11 @@ void with_derivative(Unary kind, double p, Use use) {
     case Unary::gelu_tanh:
       return use([](auto d, auto x) { return gelu_tanh_derivative_for<S>(d, x); });
     case Unary::silu: return use([](auto d, auto x) { return silu_derivative_for<S>(d, x); });
+    // silu'(1.702·x)
+    case Unary::quick_gelu:
+      return use([](auto d, auto x) {
+        return silu_derivative_for<S>(d, hn::Mul(x, constant(d, kQuickGelu)));
+      });
     // 1 - y²
     case Unary::tanh:
       return use([](auto d, auto y) { return hn::NegMulAdd(y, y, constant(d, 1)); });

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "heddle/gate.h"
 #include "ops/unary/unary.call.h"
 
 namespace heddle::cuda {
@@ -26,6 +27,7 @@ __device__ C value(Unary kind, C x, C p) {
     case Unary::gelu: return x * normal_cdf(x);
     case Unary::gelu_tanh: return x * gelu_tanh_gate(x);
     case Unary::silu: return x * sigmoid(x);
+    case Unary::quick_gelu: return x * sigmoid(C{kQuickGelu} * x);
     case Unary::tanh: return std::tanh(x);
     case Unary::sigmoid: return sigmoid(x);
     case Unary::softcap: return p * std::tanh(x / p);
@@ -49,6 +51,7 @@ __device__ C derivative(Unary kind, C s, C p) {
     case Unary::gelu: return normal_cdf(s) + s * normal_density(s);
     case Unary::gelu_tanh: return gelu_tanh_slope(s, gelu_tanh_gate(s));
     case Unary::silu: return silu_slope(s, sigmoid(s));
+    case Unary::quick_gelu: return silu_slope(C{kQuickGelu} * s, sigmoid(C{kQuickGelu} * s));
     case Unary::tanh: return C{1} - s * s;
     case Unary::sigmoid: return s * (C{1} - s);
     case Unary::softcap: return C{1} - s / p * (s / p);

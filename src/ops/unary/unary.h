@@ -14,10 +14,11 @@ Tensor square(const Tensor& x);
 Tensor scale(const Tensor& x, double factor);  // factor · x
 Tensor shift(const Tensor& x, double amount);  // x + amount
 
-Tensor relu(const Tensor& x);       // max(x, 0); gradient 0 at 0
-Tensor gelu(const Tensor& x);       // x · Φ(x), exact
-Tensor gelu_tanh(const Tensor& x);  // GPT-2's approximation of it
-Tensor silu(const Tensor& x);       // x · sigmoid(x)
+Tensor relu(const Tensor& x);        // max(x, 0); gradient 0 at 0
+Tensor gelu(const Tensor& x);        // x · Φ(x), exact
+Tensor gelu_tanh(const Tensor& x);   // GPT-2's approximation of it
+Tensor silu(const Tensor& x);        // x · sigmoid(x)
+Tensor quick_gelu(const Tensor& x);  // x · sigmoid(1.702 · x)
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 Tensor softcap(const Tensor& x, double cap);  // cap · tanh(x / cap), cap > 0

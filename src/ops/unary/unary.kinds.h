@@ -18,6 +18,7 @@ enum class Unary : std::uint8_t {
   gelu,
   gelu_tanh,
   silu,
+  quick_gelu,
   tanh,
   sigmoid,
   softcap,

@@ -3,23 +3,26 @@
 #include <cstdint>
 
 #include "heddle/dtype.h"
+#include "heddle/gate.h"
 
 namespace heddle::cpu {
 
 // Rows of `columns` neighbouring elements. Rows of gate and up begin `in_step` elements apart, rows
 // of y follow each other.
-struct SwigluArgs {
+struct GluArgs {
   DType dtype = DType::f32;
   bool stream = false;  // write past the caches
   std::int64_t rows = 0, columns = 0, in_step = 0;
   const void* gate = nullptr;
   const void* up = nullptr;
   void* y = nullptr;
+  Gate kind = Gate::silu;
+  double limit = 7;  // of Gate::clamped
 };
 
 // Rows of dgate and dup begin `in_step` elements apart, as those of gate and up; rows of dy follow
 // each other.
-struct SwigluBackwardArgs {
+struct GluBackwardArgs {
   DType dtype = DType::f32;
   bool stream = false;
   std::int64_t rows = 0, columns = 0, in_step = 0;
@@ -28,11 +31,13 @@ struct SwigluBackwardArgs {
   const void* dy = nullptr;
   void* dgate = nullptr;
   void* dup = nullptr;
+  Gate kind = Gate::silu;
+  double limit = 7;
 };
 
-struct SwigluKernels {
-  void (*forward)(const SwigluArgs& args) noexcept;
-  void (*backward)(const SwigluBackwardArgs& args) noexcept;
+struct GluKernels {
+  void (*forward)(const GluArgs& args) noexcept;
+  void (*backward)(const GluBackwardArgs& args) noexcept;
 };
 
 }  // namespace heddle::cpu
