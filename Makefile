@@ -65,6 +65,7 @@ conformance: build ## compare with other systems (PYTHON=... with their packages
 	@$(PYTHON) tests/conformance/check_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 	@$(PYTHON) tests/conformance/check_pretrained_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 	@$(PYTHON) tests/conformance/check_logs.py --heddle build/release/heddle
+	@$(PYTHON) tests/conformance/check_models.py --heddle build/release/heddle
 
 bench: build ## run the benchmarks
 	@shopt -s nullglob; for program in build/release/bench_*; do echo "== $$program"; $$program || exit 1; done

@@ -57,7 +57,11 @@ void refuse_missing(const std::string& given) {
 }  // namespace
 
 void declare_model(CLI::App& command, ModelArguments& arguments) {
-  command.add_option("MODEL", arguments.model, "the directory of a run")->required();
+  command
+      .add_option("MODEL", arguments.model,
+                  "the directory of a run, or a model that others trained: a directory with a "
+                  "config.json, or a .gguf file")
+      ->required();
   command
       .add_option("--precision", arguments.precision, "of the computation: fp32 or bf16 (faster)")
       ->check(CLI::IsMember({"fp32", "bf16"}))

@@ -13,8 +13,10 @@
 #include "command.h"
 #include "data/dataset.h"
 #include "data/job.h"
+#include "generate/perplexity.h"
 #include "generate/tasks/translate.h"
 #include "heddle/error.h"
+#include "io/files/file.h"
 #include "language/language.h"
 #include "language/layout.h"
 #include "print_json.h"
@@ -32,6 +34,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kMostText = std::size_t{1} << 30;
+
 struct Arguments {
   ModelArguments model;
   std::string data;
@@ -41,6 +45,8 @@ struct Arguments {
   BeamOptions beam;
   bool no_bleu = false;
   std::string translation_option;  // one that was given
+  std::string text;                // a file, in windows
+  generate::PerplexityOptions windows;
 };
 
 // The file takes the place of the split's own.
@@ -123,9 +129,45 @@ void print_json(const train::Evaluation& e, const std::optional<text::Bleu>& ble
   cli::print_json(document);
 }
 
+void print(const generate::Perplexity& p, bool as_json) {
+  if (as_json)
+    return cli::print_json(json{{"loss", p.loss},
+                                {"perplexity", p.perplexity},
+                                {"tokens", p.tokens},
+                                {"counted", p.counted},
+                                {"windows", p.windows}});
+  const auto line = [](const std::string& name, const std::string& value) {
+    fmt::print("{}{}\n", padded(name, 12), value);
+  };
+  line(tr("loss"), fmt::format("{:.4f}", p.loss));
+  line(tr("perplexity"), fmt::format("{:.4f}", p.perplexity));
+  line(tr("tokens"), tr("{} counted of {}, in {} windows", data::grouped(p.counted),
+                        data::grouped(p.tokens), data::grouped(p.windows)));
+}
+
+// A text of any length, in windows, whatever data the model was trained on.
+void run_text(const Arguments& a, const TrainedModel& model) {
+  const run::LoadedRun& run = run::loaded(model);
+  run::require_task(model, model::Task::language);
+  const std::string text = io::read_file(a.text, kMostText);
+  ProgressLine progress;
+  generate::PerplexityOptions options = a.windows;
+  options.precision = model.precision();
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    progress.show(tr("token {} of {}", done, all));
+  };
+  const auto result = generate::perplexity(*run.model, run.codec->encode_source(text), options);
+  progress.finish();
+  print(result, a.model.as_json);
+}
+
 void run(const Arguments& a) {
   const TrainedModel model = open_model(a.model);
+  if (!a.text.empty()) return run_text(a, model);
   const run::LoadedRun& run = run::loaded(model);
+  if (run.recipe.toml.empty())
+    fail(ErrorCode::invalid_argument, "eval", "a model that others trained has no data of its own",
+         "--text FILE", a.model.model);
   const model::Task task = run.model->config().task;
   require_translation(a.translation_option, task);
   const auto data = open_data(a, run);
@@ -192,6 +234,24 @@ void add(CLI::App& app) {
   CLI::Option* no_bleu =
       command->add_flag("--no-bleu", a->no_bleu, "loss only, without translating");
   for (const char* name : kBeamOptions) no_bleu->excludes(command->get_option(name));
+  CLI::Option* text = command->add_option(
+      "--text", a->text, "the perplexity of a text file of any length, read in windows");
+  for (const char* other : {"--data", "--set", "--split"})
+    text->excludes(command->get_option(other));
+  command->add_option("--window", a->windows.window, "tokens read at once; absent: the context")
+      ->check(CLI::Range(2, 1 << 24))
+      ->needs(text);
+  command
+      ->add_option("--stride", a->windows.stride,
+                   "tokens from one window to the next; absent: half a window")
+      ->check(CLI::Range(1, 1 << 24))
+      ->needs(text);
+  command
+      ->add_option("--skip", a->windows.skip,
+                   "tokens at the beginning of every window that are read and not counted; absent: "
+                   "those that were counted before")
+      ->check(CLI::Range(1, 1 << 24))
+      ->needs(text);
   command->callback([a, command] {
     a->translation_option = a->no_bleu ? "--no-bleu" : given_beam_option(*command);
     run(*a);

@@ -6,9 +6,11 @@
 
 #include "backend/routine.h"
 #include "command.h"
+#include "heddle/error.h"
 #include "heddle/runtime.h"
 #include "language/language.h"
 #include "language/layout.h"
+#include "pretrained/facts.h"
 #include "print_json.h"
 #include "report/page/numbers.h"
 #include "tensor/engine.h"
@@ -104,16 +106,66 @@ void print(bool as_json, bool ops) {
   if (ops) print_calls();
 }
 
+json model_json(const std::string& path, const pretrained::Facts& f) {
+  json document = {{"model", path},
+                   {"family", f.family},
+                   {"parameters", f.parameters},
+                   {"choices", json::object()},
+                   {"types", json::object()},
+                   {"tokenizer", f.tokenizer},
+                   {"tokens", f.tokens},
+                   {"templates", f.templates}};
+  for (const auto& [key, value] : f.choices) document["choices"][key] = value;
+  for (const auto& [name, type] : f.types)
+    document["types"][name] = {{"tensors", type.tensors}, {"bytes", type.bytes}};
+  if (!f.refusal.empty()) document["refused"] = f.refusal;
+  return document;
+}
+
+// A model of others, read but for its weights.
+void print_model(const std::string& path, bool as_json) {
+  if (!pretrained::is_pretrained(path))
+    fail(ErrorCode::invalid_argument, path, "is not a model that others trained",
+         "a directory with a config.json, or a .gguf file (of a run: heddle report RUN)");
+  const pretrained::Facts f = pretrained::facts_of(pretrained::open(path));
+  if (as_json) return cli::print_json(model_json(path, f));
+  const auto line = [](const std::string& name, const std::string& value) {
+    std::cout << padded(name, 32) << value << "\n";
+  };
+  line(tr("family"), f.family);
+  line(tr("parameters"), report::count_text(static_cast<double>(f.parameters)));
+  for (const auto& [key, value] : f.choices) line(key, value);
+  for (const auto& [name, type] : f.types)
+    line(tr("weights in {}", name),
+         tr("{} tensors, {}", type.tensors, report::bytes_text(static_cast<double>(type.bytes))));
+  if (f.refusal.empty())
+    line(tr("tokenizer"), tr("{}, {} tokens", f.tokenizer, f.tokens));
+  else
+    line(tr("tokenizer"), tr("refused: {}", f.refusal));
+  std::string templates;
+  for (const std::string& name : f.templates) templates += (templates.empty() ? "" : ", ") + name;
+  line(tr("chat templates"), templates.empty() ? tr("none") : templates);
+}
+
 }  // namespace
 
 void add(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("info", "what Heddle sees of this machine");
-  command->footer("Example: HEDDLE_ISA=avx2 heddle info --json");
+  CLI::App* command =
+      app.add_subcommand("info", "what Heddle sees of this machine, or of a model of others");
+  command->footer("Example: heddle info SmolLM2-135M-Instruct.gguf");
+  auto model = std::make_shared<std::string>();
+  command->add_option("MODEL", *model,
+                      "a model that others trained: a directory with a config.json, or a .gguf "
+                      "file; absent: this machine");
   auto as_json = std::make_shared<bool>(false);
   command->add_flag("--json", *as_json, "one JSON document on standard output");
   auto ops = std::make_shared<bool>(false);
-  command->add_flag("--ops", *ops, "which op has a routine of its own on which kind of device");
-  command->callback([as_json, ops] { print(*as_json, *ops); });
+  command->add_flag("--ops", *ops, "which op has a routine of its own on which kind of device")
+      ->excludes(command->get_option("MODEL"));
+  command->callback([model, as_json, ops] {
+    if (model->empty()) return print(*as_json, *ops);
+    print_model(*model, *as_json);
+  });
 }
 
 }  // namespace heddle::cli::info_command

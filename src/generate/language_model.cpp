@@ -24,7 +24,7 @@ const text::Tokenizer& tokenizer_of(const TrainedModel& model) {
 
 generate::Decoding decoding_of(const TrainedModel& model) {
   const text::Tokenizer& tokenizer = tokenizer_of(model);
-  return {.tokenizer = &tokenizer, .end = tokenizer.end(), .precision = model.precision()};
+  return {.tokenizer = &tokenizer, .ends = run::loaded(model).ends, .precision = model.precision()};
 }
 
 std::vector<std::int32_t> read_prompt(const TrainedModel& model, std::string_view prompt) {

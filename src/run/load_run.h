@@ -1,25 +1,33 @@
-// A trained model by its run directory: what every command that takes a MODEL begins with.
+// A trained model by its path: what every command that takes a MODEL begins with.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/codec/codec.h"
 #include "heddle/trained_model.h"
 #include "model/model.h"
 #include "recipe/recipe.h"
+#include "text/pretrained/pretrained.h"
 
 namespace heddle::run {
 
 struct LoadedRun {
   std::string directory;
-  recipe::Recipe recipe;  // recipe.model.sizes filled in
+  recipe::Recipe recipe;  // recipe.model.sizes filled in; of models of others the model alone
   std::shared_ptr<const data::Codec> codec;
-  std::unique_ptr<model::Model> model;  // with the weights of model.safetensors
+  std::unique_ptr<model::Model> model;              // with the weights of the files
+  std::vector<std::int32_t> ends = {};              // tokens that end a text
+  std::vector<text::NamedTemplate> templates = {};  // models of others: for conversations
 };
 
 // Throws Error naming the file that is missing or bad.
 LoadedRun load_run(const std::string& directory, Device device = Device::cpu);
+
+// The directory of a run, or a model that others trained: a directory with a config.json, or a
+// .gguf file (pretrained/load.h).
+LoadedRun load_model(const std::string& path, Device device = Device::cpu);
 
 // The run of a public handle, for code that builds on it: loaded(), declared with the handle.
 // Throws Error naming directory and task for a model that was trained for something else.

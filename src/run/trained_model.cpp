@@ -13,7 +13,7 @@ struct TrainedModel::Parts {
 TrainedModel::TrainedModel(const std::string& directory, DType precision, Device device) {
   if (precision != DType::f32 && precision != DType::bf16)
     fail(ErrorCode::invalid_argument, directory, "precision", "f32 or bf16", to_string(precision));
-  parts_ = std::make_shared<const Parts>(Parts{run::load_run(directory, device), precision});
+  parts_ = std::make_shared<const Parts>(Parts{run::load_model(directory, device), precision});
 }
 
 const TrainedModel::Parts& TrainedModel::parts() const {

@@ -138,6 +138,7 @@ std::int32_t Codec::target_padding() const { return target().pad().value_or(0); 
 
 std::vector<std::int32_t> Codec::encode_source(std::string_view text) const {
   std::vector<std::int32_t> ids = source().encode(text, parts_.specials);
+  if (parts_.framed) ids = source().framed(ids).ids;
   if (parts_.task == model::Task::translate) ids.push_back(source_end());
   return ids;
 }

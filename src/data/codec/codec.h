@@ -37,6 +37,9 @@ struct CodecParts {
   // Whether "</s>" in a text is the end token or four characters: so for tokenizers that came from
   // a file, where texts may be marked up with them, and not for those that were trained here.
   text::SpecialsInText specials = text::SpecialsInText::plain;
+  // Whether texts get the tokens around them that the tokenizer's files ask for (begin of text,
+  // [CLS], [SEP]): so for models that others trained with them.
+  bool framed = false;
 };
 
 // The tokens of words: those of word i begin at first[i], where its tag is.

@@ -54,8 +54,8 @@ struct Continuation {
 
 class Sentence {
  public:
-  Sentence(const BeamOptions& options, std::optional<std::int32_t> end, std::int64_t longest)
-      : options_(&options), end_(end), longest_(longest), live_(1) {}
+  Sentence(const BeamOptions& options, std::vector<std::int32_t> ends, std::int64_t longest)
+      : options_(&options), ends_(std::move(ends)), longest_(longest), live_(1) {}
 
   const std::vector<Live>& live() const { return live_; }
   bool done() const { return done_; }
@@ -72,7 +72,7 @@ class Sentence {
     std::vector<std::size_t> parents;
     for (const Continuation& c : choose(best)) {
       const std::int32_t before = live_[c.parent].node;
-      if (end_ && c.token == *end_) {
+      if (std::ranges::find(ends_, c.token) != ends_.end()) {
         finished_.push_back(rated(before, c.log_probability, finished_.size()));
         continue;
       }
@@ -147,7 +147,7 @@ class Sentence {
   }
 
   const BeamOptions* options_;
-  std::optional<std::int32_t> end_;
+  std::vector<std::int32_t> ends_;
   std::int64_t longest_;
   std::int64_t length_ = 0;
   bool done_ = false;
@@ -162,7 +162,7 @@ class Search {
  public:
   Search(BeamStart& start, const BeamOptions& options) : start_(start) {
     for (const std::int64_t longest : start.longest)
-      sentences_.emplace_back(options, start.end, longest);
+      sentences_.emplace_back(options, start.ends, longest);
     places_.resize(sentences_.size());
     std::iota(places_.begin(), places_.end(), 0);
   }
@@ -234,9 +234,10 @@ void check_start(const BeamStart& start) {
     if (longest < 1)
       fail(ErrorCode::invalid_argument, kBeamSearch, "longest length", "1 or more",
            std::to_string(longest));
-  if (start.end && (*start.end < 0 || *start.end >= start.logits.size(1)))
-    fail(ErrorCode::out_of_range, kBeamSearch, "end token",
-         "0 to " + std::to_string(start.logits.size(1) - 1), std::to_string(*start.end));
+  for (const std::int32_t end : start.ends)
+    if (end < 0 || end >= start.logits.size(1))
+      fail(ErrorCode::out_of_range, kBeamSearch, "end token",
+           "0 to " + std::to_string(start.logits.size(1) - 1), std::to_string(end));
 }
 
 }  // namespace
@@ -285,7 +286,7 @@ std::vector<Hypothesis> beam_continue(const model::Model& model,
   start.state = model.begin({}, 1, length + tokens, pass);
   start.logits = model.next(*start.state, Tensor::from<std::int32_t>({1, length}, prompt), pass);
   start.longest = {tokens};
-  start.end = decoding.end;
+  start.ends = decoding.ends;
   auto found = std::move(beam_search(model, std::move(start), options, pass).front());
   for (Hypothesis& h : found)
     if (decoding.tokenizer != nullptr) h.text = text_of(*decoding.tokenizer, h.tokens, prompt);

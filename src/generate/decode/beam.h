@@ -33,7 +33,7 @@ struct BeamStart {
   std::unique_ptr<model::DecodeState> state;
   Tensor logits;                      // [B, V] after the beginnings
   std::vector<std::int64_t> longest;  // of each: tokens at most, the end token included
-  std::optional<std::int32_t> end;    // absent: all hypotheses go on to the longest length
+  std::vector<std::int32_t> ends;     // none: all hypotheses go on to the longest length
 };
 
 // The best hypotheses of each sentence, best first: finished ones, then, where there are too few

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 #include "heddle/dtype.h"
 #include "text/tokenizer.h"
@@ -14,7 +14,7 @@ inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
 
 struct Decoding {
   const text::Tokenizer* tokenizer = nullptr;  // without one there is no text
-  std::optional<std::int32_t> end = {};        // the token that ends a text
+  std::vector<std::int32_t> ends = {};         // each of these tokens ends a text
   DType precision = DType::f32;                // of activations
 };
 

@@ -178,8 +178,13 @@ class Loop {
     Sample& sample = result_.samples[static_cast<std::size_t>(writer.sample)];
     const DrawPlace place{static_cast<std::int64_t>(writer.sequence.size()),
                           static_cast<std::uint32_t>(writer.sample)};
+    // A model's table may have more rows than there are tokens; nobody has learned those.
+    if (decoding_.tokenizer != nullptr)
+      scores = scores.first(
+          std::min(scores.size(), static_cast<std::size_t>(decoding_.tokenizer->vocabulary())));
     const std::int32_t token = sampler_.draw(scores, writer.sequence, place);
-    if (decoding_.end && token == *decoding_.end) return finish(writer, Finish::end);
+    if (std::ranges::find(decoding_.ends, token) != decoding_.ends.end())
+      return finish(writer, Finish::end);
     writer.sequence.push_back(token);
     sample.tokens.push_back(token);
     if (writer.stream) {

@@ -19,7 +19,7 @@ using Tokens = std::vector<std::int32_t>;
 
 const Tokens kBeamPrompt = {1, 2};
 constexpr std::int32_t kEnd = 0;
-const Decoding kEnds = {.end = kEnd};
+const Decoding kEnds = {.ends = {kEnd}};
 
 double log_probability(const TreeModel& model, const Tokens& history, std::int32_t token) {
   const auto scores = model.scores(history);
@@ -197,7 +197,7 @@ TEST(Beam, ABatchGivesWhatItsSentencesGiveAlone) {
     Tokens tokens;
     std::vector<std::int64_t> lengths;
     BeamStart start;
-    start.end = kEnd;
+    start.ends = {kEnd};
     for (const std::size_t i : which) {
       Tokens padded = sources[i];
       lengths.push_back(static_cast<std::int64_t>(padded.size()));
@@ -229,7 +229,7 @@ TEST(Beam, RefusesAStartThatIsNoMatrixOfScores) {
   for (const Shape& shape : {Shape{2, 1, 5}, Shape{2}, Shape{3, 5}}) {
     BeamStart start;
     start.longest = {4, 4};
-    start.end = kEnd;
+    start.ends = {kEnd};
     start.state = model.begin({}, 2, 10, {});
     start.logits = Tensor::zeros(shape, DType::f32);
     try {
@@ -286,7 +286,7 @@ TEST(Beam, RefusesOptionsByName) {
   refused([](BeamOptions& o) { o.best = 0; }, "option best");
   refused([](BeamOptions& o) { o.length_penalty = -1; }, "option length_penalty");
   refused([](BeamOptions& o) { o.length_penalty = NAN; }, "option length_penalty");
-  refused([](BeamOptions&) {}, "end token", {.end = 4});
+  refused([](BeamOptions&) {}, "end token", {.ends = {4}});
   EXPECT_THROW(beam_continue(model, kBeamPrompt, 0, {}, {}), Error);
   EXPECT_THROW(beam_continue(model, Tokens{}, 3, {}, {}), Error);
   EXPECT_THROW(beam_continue(model, Tokens{9}, 3, {}, {}), Error);

@@ -64,7 +64,7 @@ TEST(Generate, TheSameSeedGivesTheSameText) {
 TEST(Generate, ASampleDoesNotDependOnTheOthers) {
   const TreeModel model({.vocabulary = 5});
   GenerationOptions o = sampling(25, 6);
-  const Decoding decoding = {.end = 0};  // so that they end at different times
+  const Decoding decoding = {.ends = {0}};  // so that they end at different times
   const auto six = generate(model, kPrompt, o, decoding).samples;
   o.samples = 2;
   const auto two = generate(model, kPrompt, o, decoding).samples;
@@ -83,7 +83,7 @@ TEST(Generate, WithoutACacheEverythingIsTheSame) {
   for (const bool slide : {false, true}) {
     const TreeModel model({.vocabulary = 6, .context = 8});
     GenerationOptions o = sampling(40, 3);
-    const Decoding decoding = {.end = 5};
+    const Decoding decoding = {.ends = {5}};
     o.slide = slide;
     const auto cached = tokens_of(generate(model, kPrompt, o, decoding));
     o.cache = false;

@@ -48,7 +48,7 @@ BeamStart start(const model::Model& model, const data::Codec& codec,
                 std::span<const std::vector<std::int32_t>> sources, const TranslationOptions& o,
                 const nn::Pass& pass) {
   BeamStart start;
-  start.end = codec.end();
+  start.ends = {codec.end()};
   for (const auto& source : sources) start.longest.push_back(longest(model, o, source.size()));
   const auto count = static_cast<std::int64_t>(sources.size());
   const std::int64_t most = *std::max_element(start.longest.begin(), start.longest.end());

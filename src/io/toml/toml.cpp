@@ -217,6 +217,13 @@ bool TomlTable::exists() const { return state_->find_table(path_) != nullptr; }
 
 bool TomlTable::has(std::string_view key) const { return state_->ask(path_, key) != nullptr; }
 
+void TomlTable::pass_over(std::string_view key) const {
+  const TomlValue* value = state_->ask(path_, key);
+  if (value == nullptr || value->members() == nullptr) return;
+  const TomlTable inner = table(key);
+  for (const std::string& each : inner.keys()) inner.pass_over(each);
+}
+
 std::vector<std::string> TomlTable::keys() const {
   std::vector<std::string> out;
   if (const TomlMembers* table = state_->find_table(path_))

@@ -1,5 +1,6 @@
-// Recipes: TOML read strictly. Every value is requested by name and type; a key that was never
-// requested is an error at the end, so that no setting is ever ignored. Errors name the file and
+// Settings, read strictly: recipes in TOML, and what others wrote about their models. Every value
+// is requested by name and type; a key that was never requested is an error at the end, so that no
+// setting is ever ignored. Errors name the file and
 // line (or the command line option), the key, what was expected and what was found.
 //
 //   TomlDocument recipe = TomlDocument::read("recipe.toml");
@@ -44,6 +45,8 @@ struct KeyHabit {
 };
 using KeyHabits = std::map<std::string, KeyHabit, std::less<>>;
 
+class GgufMetadata;
+class Json;
 class TomlState;
 
 // A table of a document; one that the document lacks is like an empty one. Handles are cheap to
@@ -58,6 +61,8 @@ class TomlTable {
   bool has(std::string_view key) const;
   std::vector<std::string> keys() const;  // of the document, in its order; makes none known
   TomlTable table(std::string_view key) const;
+  // The key, and all that is in it if it is a table, counts as requested: it has no effect.
+  void pass_over(std::string_view key) const;
 
   std::string string(std::string_view key) const;
   std::string string_or(std::string_view key, std::string_view fallback) const;
@@ -97,6 +102,11 @@ class TomlDocument {
  public:
   static TomlDocument read(const std::string& path);
   static TomlDocument parse(std::string_view text, const std::string& file);
+  // The settings of a model that others wrote: the object of a config.json without its nulls; the
+  // metadata of a GGUF file that begin with "table.", each by the rest of its name, dots included.
+  static TomlDocument of_json(const Json& object);
+  static TomlDocument of_gguf(const GgufMetadata& metadata, std::string_view table,
+                              const std::string& file);
 
   TomlTable root() const;
 

@@ -1,0 +1,40 @@
+#include "pretrained/families/like_llama.h"
+
+#include "pretrained/common.h"
+#include "pretrained/rope_settings.h"
+
+namespace heddle::pretrained {
+namespace {
+
+constexpr std::array kNamesLikeLlama = std::to_array<TensorName>({
+    {"embed.weight", "model.embed_tokens.weight"},
+    {"layers.#.attention.q.*", "model.layers.#.self_attn.q_proj.*"},
+    {"layers.#.attention.k.*", "model.layers.#.self_attn.k_proj.*"},
+    {"layers.#.attention.v.*", "model.layers.#.self_attn.v_proj.*"},
+    {"layers.#.attention.out.*", "model.layers.#.self_attn.o_proj.*"},
+    {"layers.#.attention.q_norm.weight", "model.layers.#.self_attn.q_norm.weight"},
+    {"layers.#.attention.k_norm.weight", "model.layers.#.self_attn.k_norm.weight"},
+    {"layers.#.ffn.in.*", "model.layers.#.mlp.gate_proj.*", nullptr,
+     "model.layers.#.mlp.up_proj.*"},
+    {"layers.#.ffn.out.*", "model.layers.#.mlp.down_proj.*"},
+    {"norm.*", "model.norm.*"},
+    {"head.weight", "lm_head.weight"},
+});
+
+}  // namespace
+
+std::span<const TensorName> names_like_llama() { return kNamesLikeLlama; }
+
+model::ModelConfig read_like_llama(const io::TomlTable& s, const LikeLlama& differs) {
+  model::ModelConfig c = read_sizes(s);
+  c.norm = nn::NormKind::rms;
+  c.norm_epsilon = s.number_or("rms_norm_eps", 1e-6);
+  c.ffn = read_activation(s, differs.activation_key, differs.activation, true);
+  c.tied = s.boolean_or("tie_word_embeddings", differs.tied);
+  c.bias = false;
+  const std::int64_t head_width = c.attention.head_width.value_or(c.width / c.attention.heads);
+  if (differs.rope) c.attention.position = read_rope(s, head_width, c.sizes.context);
+  return c;
+}
+
+}  // namespace heddle::pretrained

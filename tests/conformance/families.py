@@ -1,0 +1,103 @@
+"""The families that check_models.py builds: a small configuration of each, and what is varied."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Family:
+    name: str
+    config: str
+    model: str
+    defaults: dict
+    variants: list = field(default_factory=list)
+
+
+LLAMA = dict(vocab_size=259, hidden_size=48, intermediate_size=80, num_hidden_layers=3,
+             num_attention_heads=6, num_key_value_heads=2, max_position_embeddings=96,
+             bos_token_id=None, eos_token_id=None, pad_token_id=None)
+
+
+def rope(**more):
+    return dict(rope_parameters=dict(rope_theta=10000.0, **more))
+
+
+ROPE = [
+    rope(rope_type="linear", factor=4.0),
+    rope(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+         original_max_position_embeddings=32),
+    rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=24),
+]
+
+QWEN = dict(LLAMA, head_dim=8)
+GEMMA = dict(LLAMA, head_dim=12, tie_word_embeddings=True)
+# Windows by layer, and the bases of both kinds of layers.
+GEMMA3 = dict(GEMMA, num_hidden_layers=7, sliding_window=6, query_pre_attn_scalar=16)
+NEOX = dict(vocab_size=259, hidden_size=64, intermediate_size=96, num_hidden_layers=3,
+            num_attention_heads=4, max_position_embeddings=96, bos_token_id=None,
+            eos_token_id=None)
+FALCON = dict(vocab_size=259, hidden_size=48, num_hidden_layers=3, num_attention_heads=4,
+              max_position_embeddings=96, bos_token_id=None, eos_token_id=None)
+
+FAMILIES = [
+    Family("gpt2", "GPT2Config", "GPT2LMHeadModel",
+           dict(vocab_size=259, n_embd=48, n_layer=3, n_head=3, n_positions=64, bos_token_id=None,
+                eos_token_id=None),
+           [dict(n_inner=100), dict(activation_function="relu"), dict(activation_function="gelu"),
+            dict(scale_attn_weights=False), dict(tie_word_embeddings=False),
+            dict(layer_norm_epsilon=1e-3)]),
+    Family("llama", "LlamaConfig", "LlamaForCausalLM", LLAMA,
+           [dict(tie_word_embeddings=True), dict(head_dim=10), dict(num_key_value_heads=6),
+            dict(num_key_value_heads=1), dict(attention_bias=True, mlp_bias=True),
+            dict(attention_bias=True), dict(mlp_bias=True), dict(rms_norm_eps=1e-3), *ROPE]),
+    Family("mistral", "MistralConfig", "MistralForCausalLM", LLAMA,
+           [dict(sliding_window=None), dict(sliding_window=5), dict(sliding_window=1),
+            dict(head_dim=12, sliding_window=9)]),
+    Family("mixtral", "MixtralConfig", "MixtralForCausalLM",
+           dict(LLAMA, num_local_experts=4, num_experts_per_tok=2),
+           [dict(num_local_experts=3, num_experts_per_tok=1), dict(sliding_window=7)]),
+    Family("qwen2", "Qwen2Config", "Qwen2ForCausalLM", LLAMA,
+           [dict(tie_word_embeddings=True), dict(num_key_value_heads=3),
+            dict(use_sliding_window=True, sliding_window=5, max_window_layers=1), *ROPE]),
+    Family("qwen3", "Qwen3Config", "Qwen3ForCausalLM", QWEN,
+           [dict(tie_word_embeddings=True), dict(attention_bias=True), dict(head_dim=16),
+            dict(use_sliding_window=True, sliding_window=4, max_window_layers=2)]),
+    Family("phi3", "Phi3Config", "Phi3ForCausalLM", LLAMA,
+           [dict(num_key_value_heads=6), dict(sliding_window=6),
+            dict(rope_parameters=dict(rope_theta=10000.0, rope_type="default",
+                                      partial_rotary_factor=0.5)),
+            dict(rope_parameters=dict(rope_theta=10000.0, rope_type="longrope",
+                                      short_factor=[1.0, 1.1, 1.3, 1.7],
+                                      long_factor=[1.0, 2.0, 4.0, 8.0],
+                                      original_max_position_embeddings=48),
+                 original_max_position_embeddings=48)]),
+    Family("smollm3", "SmolLM3Config", "SmolLM3ForCausalLM", dict(LLAMA, num_hidden_layers=5),
+           [dict(no_rope_layer_interval=2), dict(no_rope_layers=[1, 0, 0, 1, 1]),
+            dict(attention_bias=True), dict(mlp_bias=True)]),
+    Family("gemma", "GemmaConfig", "GemmaForCausalLM", GEMMA,
+           [dict(num_key_value_heads=1), dict(attention_bias=True)]),
+    Family("gemma2", "Gemma2Config", "Gemma2ForCausalLM", dict(GEMMA, sliding_window=6),
+           [dict(query_pre_attn_scalar=32), dict(attn_logit_softcapping=2.0),
+            dict(final_logit_softcapping=None), dict(attn_logit_softcapping=None),
+            dict(layer_types=["full_attention", "sliding_attention", "sliding_attention"])]),
+    Family("gemma3_text", "Gemma3TextConfig", "Gemma3ForCausalLM", GEMMA3,
+           [dict(num_hidden_layers=2), dict(query_pre_attn_scalar=8),
+            dict(rope_parameters=dict(
+                full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
+                sliding_attention=dict(rope_type="default", rope_theta=10000.0)))]),
+    Family("olmo2", "Olmo2Config", "Olmo2ForCausalLM", LLAMA,
+           [dict(num_key_value_heads=6), dict(attention_bias=True),
+            dict(tie_word_embeddings=True)]),
+    Family("gpt_neox", "GPTNeoXConfig", "GPTNeoXForCausalLM", NEOX,
+           [dict(use_parallel_residual=False), dict(attention_bias=False),
+            dict(hidden_act="gelu_new"), dict(tie_word_embeddings=True),
+            dict(rope_parameters=dict(rope_theta=10000.0, rope_type="default",
+                                      partial_rotary_factor=1.0))]),
+    Family("bloom", "BloomConfig", "BloomForCausalLM",
+           dict(vocab_size=259, hidden_size=48, n_layer=3, n_head=4, bos_token_id=None,
+                eos_token_id=None),
+           [dict(n_head=6), dict(n_head=3), dict(tie_word_embeddings=False)]),
+    Family("falcon", "FalconConfig", "FalconForCausalLM", FALCON,
+           [dict(bias=True), dict(multi_query=False), dict(parallel_attn=False),
+            dict(new_decoder_architecture=True, num_kv_heads=2),
+            dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1)]),
+]
