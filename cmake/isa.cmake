@@ -36,6 +36,22 @@ function(heddle_isa_of_file path out)
   set(${out} "${isa}" PARENT_SCOPE)
 endfunction()
 
+# Whether the machine that builds can run a level.
+function(heddle_runs_here isa out)
+  set(flag_avx2 avx2)
+  set(flag_avx512 avx512f)
+  set(flag_avx512_bf16 avx512_bf16)
+  set(flag_amx amx_bf16)
+  set(runs TRUE)
+  if(DEFINED flag_${isa} AND EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)
+    if(NOT " ${flags} " MATCHES " ${flag_${isa}} ")
+      set(runs FALSE)
+    endif()
+  endif()
+  set(${out} ${runs} PARENT_SCOPE)
+endfunction()
+
 # heddle_isa_library(<isa> <sources>...): does nothing without sources.
 function(heddle_isa_library isa)
   if(NOT ARGN)
@@ -53,6 +69,12 @@ function(heddle_isa_library isa)
   set(optimise -O3)
   if(HEDDLE_SANITIZE)
     set(optimise -O1)
+    # No test here runs kernels that this machine cannot, so sanitizers have nothing to see in them,
+    # and sanitized kernels are slow to compile.
+    heddle_runs_here(${isa} runs)
+    if(NOT runs)
+      set_target_properties(${target} PROPERTIES HEDDLE_UNSANITIZED ON)
+    endif()
   endif()
   target_compile_options(${target} PRIVATE ${HEDDLE_FLAGS_${isa}} ${optimise})
   # Highway compiles for exactly one target. Its emulation is asked for as the generic target (g++ 12
