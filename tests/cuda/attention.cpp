@@ -1,6 +1,6 @@
-// Attention on the GPU against its definition in f64 on the host: widths, lengths on both sides of a
-// tile's edge, masks, heads that share keys, rows that lie apart, and memory behind the keys that was
-// never written; the same bits every time. The op harness has the rest of the grammar.
+// Attention on the GPU against its definition in f64 on the host: widths, lengths on both sides of
+// a tile's edge, masks, heads that share keys, rows that lie apart, and memory behind the keys that
+// was never written; the same bits every time. The op harness has the rest of the grammar.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -125,8 +125,8 @@ struct Case {
     }
     return {Tensor::from<std::int32_t>({2, s.batch, s.queries}, std::span<const std::int32_t>(all),
                                        kGpu),
-            Tensor::from<std::int32_t>({s.batch}, std::span<const std::int32_t>(ends), kGpu), s.keys,
-            pairs};
+            Tensor::from<std::int32_t>({s.batch}, std::span<const std::int32_t>(ends), kGpu),
+            s.keys, pairs};
   }
 };
 
@@ -148,7 +148,8 @@ void define_row(const Case& c, std::int64_t b, std::int64_t i, std::int64_t h, O
   };
   const auto dot = [width](const auto* x, const auto* y) {
     double sum = 0;
-    for (std::size_t d = 0; d < width; ++d) sum += static_cast<double>(x[d]) * static_cast<double>(y[d]);
+    for (std::size_t d = 0; d < width; ++d)
+      sum += static_cast<double>(x[d]) * static_cast<double>(y[d]);
     return sum;
   };
   std::vector<double> p;
@@ -161,7 +162,8 @@ void define_row(const Case& c, std::int64_t b, std::int64_t i, std::int64_t h, O
   for (std::size_t n = 0; n < p.size(); ++n) {
     p[n] /= sum;
     for (std::size_t d = 0; d < width; ++d)
-      o.y[at + d] += p[n] * static_cast<double>(c.v[key_at(first + static_cast<std::int64_t>(n)) + d]);
+      o.y[at + d] +=
+          p[n] * static_cast<double>(c.v[key_at(first + static_cast<std::int64_t>(n)) + d]);
   }
   o.sums[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] =
       p.empty() ? 0 : (top + std::log(sum)) * std::numbers::log2e;
@@ -253,8 +255,8 @@ void judge_attention(const Setting& s) {
 
 void test_attention() {
   for (const std::int64_t width : {64, 128, 32}) {
-    for (const Mask mask : {Mask::full, Mask::causal, Mask::window, Mask::prefix, Mask::padding,
-                            Mask::documents}) {
+    for (const Mask mask :
+         {Mask::full, Mask::causal, Mask::window, Mask::prefix, Mask::padding, Mask::documents}) {
       judge_attention({2, 320, 320, 4, 2, width, mask});
       judge_attention({1, 517, 517, 2, 1, width, mask, true});
       judge_attention({2, 191, 390, 2, 2, width, mask});
@@ -266,7 +268,8 @@ void test_attention() {
   }
 }
 
-// Many blocks of threads that add to the same dq: at sizes that fill the GPU, does every bit repeat?
+// Many blocks of threads that add to the same dq: at sizes that fill the GPU, does every bit
+// repeat?
 void test_attention_bits() {
   for (const std::int64_t width : {64, 128}) {
     const std::int64_t heads = 512 / width;

@@ -19,8 +19,9 @@
 namespace heddle::cuda {
 
 // ---- barriers in shared memory
-// A barrier completes a phase when `arrivals` threads have arrived and all bytes that were announced
-// are there; then the next phase begins. Who waits says the parity of the phase: 0 for the first.
+// A barrier completes a phase when `arrivals` threads have arrived and all bytes that were
+// announced are there; then the next phase begins. Who waits says the parity of the phase: 0 for
+// the first.
 using Barrier = std::uint64_t;
 
 __device__ inline void init_barrier(Barrier* b, int arrivals) {
@@ -92,14 +93,12 @@ __device__ inline void store_floats(float* to, const void* from, int bytes) {
 }
 // to += from, each number by itself.
 __device__ inline void add_floats(float* to, const void* from, int bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(
-                   to),
-               "r"(address_in_shared(from)), "r"(bytes)
-               : "memory");
+  asm volatile(
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+      "r"(address_in_shared(from)), "r"(bytes)
+      : "memory");
 }
-__device__ inline void end_of_stores() {
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
+__device__ inline void end_of_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 __device__ inline void wait_until_stores_were_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }

@@ -48,8 +48,8 @@ CUtensorMap map_of(const MappedRows& rows) {
   const cuuint32_t steps[] = {1, 1, 1, 1};
   CUtensorMap map;
   const CUresult result =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(rows.base), sizes, strides,
-             box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(rows.base), sizes,
+             strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     fail(ErrorCode::failed, "CUDA", "the driver refused a tensor's map", "strides of 16 bytes",

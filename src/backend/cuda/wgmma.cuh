@@ -1,11 +1,11 @@
-// Products of sm_90a's tensor cores. A warpgroup, four warps, multiplies 64 rows at a time, and goes
-// on while they do: a product is issued, and waited for when its result is needed. B comes from
-// shared memory, A from there or from registers, sums are in registers.
+// Products of sm_90a's tensor cores. A warpgroup, four warps, multiplies 64 rows at a time, and
+// goes on while they do: a product is issued, and waited for when its result is needed. B comes
+// from shared memory, A from there or from registers, sums are in registers.
 //
-// The compiler must not touch registers of a product that is under way. It keeps that by itself only
-// if it sees it: between issue and wait nothing may read or write them, no product may be under way
-// where a loop closes, and touched() tells it where values come and go. Where it does not see it, it
-// waits after every product and says so (C7510 to C7515): those warnings are errors.
+// The compiler must not touch registers of a product that is under way. It keeps that by itself
+// only if it sees it: between issue and wait nothing may read or write them, no product may be
+// under way where a loop closes, and touched() tells it where values come and go. Where it does not
+// see it, it waits after every product and says so (C7510 to C7515): those warnings are errors.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace heddle::cuda {
 
 // ---- tiles in shared memory
-// Columns in chunks of 64 bf16, 128 bytes a row, rows of a chunk one after the other; of every eight
-// rows the 16-byte pieces change places by the row's number, as the memory unit writes them by
-// CU_TENSOR_MAP_SWIZZLE_128B. Eight rows begin at multiples of 1024 bytes.
+// Columns in chunks of 64 bf16, 128 bytes a row, rows of a chunk one after the other; of every
+// eight rows the 16-byte pieces change places by the row's number, as the memory unit writes them
+// by CU_TENSOR_MAP_SWIZZLE_128B. Eight rows begin at multiples of 1024 bytes.
 inline constexpr int kChunkColumns = 64, kChunkRowBytes = 128;
 
 constexpr int swizzled_offset(int row, int piece, int rows_of_tile) {  // piece: of 8 columns
@@ -32,9 +32,9 @@ __device__ inline std::uint64_t operand_at(std::uint32_t address, int chunk_byte
 }
 // Along columns, 16 at a time, and along rows.
 __device__ inline std::uint64_t columns_at(std::uint32_t tile, int rows_of_tile, int step) {
-  return operand_at(tile + static_cast<std::uint32_t>(step / 4 * rows_of_tile * kChunkRowBytes +
-                                                      step % 4 * 32),
-                    16);
+  return operand_at(
+      tile + static_cast<std::uint32_t>(step / 4 * rows_of_tile * kChunkRowBytes + step % 4 * 32),
+      16);
 }
 __device__ inline std::uint64_t rows_at(std::uint32_t tile, int rows_of_tile, int step) {
   return operand_at(tile + static_cast<std::uint32_t>(step * 16 * kChunkRowBytes),
@@ -42,9 +42,7 @@ __device__ inline std::uint64_t rows_at(std::uint32_t tile, int rows_of_tile, in
 }
 
 // ---- order
-__device__ inline void products_begin() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
+__device__ inline void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void end_of_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -71,11 +69,11 @@ __device__ __forceinline__ void touched(std::uint32_t (&d)[kCount]) {
 template <int kColumns>
 struct Wgmma;
 
-#define HEDDLE_D8(i)                                                                      \
+#define HEDDLE_D8(i)                                                                    \
   "+f"(d[(i)]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3]), "+f"(d[(i) + 4]), \
       "+f"(d[(i) + 5]), "+f"(d[(i) + 6]), "+f"(d[(i) + 7])
 #define HEDDLE_D32(i) HEDDLE_D8(i), HEDDLE_D8((i) + 8), HEDDLE_D8((i) + 16), HEDDLE_D8((i) + 24)
-#define HEDDLE_N32                                                                              \
+#define HEDDLE_N32                                                                             \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
   "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define HEDDLE_N64                                                                               \

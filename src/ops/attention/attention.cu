@@ -349,8 +349,8 @@ void run_wgmma_backward(AttentionBackwardCall& c) {
   p.dq_sums = out<float>(w[kDq]);
   p.turns = out<std::int32_t>(w[kTurns]);
   const Sizes& s = p.size;
-  const bool run_together = tiles_of(s.keys, attention::kWgmmaKeys) <=
-                            traits_of(c.dq.device()).multiprocessors;
+  const bool run_together =
+      tiles_of(s.keys, attention::kWgmmaKeys) <= traits_of(c.dq.device()).multiprocessors;
   const bool all_seen = c.in.keys.pairs == static_cast<double>(s.batch) * s.queries * s.keys;
   p.around = run_together && all_seen && s.queries == s.keys;
   p.last_first = !run_together;

@@ -204,12 +204,14 @@ __global__ void __launch_bounds__(kThreads) backward_rows(const Backward<S> a) {
   C dgain[kHeld][kEach] = {}, dbias[kHeld][kEach] = {};
   for (std::int64_t row = begin + threadIdx.x / kLanes; row < end; row += kThreads / kLanes) {
     const std::int64_t first = row * a.columns;
-    uint4 x[kHeld], dy[kHeld];
+    uint4 x[kHeld], dy[kHeld], dsum[kHeld];  // all on their way before any is needed
 #pragma unroll
     for (int i = 0; i < kHeld; ++i)
       if (i * kLanes + lane < vectors) {
-        x[i] = load_raw(a.x + first + (i * kLanes + lane) * kEach);
-        dy[i] = load_raw(a.dy + first + (i * kLanes + lane) * kEach);
+        const std::int64_t at = first + (i * kLanes + lane) * kEach;
+        x[i] = load_raw(a.x + at);
+        dy[i] = load_raw(a.dy + at);
+        if (a.dsum != nullptr) dsum[i] = load_raw(a.dsum + at);
       }
     const C rstd = a.rstd[row];
     const C mean = kCentred ? a.mean[row] : C{0};
@@ -249,7 +251,7 @@ __global__ void __launch_bounds__(kThreads) backward_rows(const Backward<S> a) {
           dx.v[e] = rstd * (t.weighed - t.normal * product - plain);
         }
         if (a.dsum != nullptr)
-          dx = mapped<S>([](C v, C w) { return v + w; }, dx, load(a.dsum + first + at));
+          dx = mapped<S>([](C v, C w) { return v + w; }, dx, widened<S>(dsum[i]));
         store(a.dx + first + at, dx);
       }
   }

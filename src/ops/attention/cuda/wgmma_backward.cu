@@ -15,7 +15,7 @@
 #include "backend/cuda/wgmma.cuh"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"
-#include "ops/attention/cuda/wgmma_maps.h"
+#include "ops/attention/cuda/wgmma_maps.cuh"
 #include "ops/attention/cuda/wgmma_problem.h"
 
 namespace heddle::cuda::attention {
@@ -142,8 +142,7 @@ __device__ void load_steps(const WgmmaBackward& p, const BackwardMaps& maps,
     arrive_expecting(&b.outputs_there[at], T::kQueryBytes + kFloatBytes);
     load_tile<T, T::kQueries>(memory.outputs + at * T::kQueryBytes, maps.dy, &b.outputs_there[at],
                               query0, walk.head, t.batch);
-    load_bytes(b.delta + at * T::kQueries, p.padded_delta + row, kFloatBytes,
-               &b.outputs_there[at]);
+    load_bytes(b.delta + at * T::kQueries, p.padded_delta + row, kFloatBytes, &b.outputs_there[at]);
     if (++i == t.steps) return;
     walk.next(p, t);
   }
@@ -271,13 +270,12 @@ struct KeyGradients {
     products_begin();
 #pragma unroll
     for (int k = 0; k < T::kQueries / 16; ++k)
-      Wgmma<T::kWidth>::template registers<true>(sums, left + 4 * k,
-                                                 rows_at(tile, T::kQueries, k));
+      Wgmma<T::kWidth>::template registers<true>(sums, left + 4 * k, rows_at(tile, T::kQueries, k));
     end_of_products();
   }
 
   // dp is free by now, and dQ has left it before it is needed.
-  __device__ __forceinline__ float (&dq())[32] { return reinterpret_cast<float (&)[32]>(x.dp); }
+  __device__ __forceinline__ float (&dq())[32] { return reinterpret_cast<float(&)[32]>(x.dp); }
 
   // 64 × 64 of dQ = dS · K: half of the queries, or half of the columns.
   __device__ __forceinline__ void issue_dq(int i) {
@@ -369,13 +367,13 @@ struct KeyGradients {
 
   // 64 keys and 4 · kCount columns of bf16 pairs to this warpgroup's rows of a tile.
   template <int kCount>
-  __device__ __forceinline__ void put_tile(std::uint32_t tile, const std::uint32_t (&pairs)[kCount]) {
+  __device__ __forceinline__ void put_tile(std::uint32_t tile,
+                                           const std::uint32_t (&pairs)[kCount]) {
     const int row = group * kWarpgroupRows + thread / 32 * 16 + lane % 16;
 #pragma unroll
     for (int n = 0; n < kCount / 2; n += 2)
-      store_four(
-          tile + static_cast<std::uint32_t>(swizzled_offset(row, n + lane / 16, kWgmmaKeys)),
-          pairs[2 * n], pairs[2 * n + 1], pairs[2 * n + 2], pairs[2 * n + 3]);
+      store_four(tile + static_cast<std::uint32_t>(swizzled_offset(row, n + lane / 16, kWgmmaKeys)),
+                 pairs[2 * n], pairs[2 * n + 1], pairs[2 * n + 2], pairs[2 * n + 3]);
   }
 
   // Issues what a step adds. The other warpgroup's dS is waited for while dV and dK are multiplied.

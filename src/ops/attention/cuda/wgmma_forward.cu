@@ -11,7 +11,7 @@
 #include "backend/cuda/wgmma.cuh"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"
-#include "ops/attention/cuda/wgmma_maps.h"
+#include "ops/attention/cuda/wgmma_maps.cuh"
 #include "ops/attention/cuda/wgmma_problem.h"
 
 namespace heddle::cuda::attention {
@@ -96,7 +96,8 @@ __device__ void load_rows(char* to, const CUtensorMap& map, Barrier* there, int 
     load_box(to + chunk * kRows * kChunkRowBytes, map, there, chunk * 64, row, head, batch);
 }
 
-// Values from `end` on may be anything, and 0 · NaN is NaN: zeros take their place. By a whole warp.
+// Values from `end` on may be anything, and 0 · NaN is NaN: zeros take their place. By a whole
+// warp.
 template <class T>
 __device__ void clear_rows(char* tile, int first) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -164,9 +165,9 @@ __device__ void load_tiles(const WgmmaForward& p, const ForwardMaps& maps,
 // Of a thread: two rows, lane / 4 of its warp's 16 and the one eight below.
 template <class T>
 struct ForwardRows {
-  float s[kWgmmaKeys / 2];                  // scores, then weights
-  std::uint32_t weights[kWgmmaKeys / 4];    // in bf16, by which values are multiplied
-  float o[T::kWidth / 2], m[2], l[2];       // l: of this lane's keys alone
+  float s[kWgmmaKeys / 2];                // scores, then weights
+  std::uint32_t weights[kWgmmaKeys / 4];  // in bf16, by which values are multiplied
+  float o[T::kWidth / 2], m[2], l[2];     // l: of this lane's keys alone
   float shrink[2];
   bool moved;  // a maximum
   int first[2], last[2];
@@ -375,8 +376,8 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaForward& p, const Forw
                                                int row_tiles, int group) {
   const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
   const int spans = (p.size.queries + kWarpgroupRows - 1) / kWarpgroupRows;
-  const std::uint32_t rows_before = static_cast<std::uint32_t>(group) * kWarpgroupRows *
-                                    kChunkRowBytes;
+  const std::uint32_t rows_before =
+      static_cast<std::uint32_t>(group) * kWarpgroupRows * kChunkRowBytes;
   int step = 0;
   if (group == 1) pass_turn(group);  // the first one may begin
 #pragma unroll 1

@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(kPassThreads)
   if (thread % 32 == 0) p.seeing[warp] = {end > 0 ? begin : 0, end, count, 0};
 }
 
-// delta = Σ dy · y of a row, and its sum, where copies of whole tiles find them. As many threads per
-// row as it has pieces of eight elements.
+// delta = Σ dy · y of a row, and its sum, where copies of whole tiles find them. As many threads
+// per row as it has pieces of eight elements.
 template <int kWidth>
 __global__ void __launch_bounds__(kPassThreads)
     deltas_kernel(const __grid_constant__ WgmmaBackward p) {
@@ -123,7 +123,8 @@ __global__ void __launch_bounds__(kPassThreads)
   // Nobody has written the sums of a tile that sees nothing.
   float4 v = {0, 0, 0, 0};
   if (span.begin < span.end) v = reinterpret_cast<const float4*>(p.dq_sums)[i];
-  int row = tile * kQueries + thread / 32 * 16 + thread % 32 / 4, column = 8 * eight + thread % 4 * 2;
+  int row = tile * kQueries + thread / 32 * 16 + thread % 32 / 4,
+      column = 8 * eight + thread % 4 * 2;
   if (kWidth == 64)
     row += group * 64;
   else
