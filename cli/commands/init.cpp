@@ -66,7 +66,7 @@ void check_path(const std::string& path, const std::string& recipe) {
   if (is_there(path, recipe)) return;
   const data::KnownData* known = data::known_data_of(path);
   fail(ErrorCode::invalid_argument, "--path", "there is no such file or folder",
-       known != nullptr ? data::how_to_get(*known)
+       known != nullptr ? "the data (" + data::how_to_get(*known) + ")"
                         : "one that is there, from the working directory; without --path the "
                           "recipe names a place that you can fill later",
        path);

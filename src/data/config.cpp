@@ -268,7 +268,7 @@ std::string resolve_path(const DataConfig& config, const std::string& path) {
   if (!config.directory.empty() && config.directory != ".")
     expected += " or in " + config.directory;
   if (std::filesystem::path(path).is_absolute()) expected = "the path of a file that is there";
-  if (known != nullptr) expected = how_to_get(*known);
+  if (known != nullptr) expected = "the file (" + how_to_get(*known) + ")";
   const std::string key = key_of_path(config, path);
   if (key.empty()) fail(ErrorCode::io, path, "there is no such file", expected);
   throw KeyError(kWhere, {in_data(key)}, ": there is no such file", expected, path);

@@ -74,7 +74,7 @@ io::TomlDocument read_chain(const std::string& path, const KeptText& kept,
   chain.push_back(canonical(path));
   check_chain(chain, file, where);
   io::TomlDocument base = read_chain(file, kept, chain);
-  keep_paths(base, fs::path(file).parent_path());
+  keep_paths(base, folder_of_recipe(file));
   leave_out(root, base, file);
   document.remove("base");
   document.remove("without");

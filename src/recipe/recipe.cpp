@@ -13,6 +13,7 @@
 #include "io/utf8.h"
 #include "model/parse/parse.h"
 #include "recipe/inherit.h"
+#include "recipe/shipped.h"
 #include "recipe/synonyms.h"
 
 namespace heddle::recipe {
@@ -94,7 +95,7 @@ Recipe load_recipe(const std::string& path, const std::vector<std::string>& over
   io::TomlDocument document = read_with_bases(path, kept);
   for (const std::string& assignment : overrides) document.apply(assignment);
   for (const std::string& assignment : varied) document.apply(assignment, "--vary");
-  return parse_document(document, fs::path(path).parent_path().string());
+  return parse_document(document, folder_of_recipe(path));
 }
 
 Recipe recipe_of_text(const std::string& toml, const std::string& where) {

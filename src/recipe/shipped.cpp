@@ -32,6 +32,10 @@ std::optional<std::string_view> shipped_text(const std::string& place) {
   return std::nullopt;
 }
 
+std::string folder_of_recipe(const std::string& path) {
+  return shipped_text(path) ? "" : std::filesystem::path(path).parent_path().string();
+}
+
 std::string nearest_shipped(const std::string& name) {
   return io::nearest_name(std::filesystem::path(name).stem().string(), shipped_recipes());
 }

@@ -20,7 +20,9 @@ TEST(Shipped, RecipesAreThoseOfTheSourceTree) {
     ASSERT_TRUE(place.has_value()) << entry.path();
     ASSERT_TRUE(shipped_text(*place).has_value()) << *place;
     EXPECT_EQ(*shipped_text(*place), io::read_file(entry.path().string(), io::kMaxToml));
-    EXPECT_GT(load_recipe(*place).train.steps, 0) << *place;
+    const Recipe recipe = load_recipe(*place);
+    EXPECT_GT(recipe.train.steps, 0) << *place;
+    EXPECT_EQ(recipe.data.directory, ".") << *place;  // it lies in no folder
     ++files;
   }
   EXPECT_EQ(shipped_recipes().size(), files);

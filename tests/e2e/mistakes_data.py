@@ -22,7 +22,7 @@ DATA = [
     trained("a text that is not there", TEXT, "no such file", "mine.toml:8",
             "in the working directory"),
     Mistake("a shipped recipe without its data", "train char-gpt --set data.text=data/kjv.txt",
-            "no such file", "data/kjv.txt", "heddle data get kjv"),
+            "no such file", "data/kjv.txt", "expected the file (heddle data get kjv makes it"),
     trained("an empty text", TEXT, "is empty", "mine.txt", "expected a text", files={"mine.txt": ""}),
     trained("a text in Latin-1", TEXT, "a byte that is not UTF-8", "mine.txt:2", "save the file again",
             files={"mine.txt": b"one\nf\xfcr alle\n" * 30}),

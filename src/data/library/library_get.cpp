@@ -77,7 +77,7 @@ std::string made(const KnownData& data, std::size_t index, const std::string& fr
   if (data.name == "kjv" && from.empty()) return bible();
   if (from.empty())
     fail(ErrorCode::invalid_argument, "data get " + std::string(data.name),
-         "needs a place to take it from", how_to_get(data));
+         "needs a place to take it from", "--from FOLDER-OR-URL (" + how_to_get(data) + ")");
   std::string bytes = take(data, index, from, say);
   const std::string file(data.files[index]);
   const bool tags = file.ends_with(".tsv") && bytes.find("\t_\t") != std::string::npos;
@@ -118,7 +118,7 @@ std::vector<std::string> get_data(const KnownData& data, const GetOptions& optio
   if (!data.place.empty()) {
     if (!io::directory_exists(std::string(data.place)))
       fail(ErrorCode::failed, "data get " + std::string(data.name), "is not installed",
-           how_to_get(data));
+           "its files (" + how_to_get(data) + ")");
     say(tr("{} is there already", data.place));
     return {std::string(data.place)};
   }
