@@ -58,7 +58,7 @@ constexpr std::string_view to_string(DeviceKind kind) {
 std::string to_string(Device device);
 
 // Parses the names that to_string() writes for devices that compute, and "cuda" for the first GPU.
-// Throws Error. Does not check that this build and machine have it (see require_device()).
+// Throws Error. Does not check that this build and machine have it: the first tensor does.
 Device parse_device(std::string_view text);
 
 }  // namespace heddle
