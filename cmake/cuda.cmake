@@ -96,6 +96,10 @@ target_compile_options(heddle_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wext
 if(HEDDLE_WERROR)
   target_compile_options(heddle_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror --Werror=all-warnings>)
+  # Products of warpgroups take nearly all registers: one that does not fit is an error.
+  file(GLOB wgmma_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*/cuda/wgmma_*.cu")
+  set_source_files_properties(${wgmma_sources} PROPERTIES COMPILE_OPTIONS
+    "-Xptxas=--warn-on-spills,--warning-as-error")
 endif()
 # CMake 3.25 does not know that nvcc has C++20.
 target_compile_options(heddle_cuda PRIVATE
