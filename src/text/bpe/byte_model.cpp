@@ -23,6 +23,7 @@ bool ByteModel::note_junctions() {
     bytes[parts_.byte_ids[byte]] = std::string(1, static_cast<char>(byte));
   }
   std::vector<const Merge*> left;
+  left.reserve(parts_.merges.size());
   for (const Merge& merge : parts_.merges) left.push_back(&merge);
   constexpr int most_rounds = 16;  // files list merges in the order in which they can happen
   std::size_t before = left.size() + 1;

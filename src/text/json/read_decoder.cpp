@@ -90,6 +90,7 @@ DecoderPtr read_decoders(const Json& json) {
   check_keys(json, {"type", "decoders"});
   std::vector<DecoderPtr> steps;
   const Json list = json.at("decoders");
+  steps.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) steps.push_back(read_decoder(list.at(i)));
   return sequence(std::move(steps));
 }

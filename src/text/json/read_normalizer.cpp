@@ -20,6 +20,7 @@ NormalizerPtr read_normalizers(const Json& json) {
   check_keys(json, {"type", "normalizers"});
   std::vector<NormalizerPtr> steps;
   const Json list = json.at("normalizers");
+  steps.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) steps.push_back(read_normalizer(list.at(i)));
   return sequence(std::move(steps));
 }

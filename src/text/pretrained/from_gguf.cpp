@@ -131,6 +131,7 @@ std::string byte_bpe_json(const GgufMetadata& metadata, const std::vector<Senten
   parts.added = added_of(pieces);
   if (known.nfc) parts.normalizer = {{"type", "NFC"}};
   std::vector<Document> steps;
+  steps.reserve(known.patterns.size() + 1);
   for (const std::string_view pattern : known.patterns) steps.push_back(split_step(pattern));
   steps.push_back(byte_level_step(false, known.patterns.empty()));
   parts.pre_tokenizer = sequence_of("pretokenizers", std::move(steps));
