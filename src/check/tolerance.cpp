@@ -25,11 +25,14 @@ double gain_of(const model::ModelConfig& c) {
 // Scores behind a cap: none is above it, nor above the largest of many products of normal numbers.
 constexpr double kLargestOfMany = 4;
 double capped_scores(const model::ModelConfig& c) {
-  if (c.recurrent() || c.attention.softcap <= 0) return 0;
-  const double root =
-      std::sqrt(static_cast<double>(model::self_attention(c, false).width_of_head()));
-  const double scale = c.attention.scale > 0 ? c.attention.scale : 1;
-  return std::min(c.attention.softcap, kLargestOfMany * scale * root);
+  double largest = 0;
+  if (c.recurrent()) return largest;
+  for (const nn::AttentionConfig& a : model::self_attentions(c, false)) {
+    const double root = std::sqrt(static_cast<double>(a.width_of_head()));
+    const double scores = kLargestOfMany * (a.scale > 0 ? a.scale : 1) * root;
+    largest = std::max(largest, std::min(a.softcap, scores));
+  }
+  return largest;
 }
 
 // A layer norm of two columns gives their sign: its gradient is what is left of terms that cancel
