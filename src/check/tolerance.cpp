@@ -39,7 +39,12 @@ double capped_scores(const model::ModelConfig& c) {
 // up to norm_epsilon, and has the rounding of each of them, of which moved numbers show one or two.
 constexpr double kTermsOfTwoColumns = 64;
 bool takes_sign(const model::ModelConfig& c) {
-  return c.norm == nn::NormKind::layer && c.width == 2 && !(c.recurrent() && !c.residual);
+  if (c.norm != nn::NormKind::layer || (c.recurrent() && !c.residual)) return false;
+  if (c.width == 2) return true;
+  if (c.qk_norm == nn::QkNorm::none) return false;
+  const nn::AttentionConfig a = model::self_attention(c, 0, false);
+  const std::int64_t heads = c.qk_norm == nn::QkNorm::head ? 1 : a.key_heads();
+  return heads * a.width_of_head() == 2;
 }
 
 // Of one result: ε + e · √terms / 4.

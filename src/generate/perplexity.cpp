@@ -67,7 +67,9 @@ Perplexity perplexity(const model::Model& model, std::span<const std::int32_t> t
     const std::int64_t end = std::min(begin + w.size, length);
     // With a given skip windows are whole, so that each token has as much before it.
     if (options.skip && end - begin < w.size && begin > 0) break;
-    const std::int64_t from = options.skip ? begin + *options.skip : counted_to;
+    // The first token of a window is read, and nothing predicts it.
+    const std::int64_t from =
+        std::max(options.skip ? begin + *options.skip : counted_to, begin + 1);
     if (from < end) {
       // Position i reads token begin + i and predicts the one behind it.
       const std::int64_t reads = end - begin - 1;

@@ -13,7 +13,7 @@ namespace heddle::generate {
 struct PerplexityOptions {
   std::int64_t window = 0;  // tokens that are read at once; 0: the model's context
   // Windows begin so many tokens apart; 0: half a window, so that every counted token but the first
-  // ones has half a window before it.
+  // ones has half a window before it. With a whole window the first token of each is not counted.
   std::int64_t stride = 0;
   // Of every window, so many tokens at its beginning are read and not counted. Absent: those that
   // the window before has counted. llama.cpp's perplexity takes windows of 512, a stride of 512,

@@ -143,6 +143,22 @@ def labelling():
     check(done.returncode == 2 and b"batch" in done.stderr, "classify --batch 0", done.stderr)
 
 
+@row("eval --text", "eval --window", "eval --stride", "eval --skip")
+def reading_in_windows():
+    length = len((WORK / "other.txt").read_text())
+    text = ("eval", "language", "--text", "other.txt", "--window", 6)
+    halves = ask(*text)
+    check(halves["tokens"] == length and halves["counted"] == length - 1, "eval --text", halves)
+    for stride in (3, 2):
+        told = ask(*text, "--stride", stride)
+        check(told["windows"] == 1 + -(-(length - 6) // stride), "eval --stride", told)
+        check((told["loss"] == halves["loss"]) == (stride == 3), "eval --stride", told, halves)
+    whole = ask(*text, "--stride", 6, "--skip", 4)
+    check(whole["windows"] == length // 6 and whole["counted"] == length // 6 * 2, "eval --skip", whole)
+    check(ask("eval", "language", "--text", "other.txt", "--window", 4)["loss"] != halves["loss"],
+          "eval --window")
+
+
 @row("eval --split", "eval --data", "eval --set", "eval --batch", "eval --beam",
      "eval --length-penalty", "eval --norm", "eval --no-bleu")
 def evaluating():
