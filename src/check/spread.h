@@ -27,7 +27,7 @@ class Spread {
 
 // Draws move numbers so many times as far as rounding at its worst. That is the safety of what is
 // allowed: results move in proportion, and where they jump, wide draws see jumps that are near.
-inline constexpr double kWidthOfDraws = 3;
+inline constexpr double kWidthOfDraws = 4;
 
 // Of all types. So small a step as f64's moves results in proportion: f32's, in parts.
 struct Spreads {

@@ -66,7 +66,7 @@ TEST(CheckSpread, FollowsHowFarResultsMove) {
                               {"z", x, "z"}};
   };
   const Spreads s = measure_spreads(results);
-  const double f32 = 3 * 0x1p-23, f64 = 3 * 0x1p-52, bf16 = 3 * 0x1p-8;
+  const double f32 = 4 * 0x1p-23, f64 = 4 * 0x1p-52, bf16 = 4 * 0x1p-8;
   const double even = 1 / std::sqrt(3);  // of a number between -1 and 1
   EXPECT_NEAR(s.of("z", DType::f32, Measure::mean), even * f32, 0.1 * f32);
   EXPECT_NEAR(s.of("y", DType::f32, Measure::mean), 1000 * even * f32, 100 * f32);
@@ -217,7 +217,7 @@ TEST(CheckSpread, CountsEveryRoundingOnTheWay) {
     for (int i = 0; i < 15; ++i) y = ops::scale(y, 1.5);
     return std::vector<Named>{{"y", y.detach(), "y"}};
   });
-  const double one = 3 * 0x1p-23 / std::sqrt(3);
+  const double one = 4 * 0x1p-23 / std::sqrt(3);
   EXPECT_NEAR(s.of("y", DType::f32, Measure::mean), 4 * one, 0.2 * one);
 }
 

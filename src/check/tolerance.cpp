@@ -35,8 +35,9 @@ double capped_scores(const model::ModelConfig& c) {
   return largest;
 }
 
-// A layer norm of two columns gives their sign: its gradient is what is left of terms that cancel
-// up to norm_epsilon, and has the rounding of each of them, of which moved numbers show one or two.
+// A layer norm of two columns gives their sign, and where they are nearly equal it divides by
+// norm_epsilon. Its gradient is what is left of terms that cancel up to there, and has the rounding of
+// each of them, of which moved numbers show one or two.
 constexpr double kTermsOfTwoColumns = 64;
 bool takes_sign(const model::ModelConfig& c) {
   if (c.norm != nn::NormKind::layer || (c.recurrent() && !c.residual)) return false;
@@ -113,6 +114,7 @@ Way way_through(const model::ModelConfig& c) {
   Way way;
   way.gain = gain_of(c);
   way.capped = capped_scores(c);
+  if (takes_sign(c)) way.cancels = kTermsOfTwoColumns;
   way.roundings = kRoundingsOfLayer * static_cast<double>(layers + 1);
   // A state goes through every token; tanh takes back most of what was before.
   if (c.recurrent()) way.roundings += static_cast<double>(layers * tokens) / 4;
@@ -126,7 +128,6 @@ Way there_and_back(const model::ModelConfig& c) {
   Way way = way_through(c);
   way.roundings *= 2;
   way.kinks = has_kinks(c);
-  if (takes_sign(c)) way.cancels = kTermsOfTwoColumns;
   return way;
 }
 
