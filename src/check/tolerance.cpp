@@ -36,8 +36,8 @@ double capped_scores(const model::ModelConfig& c) {
 }
 
 // A layer norm of two columns gives their sign, and where they are nearly equal it divides by
-// norm_epsilon. Its gradient is what is left of terms that cancel up to there, and has the rounding of
-// each of them, of which moved numbers show one or two.
+// norm_epsilon. Its gradient is what is left of terms that cancel up to there, and has the rounding
+// of each of them, of which moved numbers show one or two.
 constexpr double kTermsOfTwoColumns = 64;
 bool takes_sign(const model::ModelConfig& c) {
   if (c.norm != nn::NormKind::layer || (c.recurrent() && !c.residual)) return false;
@@ -104,7 +104,26 @@ bool has_kinks(const model::ModelConfig& c) {
          c.attention.normaliser == ops::Normaliser::relu;
 }
 
+namespace {
+
+// How much steeper than its scores a cap is at 0: all that passes it is a sign, and its gradient a
+// spike that is as narrow.
+double steepest_cap(const model::ModelConfig& c) {
+  double steepest = 0;
+  if (c.recurrent()) return steepest;
+  for (const nn::AttentionConfig& a : model::self_attentions(c, false))
+    if (a.softcap > 0)
+      steepest =
+          std::max(steepest, (a.scale > 0 ? a.scale : 1) *
+                                 std::sqrt(static_cast<double>(a.width_of_head())) / a.softcap);
+  return steepest;
+}
+
+}  // namespace
+
 bool comparable(const model::ModelConfig& c, DType dtype) {
+  if (dtype == DType::f64) return true;
+  if (steepest_cap(c) > 1 / epsilon(dtype)) return false;
   return dtype != DType::bf16 || c.attention.normaliser == ops::Normaliser::softmax;
 }
 

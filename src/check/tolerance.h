@@ -68,7 +68,8 @@ bool bends_sharply(nn::FfnKind kind);
 bool has_kinks(const model::ModelConfig& config);
 
 // Whether the result of a pass follows its inputs so closely that rounding to this type can be told
-// from a fault. Not where attention divides by a sum of relu, which may be nearly 0, in bf16.
+// from a fault. Not where attention divides by a sum of relu, which may be nearly 0, in bf16, nor
+// where a cap turns scores into signs that rounding decides: scale · √D / cap above 1 / ε.
 bool comparable(const model::ModelConfig& config, DType dtype);
 
 }  // namespace heddle::check
