@@ -29,6 +29,7 @@ class Safetensors final : public WeightFiles {
 
   std::vector<std::string> names() const override {
     std::vector<std::string> all;
+    all.reserve(index_.size());
     for (const auto& [name, file] : index_) all.push_back(name);
     return all;
   }
@@ -68,7 +69,8 @@ std::unique_ptr<WeightFiles> shards_of(const std::string& directory, const std::
     promised[tensor] = map.at(tensor).string();
     opened[promised[tensor]] = false;
   }
-  for (const auto& [shard, done] : opened) files->open(directory + "/" + shard);
+  const std::filesystem::path folder = directory;
+  for (const auto& [shard, done] : opened) files->open((folder / shard).string());
   for (const auto& [tensor, shard] : promised)
     if (!files->contains(tensor))
       fail(ErrorCode::io, index, "tensor " + tensor + " is in none of the shards", shard);
@@ -91,6 +93,7 @@ class Gguf final : public WeightFiles {
 
   std::vector<std::string> names() const override {
     std::vector<std::string> all;
+    all.reserve(file_->tensors().size());
     for (const io::GgufTensor& tensor : file_->tensors()) all.push_back(tensor.name);
     return all;
   }

@@ -30,6 +30,7 @@ std::optional<std::int64_t> read_look_back(const io::TomlTable& settings) {
 void set_layers(model::ModelConfig& config,
                 const std::function<nn::LayerAttention(std::int64_t)>& of_layer) {
   std::vector<nn::LayerAttention> all;
+  all.reserve(static_cast<std::size_t>(config.layers));
   for (std::int64_t i = 0; i < config.layers; ++i) all.push_back(of_layer(i));
   const bool alike = std::ranges::all_of(all, [&](const auto& part) { return part == all[0]; });
   config.attention = nn::with_layer(config.attention, all[0]);

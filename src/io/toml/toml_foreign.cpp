@@ -21,6 +21,7 @@ TomlMembers foreign_members(const Json& object) {
 
 TomlArray foreign_elements(const Json& array) {
   TomlArray elements;
+  elements.reserve(array.size());
   for (std::size_t i = 0; i < array.size(); ++i) elements.push_back(foreign_value(array.at(i)));
   return elements;
 }
