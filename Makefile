@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install clean
+.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -30,6 +30,12 @@ run: setup ## build Heddle, train a small model on real text and let it write (A
 	$(call cmake-build,release,heddle_cli)
 	@build/release/heddle data get kjv
 	@scripts/first_run.sh $(ARGS)
+
+# A small chat model from the package index; its licence is shown. ARGS="--lang zh", or other options of `heddle chat`.
+chat: setup ## fetch a small chat model, build Heddle and start a conversation
+	@scripts/get_chat_model.sh build/chat
+	$(call cmake-build,release,heddle_cli)
+	@build/release/heddle chat build/chat/SmolLM2-135M-Instruct.Q4_1.gguf --temperature 0.2 --top-p 0.9 $(ARGS)
 
 # What tests run, without benchmarks and examples, which `make build` and CI build as well.
 test-programs: setup
@@ -58,14 +64,21 @@ tsan: setup ## unit and op tests under the thread sanitizer
 clang: tools ## build with the second compiler
 	$(call cmake-build,clang)
 
-# PYTHON must have the package `tokenizers`; it judges, Heddle never needs it.
+# PYTHON must have the packages that judge; Heddle never needs them. TEMPLATES may be a folder of chat
+# templates, such as models/templates of llama.cpp.
 PYTHON ?= python3
-conformance: build ## compare with other systems (PYTHON=... with their packages)
+TEMPLATES ?=
+LLAMA_CPP ?=
+conformance: build ## compare with other systems (PYTHON=... with their packages, LLAMA_CPP=... a checkout of it)
 	@build/release/heddle data get kjv --to build/data
 	@$(PYTHON) tests/conformance/check_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 	@$(PYTHON) tests/conformance/check_pretrained_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 	@$(PYTHON) tests/conformance/check_logs.py --heddle build/release/heddle
 	@$(PYTHON) tests/conformance/check_models.py --heddle build/release/heddle
+	@$(PYTHON) tests/conformance/check_generation.py --heddle build/release/heddle
+	@test -z "$(TEMPLATES)" || $(PYTHON) tests/conformance/check_templates.py --render build/release/render_template $(TEMPLATES)
+	@$(PYTHON) tests/conformance/check_export.py --heddle build/release/heddle $(if $(LLAMA_CPP),--llama-simple $(LLAMA_CPP)/build/bin/llama-simple)
+	@if [ -n "$(LLAMA_CPP)" ]; then $(PYTHON) tests/conformance/check_gguf.py --heddle build/release/heddle --llama-cpp $(LLAMA_CPP); else echo "LLAMA_CPP=DIR not given: GGUF files of its converter were not compared"; fi
 
 bench: build ## run the benchmarks
 	@shopt -s nullglob; for program in build/release/bench_*; do echo "== $$program"; $$program || exit 1; done

@@ -15,12 +15,15 @@ struct ExitStatus {
 // A namespace each, so that they need not ask each other for names.
 // clang-format off: one on a line
 namespace bench_command { void add(CLI::App& app); }
+namespace chat_command { void add(CLI::App& app); }
 namespace check_command { void add(CLI::App& app); }
 namespace classify_command { void add(CLI::App& app); }
 namespace compare_command { void add(CLI::App& app); }
 namespace completion_command { void add(CLI::App& app); }
 namespace data_command { void add(CLI::App& app); }
+namespace embed_command { void add(CLI::App& app); }
 namespace eval_command { void add(CLI::App& app); }
+namespace export_command { void add(CLI::App& app); }
 namespace generate_command { void add(CLI::App& app); }
 namespace help_command { void add(CLI::App& app); void protect_topics(std::vector<std::string>&); }
 namespace info_command { void add(CLI::App& app); }

@@ -50,11 +50,13 @@ int run_command(int argc, char** argv) {
     return "heddle: " + CLI::FailureMessage::simple(parsed, e);
   });
   heddle::cli::bench_command::add(app);
+  heddle::cli::chat_command::add(app);
   heddle::cli::check_command::add(app);
   heddle::cli::classify_command::add(app);
   heddle::cli::compare_command::add(app);
   heddle::cli::completion_command::add(app);
   heddle::cli::data_command::add(app);
+  heddle::cli::embed_command::add(app);
   heddle::cli::eval_command::add(app);
   heddle::cli::generate_command::add(app);
   heddle::cli::help_command::add(app);
@@ -63,6 +65,7 @@ int run_command(int argc, char** argv) {
   heddle::cli::inspect_command::add(app);
   heddle::cli::lab_command::add(app);
   heddle::cli::logits_command::add(app);
+  heddle::cli::export_command::add(app);
   heddle::cli::plan_command::add(app);
   heddle::cli::report_command::add(app);
   heddle::cli::tag_command::add(app);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "heddle/error.h"
@@ -22,6 +23,7 @@ std::string_view command_for(model::Task task) {
     case model::Task::classify: return "heddle classify";
     case model::Task::translate: return "heddle translate";
     case model::Task::masked: return "heddle eval or heddle logits";
+    case model::Task::embed: return "heddle embed";
   }
   return "another command";
 }
@@ -66,6 +68,11 @@ void declare_model(CLI::App& command, ModelArguments& arguments) {
       .add_option("--precision", arguments.precision, "of the computation: fp32 or bf16 (faster)")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
+  command
+      .add_option("--weights", arguments.weights,
+                  "what weights are held in: fp32 or bf16 (half the memory); without it bf16 where "
+                  "files or computation are no finer")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
   command.add_option("--device", arguments.device, "what computes: cpu, cuda or cuda:N")
       ->type_name("DEVICE")
       ->capture_default_str();
@@ -79,7 +86,10 @@ DType precision_of(const ModelArguments& arguments) {
 TrainedModel open_model(const ModelArguments& arguments) {
   refuse_recipe(arguments.model);
   refuse_missing(arguments.model);
-  return TrainedModel(arguments.model, precision_of(arguments), parse_device(arguments.device));
+  std::optional<DType> weights;
+  if (!arguments.weights.empty()) weights = arguments.weights == "bf16" ? DType::bf16 : DType::f32;
+  return TrainedModel(arguments.model, precision_of(arguments), parse_device(arguments.device),
+                      weights);
 }
 
 TrainedModel open_model(const ModelArguments& arguments, model::Task task) {
@@ -96,6 +106,16 @@ void declare_beam(CLI::App& command, BeamOptions& options) {
   command.add_option("--beam", options.beam, "hypotheses that are kept side by side; 1 is greedy")
       ->check(CLI::Range(std::int64_t{1}, kMostBeams))
       ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--beam-kind",
+          [&options](const std::string& name) {
+            options.kind = name == "full" ? BeamKind::full : BeamKind::narrowing;
+          },
+          "whether finished hypotheses take places of the beam (narrowing), or as many go on "
+          "(full)")
+      ->check(CLI::IsMember({"narrowing", "full"}))
+      ->default_str("narrowing");
   command
       .add_option("--length-penalty", options.length_penalty,
                   "0 favours short texts, more favours longer ones; 1 compares means")

@@ -20,11 +20,12 @@ namespace heddle::cli {
 struct ModelArguments {
   std::string model;
   std::string precision = "fp32";
+  std::string weights;  // empty: as the files and the precision suggest
   std::string device = "cpu";
   bool as_json = false;
 };
 
-// MODEL, --precision, --device and --json.
+// MODEL, --precision, --weights, --device and --json.
 void declare_model(CLI::App& command, ModelArguments& arguments);
 DType precision_of(const ModelArguments& arguments);
 
@@ -35,7 +36,7 @@ TrainedModel open_model(const ModelArguments& arguments);  // of any task
 // --beam, --length-penalty, --norm; --best says what is done with several.
 void declare_beam(CLI::App& command, BeamOptions& options);
 void declare_best(CLI::App& command, BeamOptions& options);
-inline constexpr std::array kBeamOptions = {"--beam", "--length-penalty", "--norm"};
+inline constexpr std::array kBeamOptions = {"--beam", "--beam-kind", "--length-penalty", "--norm"};
 std::string given_beam_option(const CLI::App& command);  // one of them; empty where none was given
 
 // The error with "--top-p" as its place where its problem is "option top_p", and "--prompt" where

@@ -5,9 +5,16 @@ if(NOT cli_sources)
   return()
 endif()
 
-# Both are used as headers only, so that the program needs nothing but the C library.
+# These two are used as headers only, so that the program needs nothing but the C library.
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
+# Archives before shared libraries, as in library.cmake.
+set(library_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
+if(PROJECT_IS_TOP_LEVEL AND NOT BUILD_SHARED_LIBS)
+  list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES .a)
+endif()
+find_package(edit REQUIRED)  # package libedit-dev; cmake/Findedit.cmake finds it
+set(CMAKE_FIND_LIBRARY_SUFFIXES ${library_suffixes})
 
 include(help_topics)
 heddle_help_topics("${PROJECT_BINARY_DIR}/generated/help_topics.cpp")
@@ -18,7 +25,7 @@ set_target_properties(heddle_cli PROPERTIES OUTPUT_NAME heddle)
 target_include_directories(heddle_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
 target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(heddle_cli PRIVATE heddle_tools heddle ${HEDDLE_COMPONENTS} CLI11::CLI11
-  heddle_fmt nlohmann_json::nlohmann_json)
+  heddle_fmt nlohmann_json::nlohmann_json edit::edit)
 # CLI11 lives in headers, and nothing here is worth optimising.
 target_compile_options(heddle_cli PRIVATE -O1)
 if(BUILD_SHARED_LIBS)

@@ -35,8 +35,11 @@ if(NOT HEDDLE_CUDA_ENABLED)
 endif()
 
 # Machine code for sm_80 and for sm_90a (whose instructions no later GPU has), and what a driver
-# translates for every GPU that comes after them.
-set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
+# translates for every GPU that comes after them. One's own GPU alone compiles faster:
+# -D CMAKE_CUDA_ARCHITECTURES=90a-real.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
+endif()
 set(CMAKE_CUDA_COMPILER "${HEDDLE_NVCC}")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CUDA_HOST_COMPILER)
   set(CMAKE_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}")

@@ -37,6 +37,7 @@ set(HEDDLE_PUBLIC
   text/bytes.h               text/bytes.h
   text/added_token.h         text/process/added_token.h
   text/frame.h               text/process/frame.h
+  text/named_template.h      text/named_template.h
   text/tokenizer.h           text/tokenizer.h
   text/train.h               text/train.h
   data/codec.h               data/codec/codec.h

@@ -46,7 +46,8 @@ target_link_libraries(heddle_mock PUBLIC heddle)
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/src/test*.cpp" "${PROJECT_SOURCE_DIR}/tests/unit/*.cpp"
   "${PROJECT_SOURCE_DIR}/tests/fuzz/test*.cpp")
-list(APPEND unit_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/read_tokenizers.cpp")
+list(APPEND unit_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/read_models.cpp"
+  "${PROJECT_SOURCE_DIR}/tests/fuzz/read_tokenizers.cpp")
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 # What of the command line can be tested without a process, and its tests.
 file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
@@ -57,7 +58,7 @@ list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/chapter.cpp"
   "${PROJECT_SOURCE_DIR}/cli/help.cpp" "${help_topics}"
   "${PROJECT_SOURCE_DIR}/cli/language_option.cpp"
   "${PROJECT_SOURCE_DIR}/cli/parser_words.cpp" "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/suggest.cpp")
+  "${PROJECT_SOURCE_DIR}/cli/suggest.cpp" "${PROJECT_SOURCE_DIR}/cli/word_stream.cpp")
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
   target_include_directories(unit_tests PRIVATE "${PROJECT_SOURCE_DIR}/cli")
@@ -93,16 +94,23 @@ if(unit_sources)
   heddle_test(unit.properties nightly 900 unit_tests --gtest_filter=${properties})
 endif()
 
-# The same files by libFuzzer, for hours: tests/fuzz/fuzz_tokenizers.cpp says how.
+# Renders chat templates for tests/conformance/check_templates.py.
+heddle_test_executable(render_template
+  "${PROJECT_SOURCE_DIR}/tests/conformance/render_template.cpp")
+
+# The same files by libFuzzer, for hours: tests/fuzz/fuzz_*.cpp say how.
 option(HEDDLE_FUZZ "build programs for libFuzzer (needs clang)" OFF)
 if(HEDDLE_FUZZ)
-  add_executable(fuzz_tokenizers "${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_tokenizers.cpp"
-    "${PROJECT_SOURCE_DIR}/tests/fuzz/read_tokenizers.cpp")
-  heddle_target(fuzz_tokenizers)
-  target_include_directories(fuzz_tokenizers PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_options(fuzz_tokenizers PRIVATE -fsanitize=fuzzer)
-  target_link_options(fuzz_tokenizers PRIVATE -fsanitize=fuzzer)
-  target_link_libraries(fuzz_tokenizers PRIVATE heddle GTest::gtest ZLIB::ZLIB)
+  foreach(kind models tokenizers)
+    add_executable(fuzz_${kind} "${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_${kind}.cpp"
+      "${PROJECT_SOURCE_DIR}/tests/fuzz/read_${kind}.cpp"
+      "${PROJECT_SOURCE_DIR}/tests/unit/source_tree.cpp")
+    heddle_target(fuzz_${kind})
+    target_include_directories(fuzz_${kind} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    target_compile_options(fuzz_${kind} PRIVATE -fsanitize=fuzzer)
+    target_link_options(fuzz_${kind} PRIVATE -fsanitize=fuzzer)
+    target_link_libraries(fuzz_${kind} PRIVATE heddle GTest::gtest ZLIB::ZLIB)
+  endforeach()
 endif()
 
 # The harness names its suites after the ops; what is left over are its own tests, among them the one
@@ -194,7 +202,7 @@ if(Python3_FOUND AND TARGET heddle_cli)
   add_executable(heddle_faulty $<TARGET_OBJECTS:heddle_cli>
     "${PROJECT_SOURCE_DIR}/tests/e2e/plant_fault.cpp")
   heddle_target(heddle_faulty)
-  target_link_libraries(heddle_faulty PRIVATE heddle_tools heddle ${HEDDLE_COMPONENTS})
+  target_link_libraries(heddle_faulty PRIVATE heddle_tools heddle edit::edit ${HEDDLE_COMPONENTS})
   heddle_test(e2e.check slow 300 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/e2e/check_recipes.py $<TARGET_FILE:heddle_cli>
     $<TARGET_FILE:heddle_faulty> ${PROJECT_SOURCE_DIR}/recipes)
@@ -222,11 +230,20 @@ if(Python3_FOUND AND TARGET heddle_cli)
     ${PROJECT_BINARY_DIR}/e2e/use_models)
   set_tests_properties(e2e.same_numbers PROPERTIES FIXTURES_REQUIRED tiny_models)
 endif()
+# A model as others publish them, trained further.
+if(Python3_FOUND AND TARGET heddle_cli)
+  heddle_test(e2e.fine_tune slow 120 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/fine_tune.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/fine_tune)
+endif()
 # A sanitizer's memory is not ours.
 if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   heddle_test(e2e.process_memory slow 120 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/e2e/process_memory.py $<TARGET_FILE:heddle_cli>
     ${PROJECT_BINARY_DIR}/e2e/process_memory)
+  heddle_test(e2e.model_memory slow 120 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/model_memory.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/model_memory)
 endif()
 # Every option of every command.
 if(Python3_FOUND AND TARGET heddle_cli)

@@ -30,9 +30,9 @@ PUBLIC = {
     "tape": "autograd", "autograd": "autograd",
     "ops": "ops", "operators": "ops",
     "generation": "generate",
-    "trained_model": "run",
-    "language_model": "generate", "translator": "generate", "prediction": "generate",
-    "tagger": "generate", "classifier": "generate", "images": "generate",
+    "trained_model": "run", "export": "run",
+    "language_model": "generate", "chat": "generate", "translator": "generate", "prediction": "generate",
+    "tagger": "generate", "classifier": "generate", "embedder": "generate", "images": "generate",
 }
 
 # Layers that know nothing of any one device's backend.

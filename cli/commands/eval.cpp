@@ -50,24 +50,30 @@ struct Arguments {
 };
 
 // The file takes the place of the split's own.
-data::Files files_of(const std::string& file, const model::ModelConfig& config) {
+data::Files files_of(const std::string& file, const model::ModelConfig& config, bool chat) {
   data::Files files;
   switch (config.task) {
     case model::Task::language:
-    case model::Task::masked: files.text = {file}; break;
+    case model::Task::masked:
+      if (chat)
+        files.chat = file;
+      else
+        files.text = {file};
+      break;
     case model::Task::translate: files.pairs = file; break;
     case model::Task::tag: files.tags = file; break;
     case model::Task::classify:
       (config.kind == model::Kind::vit ? files.image_folder : files.labelled) = file;
       break;
+    case model::Task::embed: break;  // refused before: there is nothing to judge
   }
   return files;
 }
 
 // Keys of [data] that were decided with the model: it has its tokens and labels from them.
-constexpr std::array<std::string_view, 5> kDecided = {"data.tokenizer", "data.target_tokenizer",
-                                                      "data.min_count", "data.word_shapes",
-                                                      "data.label_names"};
+constexpr std::array<std::string_view, 6> kDecided = {"data.tokenizer",   "data.target_tokenizer",
+                                                      "data.source_end",  "data.min_count",
+                                                      "data.word_shapes", "data.label_names"};
 
 // The recipe's data with what --set says. Other tables made the model what it is.
 data::DataConfig data_config(const Arguments& a, const run::LoadedRun& run) {
@@ -83,6 +89,13 @@ data::DataConfig data_config(const Arguments& a, const run::LoadedRun& run) {
   return run::load_recipe(run::RunPaths{run.directory}.recipe(), a.set).data;
 }
 
+// Whether a file has conversations: as those of the run, or by its name for a model that can read
+// them.
+bool is_chat(const std::string& file, const run::LoadedRun& run) {
+  if (data::has_chat(run.recipe.data)) return true;
+  return !run.templates.empty() && (file.ends_with(".jsonl") || file.ends_with(".jsonl.gz"));
+}
+
 std::unique_ptr<data::Dataset> open_data(const Arguments& a, const run::LoadedRun& run) {
   data::DataConfig config = data_config(a, run);
   const model::ModelConfig& model = run.model->config();
@@ -91,7 +104,9 @@ std::unique_ptr<data::Dataset> open_data(const Arguments& a, const run::LoadedRu
     if (std::error_code error; !std::filesystem::exists(a.data, error))
       fail(ErrorCode::invalid_argument, "--data", "there is no such file",
            "a file like those of the recipe's [data], or a folder of images", a.data);
-    (test ? config.test : config.validation) = files_of(a.data, model);
+    const bool chat = is_chat(a.data, run);
+    if (chat && !data::has_chat(config)) config = {};
+    (test ? config.test : config.validation) = files_of(a.data, model, chat);
     config.validation_share = {};
   }
   data::OpenOptions options;
@@ -165,9 +180,11 @@ void run(const Arguments& a) {
   const TrainedModel model = open_model(a.model);
   if (!a.text.empty()) return run_text(a, model);
   const run::LoadedRun& run = run::loaded(model);
-  if (run.recipe.toml.empty())
-    fail(ErrorCode::invalid_argument, "eval", "a model that others trained has no data of its own",
-         "--text FILE", a.model.model);
+  if (run.recipe.toml.empty() && (a.data.empty() || !is_chat(a.data, run)))
+    fail(
+        ErrorCode::invalid_argument, "eval", "a model that others trained has no data of its own",
+        "--text FILE, or --data FILE.jsonl with conversations for a model that has a chat template",
+        a.model.model);
   const model::Task task = run.model->config().task;
   require_translation(a.translation_option, task);
   const auto data = open_data(a, run);
@@ -215,7 +232,8 @@ void add(CLI::App& app) {
       ->default_str("validation");
   command
       ->add_option("--data", a->data,
-                   "a file in place of the recipe's: a text, source<TAB>target pairs, "
+                   "a file in place of the recipe's: a text, conversations (.jsonl), "
+                   "source<TAB>target pairs, "
                    "word<TAB>tag lines, label<TAB>text lines, or a folder of images per class")
       ->type_name("FILE");
   command

@@ -60,8 +60,7 @@ std::vector<std::int32_t> target_of(const Arguments& a, const run::LoadedRun& ru
   if (config.task != model::Task::translate) return {};
   if (a.target.empty()) return {run.codec->begin()};
   auto target = parse_tokens(a.target, "--target");
-  check_tokens(target, run.codec->target().vocabulary(), generate::position_limit(config),
-               "--target");
+  check_tokens(target, config.vocabulary_of_target(), generate::position_limit(config), "--target");
   return target;
 }
 
@@ -81,6 +80,9 @@ Tensor logits_of(const Arguments& a, const run::LoadedRun& run) {
   if (run.model->config().kind == model::Kind::vit)
     fail(ErrorCode::invalid_argument, a.model.model, "is a model of images: use heddle classify",
          "a model that reads tokens", "vit");
+  if (run.model->config().task == model::Task::embed)
+    fail(ErrorCode::invalid_argument, a.model.model, "has no classifier: use heddle embed",
+         "a model that gives scores", "one that gives vectors");
   const auto tokens = tokens_of(a, run), target = target_of(a, run);
   check_prefix(a, run.model->config(), tokens.size());
   generate::ScoreRequest request;
@@ -104,7 +106,10 @@ void print_json(const Tensor& logits) {
 void print(const Tensor& logits, const run::LoadedRun& run) {
   const bool labels = !run.codec->labels().empty();
   const auto name = [&](std::int32_t id) {
-    return labels ? run.codec->label(id) : run.codec->target().token(id);
+    if (labels) return run.codec->label(id);
+    // A table may have more rows than there are tokens.
+    const bool known = id < run.codec->target().vocabulary();
+    return known ? run.codec->target().token(id) : std::string();
   };
   const auto columns = static_cast<std::size_t>(logits.size(1));
   for (std::int64_t i = 0; i < logits.size(0); ++i) {

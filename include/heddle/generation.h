@@ -14,15 +14,24 @@
 
 namespace heddle {
 
+// A number that is added to the score of a token; minus infinity forbids it.
+struct LogitBias {
+  std::int32_t token = 0;
+  double bias = 0;
+};
+
 // Options for drawing one token from the scores of all. The steps, in this order:
-//   1. repetition_penalty: scores of tokens that were already there are divided by it when
-//      positive, multiplied when negative (Keskar et al. 2019)
-//   2. temperature: scores are divided by it; 0 takes the best token, and 3 to 5 do nothing
-//   3. top_k: the k best stay
-//   4. top_p: of the best, as many as it takes to reach the probability p stay (Holtzman et al.
+//   1. logit_bias is added to the scores of its tokens
+//   2. repetition_penalty: scores of tokens that were already there, in the prompt or behind it,
+//      are divided by it when positive, multiplied when negative (Keskar et al. 2019)
+//   3. presence_penalty is subtracted from the scores of tokens that were written behind the
+//      prompt, frequency_penalty as often as they were
+//   4. temperature: scores are divided by it; 0 takes the best token, and 5 to 7 do nothing
+//   5. top_k: the k best stay
+//   6. top_p: of the best, as many as it takes to reach the probability p stay (Holtzman et al.
 //      2020); the probabilities are those of what top_k left
-//   5. min_p: tokens stay that are at least p times as probable as the best
-//   6. one of them is drawn
+//   7. min_p: tokens stay that are at least p times as probable as the best
+//   8. one of them is drawn
 // The best token always stays. Of equal scores, the one with the lower id ranks first.
 struct SamplingOptions {
   double temperature = 1;         // 0: always the most probable token
@@ -30,7 +39,10 @@ struct SamplingOptions {
   double top_p = 1;               // 1: all
   double min_p = 0;               // 0: all
   double repetition_penalty = 1;  // 1: none
-  std::uint64_t seed = 0;         // same seed, same text
+  double presence_penalty = 0;    // 0: none
+  double frequency_penalty = 0;   // 0: none
+  std::vector<LogitBias> logit_bias = {};
+  std::uint64_t seed = 0;  // same seed, same text
 };
 
 struct GenerationOptions {
@@ -42,12 +54,15 @@ struct GenerationOptions {
   // Without a cache of keys and values everything is recomputed for each token. This shows what the
   // cache is worth, and proves that it changes nothing.
   bool cache = true;
+  // Asked before each token; once it is true the texts end where they are (Finish::cancelled).
+  std::function<bool()> cancelled = {};
 };
 
 enum class Finish : std::uint8_t {
-  length,  // all tokens that were requested
-  end,     // the model ended the text
-  stop,    // a stop string
+  length,     // all tokens that were requested
+  end,        // the model ended the text
+  stop,       // a stop string
+  cancelled,  // GenerationOptions::cancelled
 };
 
 std::string_view to_string(Finish finish);
@@ -77,12 +92,19 @@ enum class LengthNorm : std::uint8_t { mean, gnmt };
 
 std::string_view to_string(LengthNorm norm);
 
+// Whether finished hypotheses take the places of live ones, so that the search narrows, or as many
+// stay live to the end, as in Hugging Face's transformers.
+enum class BeamKind : std::uint8_t { narrowing, full };
+
+std::string_view to_string(BeamKind kind);
+
 inline constexpr std::int64_t kMostBeams = 1024;
 
 // Beam search: looks for the most probable texts, following several at once.
 struct BeamOptions {
   std::int64_t beam = 5;  // hypotheses kept side by side; 1 is greedy
   std::int64_t best = 1;  // hypotheses returned, at most `beam`
+  BeamKind kind = BeamKind::narrowing;
   LengthNorm norm = LengthNorm::mean;
   double length_penalty = 1;  // 0 favours short texts, more favours longer ones
 };

@@ -29,6 +29,13 @@ class LanguageModel {
   // Sample i is the same whatever the number of samples.
   Generation generate(std::string_view prompt, const GenerationOptions& options = {},
                       const TextSink& sink = {}) const;
+  Generation generate(std::span<const std::int32_t> prompt, const GenerationOptions& options = {},
+                      const TextSink& sink = {}) const;
+
+  // The options that the people who trained the model want it to write with
+  // (generation_config.json); the usual ones where there is no such file. An Error names a setting
+  // of the file that Heddle does not have.
+  GenerationOptions recommended() const;
 
   // The most probable continuations instead of sampled ones. `tokens` as in GenerationOptions.
   SearchResult search(std::string_view prompt, const BeamOptions& options = {},

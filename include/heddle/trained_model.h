@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "heddle/device.h"
@@ -31,15 +32,17 @@ const LoadedRun& loaded(const TrainedModel& model);
 // threads by itself (heddle/runtime.h). Every function throws heddle::Error.
 class TrainedModel {
  public:
-  // A run directory. An Error names the file that is missing or bad. `precision` is that of
-  // activations: f32 or bf16.
+  // A run directory, or a model of others. An Error names the file that is missing or bad.
+  // `precision` is that of activations: f32 or bf16. `weights` is what matrices and tables are held
+  // in, f32 or bf16; without it bf16 where the files, bf16 or quantised, are no finer.
   explicit TrainedModel(const std::string& directory, DType precision = DType::f32,
-                        Device device = Device::cpu);
+                        Device device = Device::cpu, std::optional<DType> weights = {});
 
   const std::string& directory() const;
   DType precision() const;
   model::Task task() const;             // heddle/model/config.h lists them
   std::int64_t parameters() const;      // number of learned parameters
+  std::int64_t weight_bytes() const;    // that these take
   const model::Model& network() const;  // heddle/model/model.h
 
  private:

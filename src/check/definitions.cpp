@@ -306,6 +306,61 @@ Comparison ffn_comparison(const Subject& subject) {
   return c;
 }
 
+// The same of the function between a classifier's two layers.
+Tensor bent(model::HeadTransform function, const Tensor& h) {
+  using model::HeadTransform;
+  switch (function) {
+    case HeadTransform::none: return h;
+    case HeadTransform::tanh: return ops::shift(ops::scale(ops::sigmoid(ops::scale(h, 2)), 2), -1);
+    case HeadTransform::relu: return bent({.kind = nn::FfnKind::relu}, h);
+    case HeadTransform::gelu: return bent({.kind = nn::FfnKind::gelu}, h);
+    case HeadTransform::gelu_tanh: return bent({.kind = nn::FfnKind::gelu_tanh}, h);
+    case HeadTransform::quick_gelu: return bent({.kind = nn::FfnKind::quick_gelu}, h);
+    case HeadTransform::silu: return bent({.kind = nn::FfnKind::silu}, h);
+  }
+  return h;
+}
+
+Tensor first_head_layer(const model::ModelConfig& m, const nn::book::Parameters& p,
+                        const Tensor& x) {
+  const auto found = [&](const char* name) {
+    const auto at = p.find(name);
+    return at == p.end() ? Tensor() : at->second;
+  };
+  Tensor h = bent(m.head_transform, ops::reference::linear(x, found("head_transform.weight"),
+                                                           found("head_transform.bias"), {}));
+  if (!m.head_norm) return h;
+  const nn::NormConfig n = model::norm_config(m);
+  const Tensor gain = found("head_norm.weight");
+  if (n.kind == nn::NormKind::rms) return ops::reference::rms_norm(h, gain, n.epsilon);
+  return ops::reference::layer_norm(h, gain, found("head_norm.bias"), n.epsilon);
+}
+
+Comparison head_layer_comparison(const Subject& subject) {
+  const model::ModelConfig m = subject.config;
+  const auto weights = std::make_shared<const Weights>(weights_of<model::HeadLayer>(m));
+  const Tensor x = normal({kBatch, kTokens, m.width}, 1, 21, DType::f32);
+  Comparison c{mark("classifier's first layer, by definition"),
+               {},
+               {},
+               way_through_part(4, subject.config, kBatch * kTokens)};
+  c.measured = m.head_transform != model::HeadTransform::relu;
+  const auto run_of = [=](const Numbers& numbers, bool fast) {
+    nn::Parameters store(options_of(*weights, numbers.dtype));
+    const model::HeadLayer layer(m, store.root());
+    Run run{leaves_of(store, numbers), {}};
+    nn::book::Parameters parameters;
+    for (const Named& p : run.leaves) parameters.emplace(p.name, p.value);
+    run.leaves.push_back(leaf("x", x, numbers));
+    const Tensor input = run.leaves.back().value;
+    run.outputs = {fast ? layer.forward(input) : first_head_layer(m, parameters, input)};
+    return run;
+  };
+  c.fast = [=](const Numbers& numbers) { return run_of(numbers, true); };
+  c.definition = [=](const Numbers& numbers) { return run_of(numbers, false); };
+  return c;
+}
+
 // Every seventh target counts for nothing.
 Tensor with_ignored(Tensor targets) {
   auto* ids = targets.mutable_data<std::int32_t>();
@@ -411,6 +466,8 @@ void check_definitions(const Subject& subject, Report& report) {
   if (!m.recurrent() || m.residual) compare(subject, norm_comparison(subject), report);
   if (!m.recurrent()) compare(subject, ffn_comparison(subject), report);  // of an expert with moe
   if (m.recurrent()) compare(subject, recurrence_comparison(subject), report);
+  if (m.head_transform != model::HeadTransform::none)
+    compare(subject, head_layer_comparison(subject), report);
   compare(subject, classifier_comparison(subject), report);
 }
 

@@ -320,7 +320,7 @@ TEST(Check, FindsAGradientWithAMissingTermByDifferences) {
 TEST(Check, FindsABiasThatOnlyOneTypeForgets) {
   using K = cpu::ProductKernels;
   const Report r = with_fault<K>([](K& k) {
-    k.run = [](DType t, const cpu::GemmJob& job) {
+    k.run = [](cpu::Operands t, const cpu::GemmJob& job) {
       cpu::GemmJob b = job;
       if (t == DType::bf16) b.epilogue.bias = nullptr;
       sound<K>().run(t, b);
@@ -334,7 +334,7 @@ TEST(Check, FindsABiasThatOnlyOneTypeForgets) {
 TEST(Check, FindsAFaultOfOneInstructionSet) {
   using K = cpu::ProductKernels;
   const Report r = with_fault<K>([](K& k) {
-    k.run = [](DType t, const cpu::GemmJob& job) {
+    k.run = [](cpu::Operands t, const cpu::GemmJob& job) {
       cpu::GemmJob b = job;
       if (cpu::current_isa() == cpu::Isa::generic && b.m > 3) --b.m;  // the last row
       sound<K>().run(t, b);

@@ -8,8 +8,10 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/settings.h"
+#include "check/report.h"
 #include "check/rounding.h"
 #include "check/spread.h"
+#include "check/subject.h"
 #include "check/tolerance.h"
 #include "heddle/tape.h"
 #include "ops/binary/binary.h"
@@ -86,15 +88,93 @@ TEST(CheckSpread, FollowsHowFarResultsMove) {
 // The most of all draws, each measure by itself, of each type.
 TEST(CheckSpread, LargestAndMeanAreToldApart) {
   Spreads s;
-  s.f32.add({{"a", "g", 0.5, 0.01}, {"b", "g", 0.25, 0.02}});
+  s.f32.add({{"a", "g", 0x1p-17, 0x1p-21}, {"b", "g", 0x1p-18, 0x1p-20}});
   s.bf16.add({{"a", "g", 0.75, 0.125}});
-  EXPECT_EQ(s.of("g", DType::f32, Measure::largest), 0.5);
-  EXPECT_EQ(s.of("g", DType::f32, Measure::mean), 0.02);
+  EXPECT_EQ(s.of("g", DType::f32, Measure::largest), 0x1p-17);
+  EXPECT_EQ(s.of("g", DType::f32, Measure::mean), 0x1p-20);
   EXPECT_EQ(s.of("g", DType::bf16, Measure::largest), 0.75);
   EXPECT_EQ(s.of("g", DType::bf16, Measure::mean), 0.125);
-  EXPECT_EQ(s.of("g", DType::f64, Measure::largest), 0.5 * 0x1p-29);
-  EXPECT_EQ(s.of("g", DType::f64, Measure::mean), 0.02 * 0x1p-29);
+  EXPECT_EQ(s.of("g", DType::f64, Measure::largest), 0x1p-46);
+  EXPECT_EQ(s.of("g", DType::f64, Measure::mean), 0x1p-49);
   EXPECT_EQ(s.of("h", DType::f32, Measure::mean), 0);
+}
+
+// Spreads are measured with the logits in the list, errors of gradients without: by one measure all
+// the same.
+TEST(CheckSpread, GradientsAreMeasuredByGradients) {
+  const auto list = [](double small, bool with_logits) {
+    std::vector<Named> all = {{"layers.0.a.weight", Tensor::full({4}, small, DType::f64)},
+                              {"layers.1.b.weight", Tensor::full({4}, 1e-3, DType::f64)}};
+    if (with_logits) all.push_back({"logits", Tensor::full({64}, 100, DType::f64), "logits", true});
+    return all;
+  };
+  const std::vector<Difference> with = differences_of(list(2e-5, true), list(1e-5, true));
+  const std::vector<Difference> without = differences_of(list(2e-5, false), list(1e-5, false));
+  EXPECT_NEAR(without[0].mean, 1, 1e-9);
+  EXPECT_EQ(with[0].mean, without[0].mean);
+  EXPECT_EQ(with[0].largest, without[0].largest);
+}
+
+// A norm of one column leaves nothing but 0, and rounding any number: that is no result that holds
+// still. What is not a number is none of rounding's.
+TEST(CheckSpread, WhatMovesFrom0MovesWithoutLimit) {
+  const cpu::SettingsScope restore;
+  const auto spreads = [](double moved) {
+    return measure_spreads([moved](const Jitter& jitter) {
+      const double value = jitter.epsilon > 0 ? moved : 0;
+      return std::vector<Named>{{"y", Tensor::full({3}, value, DType::f64), "y"}};
+    });
+  };
+  const Spreads some = spreads(1e-17), none = spreads(0), nan = spreads(std::nan(""));
+  EXPECT_FALSE(allowed({{}, &some}, "y", DType::bf16, Measure::mean));
+  EXPECT_FALSE(allowed({{}, &some}, "y", DType::f32, Measure::largest));
+  EXPECT_TRUE(allowed({{}, &none}, "y", DType::bf16, Measure::mean));
+  EXPECT_TRUE(allowed({{}, &nan}, "y", DType::bf16, Measure::mean));
+}
+
+// The root mean square of n normal numbers is above this with a chance of 1e-5: 4.4 for 1, 2.7 for
+// 4, and 2, which is the safety of a mean, for about 10 and more.
+TEST(CheckTolerance, MeansOfFewElementsMayBeFurtherOff) {
+  EXPECT_NEAR(slack_of_few(1), 4.4 / 2, 0.05);
+  EXPECT_NEAR(slack_of_few(4), 2.7 / 2, 0.1);
+  EXPECT_LT(slack_of_few(64), 1.02);
+  EXPECT_EQ(slack_of_few(0), 1);
+  const Tensor one = Tensor::full({1}, 1, DType::f64);
+  EXPECT_EQ(differences_of({{"a.b.c", one}}, {{"a.b.c", one}})[0].elements, 1);
+  const double limit = tolerance({}, DType::f32, Measure::mean);
+  const auto passes = [&](std::int64_t elements, double error) {
+    Report report;
+    const std::vector<Difference> differences = {{"a", "g", 0, error, elements}};
+    add_case(report, "path", best_setting(DType::f32), differences, Allowance{});
+    return report.pass();
+  };
+  EXPECT_TRUE(passes(1, 2 * limit));
+  EXPECT_FALSE(passes(1, 2.3 * limit));
+  EXPECT_FALSE(passes(64, 1.1 * limit));
+}
+
+// The sign of a number or of a difference is all that is left of so few columns.
+TEST(CheckTolerance, NormsThatGiveSignsWidenIt) {
+  using enum nn::NormKind;
+  const auto cancels = [](nn::NormKind norm, std::int64_t width, std::int64_t head) {
+    model::ModelConfig c;
+    c.layers = 1;
+    c.norm = norm;
+    c.width = width;
+    c.attention.heads = 1;
+    c.attention.head_width = head;
+    if (head > 0) c.qk_norm = nn::QkNorm::head;
+    c.sizes = {.vocabulary = 19, .context = 17};
+    return way_through(c).cancels > 1;
+  };
+  EXPECT_TRUE(cancels(layer, 2, 0));
+  EXPECT_FALSE(cancels(layer, 3, 0));
+  EXPECT_TRUE(cancels(layer, 16, 2));
+  EXPECT_FALSE(cancels(layer, 16, 4));
+  EXPECT_TRUE(cancels(rms, 1, 0));
+  EXPECT_FALSE(cancels(rms, 2, 0));
+  EXPECT_TRUE(cancels(rms, 16, 1));
+  EXPECT_FALSE(cancels(rms, 16, 2));
 }
 
 // Dropout scales kept values by 1 / (1 - p): their errors grow to 1 / √(1 - p) of what they were.

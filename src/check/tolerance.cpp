@@ -35,17 +35,19 @@ double capped_scores(const model::ModelConfig& c) {
   return largest;
 }
 
-// A layer norm of two columns gives their sign, and where they are nearly equal it divides by
-// norm_epsilon. Its gradient is what is left of terms that cancel up to there, and has the rounding
-// of each of them, of which moved numbers show one or two.
-constexpr double kTermsOfTwoColumns = 64;
+// A layer norm of two columns gives the sign of their difference, an RMS norm of one column its
+// own, and where that is nearly 0 it divides by norm_epsilon. Its gradient is what is left of terms
+// that cancel up to there, and has the rounding of each of them, of which moved numbers show one or
+// two.
+constexpr double kTermsOfSigns = 64;
 bool takes_sign(const model::ModelConfig& c) {
-  if (c.norm != nn::NormKind::layer || (c.recurrent() && !c.residual)) return false;
-  if (c.width == 2) return true;
+  if (c.recurrent() && !c.residual) return false;
+  const std::int64_t columns = c.norm == nn::NormKind::layer ? 2 : 1;
+  if (c.width == columns) return true;
   if (c.qk_norm == nn::QkNorm::none) return false;
   const nn::AttentionConfig a = model::self_attention(c, 0, false);
   const std::int64_t heads = c.qk_norm == nn::QkNorm::head ? 1 : a.key_heads();
-  return heads * a.width_of_head() == 2;
+  return heads * a.width_of_head() == columns;
 }
 
 // Of one result: ε + e · √terms / 4.
@@ -95,6 +97,10 @@ std::optional<double> allowed(const Allowance& allowance, const std::string& gro
   return seen ? std::optional(std::max(on_the_way, *seen)) : std::nullopt;
 }
 
+double slack_of_few(std::int64_t elements) {
+  return elements > 0 ? 1 + 1.2 / static_cast<double>(elements) : 1;
+}
+
 bool bends_sharply(nn::FfnKind kind) {
   return kind == nn::FfnKind::relu || kind == nn::FfnKind::swiglu_clamped;
 }
@@ -133,7 +139,7 @@ Way way_through(const model::ModelConfig& c) {
   Way way;
   way.gain = gain_of(c);
   way.capped = capped_scores(c);
-  if (takes_sign(c)) way.cancels = kTermsOfTwoColumns;
+  if (takes_sign(c)) way.cancels = kTermsOfSigns;
   way.roundings = kRoundingsOfLayer * static_cast<double>(layers + 1);
   // A state goes through every token; tanh takes back most of what was before.
   if (c.recurrent()) way.roundings += static_cast<double>(layers * tokens) / 4;

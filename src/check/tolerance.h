@@ -58,6 +58,10 @@ std::optional<double> allowed(const Allowance& allowance, const std::string& gro
 std::optional<double> allowed_spread(const Allowance& allowance, const std::string& group,
                                      DType dtype, Measure measure);
 
+// Errors of many elements average out; those of a few may all be large. How many times as far as
+// the mean of many that of so few may be off: normal numbers are above both equally rarely (1e-5).
+double slack_of_few(std::int64_t elements);
+
 Way way_through(const model::ModelConfig& config);     // results, which have no jumps
 Way there_and_back(const model::ModelConfig& config);  // gradients: twice as many roundings
 // A part of a layer by itself, in both directions. Its inputs are exact, so nothing changes sides.

@@ -55,7 +55,11 @@ std::vector<Named> step_gradients(const model::Model& model, const model::Batch&
   optim::add_gradients(model, batch, config, 1);
   std::vector<Named> all;
   for (nn::Parameter p : model.parameters().all()) {
-    all.push_back({p.name, p.tensor.grad()});
+    // None, as of an expert whose tokens all belong to parts in which no target counts, is 0: that
+    // is how the optimizer takes it.
+    const Tensor grad = p.tensor.grad();
+    all.push_back(
+        {p.name, grad.defined() ? grad : Tensor::zeros(p.tensor.shape(), p.tensor.dtype())});
     p.tensor.clear_grad();
   }
   return all;

@@ -20,6 +20,8 @@ constexpr std::int64_t kSequences = 3;
 constexpr double kLeastShareOfGroup = 0.3;
 constexpr double kLeastShareOfAll = 1e-3;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
+// Of numbers where all should be 0: above every limit, and yet no NaN.
+constexpr double kAnyShare = std::numeric_limits<double>::max();
 
 std::uint32_t stream_of(const std::string& name) {
   std::uint32_t h = 2166136261u;
@@ -187,6 +189,7 @@ double error_of(const Tensor& got, const Tensor& want, Measure measure, double l
     if (!std::isfinite(apart.back())) return kInfinite;
     if (apart.back() > 0) largest = std::max(largest, apart.back() / (std::abs(b[i]) + size));
   }
+  if (size == 0 && largest > 0) return kAnyShare;
   if (measure == Measure::largest || largest == 0) return largest;
   return root_mean_square(apart) / size;
 }
@@ -216,7 +219,7 @@ std::vector<Difference> differences_of(const std::vector<Named>& got,
     if (!t.value.defined()) continue;
     const std::vector<double> values = doubles(t.value);
     std::ranges::copy(values, std::back_inserter(groups[group_of(t)]));
-    std::ranges::copy(values, std::back_inserter(together));
+    if (!t.apart) std::ranges::copy(values, std::back_inserter(together));
   }
   const double least_of_all = kLeastShareOfAll * root_mean_square(together);
   std::vector<Difference> all;
@@ -229,7 +232,8 @@ std::vector<Difference> differences_of(const std::vector<Named>& got,
         std::max(kLeastShareOfGroup * root_mean_square(groups[group]), least_of_all);
     all.push_back({want[i].name, group,
                    error_of(got[i].value, want[i].value, Measure::largest, least),
-                   error_of(got[i].value, want[i].value, Measure::mean, least)});
+                   error_of(got[i].value, want[i].value, Measure::mean, least),
+                   want[i].value.defined() ? want[i].value.elements() : 0});
   }
   return all;
 }

@@ -57,6 +57,7 @@ struct Named {
   Tensor value;  // undefined: no gradient (an expert that no token chose)
   // Tensors that are measured together; empty: those of the same layer, by their names.
   std::string group = {};
+  bool apart = false;  // no part of the size of all, see differences_of()
 };
 
 double root_mean_square(const Tensor& t);
@@ -65,12 +66,14 @@ double root_mean_square(const Tensor& t);
 struct Difference {
   std::string name, group;
   double largest = 0, mean = 0;
+  std::int64_t elements = 0;  // that the mean is of; 0: many
 };
 
 // Of tensors in the same order. One that is there on one side only: infinite. A tensor's error is
 // relative to at least 0.3 of the size that those of its group have: some gradients are 0 by
 // mathematics and nothing but rounding by arithmetic, as that of a key's bias. And to at least 1e-3
-// of the size that all have: so is that of a router whose experts have equally many tokens.
+// of the size that all have: so is that of a router whose experts have equally many tokens. Tensors
+// apart do not count: beside logits, errors of gradients would be smaller than by themselves.
 std::vector<Difference> differences_of(const std::vector<Named>& got,
                                        const std::vector<Named>& want);
 

@@ -30,14 +30,18 @@ struct Use {
   std::string_view wanted;             // the same for people
 };
 
-Use use_of(Kind kind, Task task) {
+Use use_of(Kind kind, Task task, bool chat) {
   switch (task) {
     case Task::language:
+      if (chat && kind == Kind::decoder)
+        return {task, false, {"chat"}, "chat for every split, or text for every split"};
+      return {task, false, {"text"}, kind == Kind::decoder ? "text, or chat" : "text"};
     case Task::masked: return {task, false, {"text"}, "text"};
     case Task::translate:
       return {task, false, {"source", "target", "pairs"}, "source and target, or pairs"};
     case Task::tag: return {task, false, {"tags"}, "tags"};
     case Task::classify: break;
+    case Task::embed: return {task, false, {}, "nothing: such a model is not trained"};
   }
   if (kind != Kind::vit) return {task, false, {"labelled"}, "labelled"};
   return {task, true, {"images", "labels", "image_folder"}, "images and labels, or image_folder"};
@@ -139,12 +143,17 @@ bool is_word(std::string_view key, const std::string& spec) {
 void check_tokenizers(const DataConfig& config, const Use& use, const DataNeeds& needs) {
   if (use.images) {
     if (!config.tokenizer.empty()) refuse_key(use, "tokenizer", config.tokenizer);
+  } else if (needs.codec && is_used(use, "chat")) {
+    require(false, kWhere, {"data.chat", "train.from"},
+            "train.from with a model that has a chat template", "none");
   } else if (needs.codec) {
     require_for_task(!config.tokenizer.empty(), "tokenizer",
                      "char, byte, word, bpe:N or a tokenizer.json", "nothing");
   }
   if (!config.target_tokenizer.empty() && use.task != Task::translate)
     refuse_key(use, "target_tokenizer", config.target_tokenizer);
+  if (config.source_end && use.task != Task::translate)
+    refuse_key(use, "source_end", *config.source_end ? "true" : "false");
 
   const bool source_words = is_word("tokenizer", config.tokenizer);
   const bool target_words = is_word("target_tokenizer", config.target_tokenizer);
@@ -182,6 +191,21 @@ void check_lengths(const DataConfig& config, const Use& use, const DataNeeds& ne
     require(*config.max_length >= 1 && *config.max_length <= kLongestSequence, kWhere,
             in_data("max_length"), "1 to " + std::to_string(kLongestSequence), length);
   }
+}
+
+void check_chat(const DataConfig& config, const Use& use) {
+  const bool chat = is_used(use, "chat");
+  if (config.skip_long)
+    require(chat, kWhere, {"data.skip_long", "data.chat"}, "nothing, unless chat is given",
+            *config.skip_long ? "true" : "false");
+  if (!chat) return;
+  if (!config.tokenizer.empty())
+    require(false, kWhere, {"data.tokenizer", "data.chat"},
+            "nothing: conversations need the tokenizer and the chat template of train.from",
+            config.tokenizer);
+  if (config.prompts)
+    require(false, kWhere, {"data.chat", "model.attention.prefix"},
+            "nothing: a model with a prefix learns from a text", config.training.chat);
 }
 
 void check_documents(const DataConfig& config, const Use& use, Kind kind) {
@@ -252,11 +276,17 @@ const Files& DataConfig::files(Split split) const {
   return training;
 }
 
+bool has_chat(const DataConfig& config) {
+  return !config.training.chat.empty() || !config.validation.chat.empty() ||
+         !config.test.chat.empty();
+}
+
 void validate(const DataConfig& config, Kind kind, Task task, const DataNeeds& needs) {
-  const Use use = use_of(kind, task);
+  const Use use = use_of(kind, task, has_chat(config));
   check_files(config, use, needs);
   check_tokenizers(config, use, needs);
   check_lengths(config, use, needs);
+  check_chat(config, use);
   check_documents(config, use, kind);
   check_rest(config, use);
 }

@@ -29,6 +29,7 @@ std::string_view to_string(Documents documents);
 // `validation_pairs`, `test_pairs`; only `text` has the shorter `validation` and `test`.
 struct Files {
   std::vector<std::string> text = {};  // language, masked: joined in this order
+  std::string chat = {};               // language: a conversation a line, as JSON
   std::string source = {};             // translate: line n of `source` is line n of `target`
   std::string target = {};
   std::string pairs = {};         // translate: source<TAB>target
@@ -54,6 +55,8 @@ struct DataConfig {
 
   std::string tokenizer = {};         // char | byte | word | bpe:N | a tokenizer.json
   std::string target_tokenizer = {};  // translate: of the target; absent: one for both sides
+  // translate: whether the tokens of a source end with the end token. Absent: true.
+  std::optional<bool> source_end = {};
   std::optional<std::int64_t> min_count = {};  // word: rarer words are unknown; absent: 2
   // tag with word: a rare word is known by its shape and ending ("Xx…ing"). Absent: true.
   std::optional<bool> word_shapes = {};
@@ -69,6 +72,10 @@ struct DataConfig {
   // the end token. Longer training examples are dropped and counted, longer ones for evaluation are
   // an Error; texts with a label are cut, and counted. Absent: 512.
   std::optional<std::int64_t> max_length = {};
+  // chat: whether conversations for training that are longer than max_length are left out, and
+  // counted. Otherwise such a one is an Error. Absent: false. Without max_length conversations may
+  // be as long as the model's context.
+  std::optional<bool> skip_long = {};
 
   std::optional<double> mask_share = {};      // masked: tokens to predict; absent: 0.15
   bool flip = false;                          // images: half of them mirrored in training
@@ -79,6 +86,8 @@ struct DataConfig {
 
   const Files& files(Split split) const;
 };
+
+bool has_chat(const DataConfig& config);  // whether its files are conversations
 
 // Asks the table for every key there is: the document's finish() refuses others. A value that
 // cannot be is an Error. `directory` is the recipe's.

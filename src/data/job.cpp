@@ -109,6 +109,8 @@ std::string tokens_text(const SplitFacts& facts) {
   const std::string tokens = grouped(facts.tokens), words = grouped(facts.words);
   if (facts.target_tokens > 0)
     return tr("{} source and {} target tokens", tokens, grouped(facts.target_tokens));
+  if (facts.answer_tokens > 0)
+    return tr("{} tokens, {} of answers", tokens, grouped(facts.answer_tokens));
   if (facts.documents == 1) return tr("{} tokens in 1 document", tokens);
   if (facts.documents > 1) return tr("{} tokens in {} documents", tokens, grouped(facts.documents));
   if (facts.words > 0 && facts.tokens > facts.words)
@@ -119,6 +121,7 @@ std::string tokens_text(const SplitFacts& facts) {
 
 std::string examples_text(const SplitFacts& facts) {
   const std::string count = grouped(facts.examples);
+  if (facts.unit == "conversations") return tr("{} conversations", count);
   if (facts.unit == "pairs") return tr("{} pairs", count);
   if (facts.unit == "texts") return tr("{} texts", count);
   if (facts.unit == "sentences") return tr("{} sentences", count);

@@ -39,6 +39,7 @@ struct Job {
 
 // One per kind of data.
 std::unique_ptr<Dataset> open_text(const Job& job);
+std::unique_ptr<Dataset> open_chat(const Job& job);
 std::unique_ptr<Dataset> open_pairs(const Job& job);
 std::unique_ptr<Dataset> open_tags(const Job& job);
 std::unique_ptr<Dataset> open_labelled(const Job& job);
@@ -68,12 +69,13 @@ bool from_training_files(const Job& job, Split split);
 
 // Facts reported about one split.
 struct SplitFacts {
-  std::string unit = {};  // pairs, texts, sentences or images; empty for a text
+  std::string unit = {};  // conversations, pairs, texts, sentences or images; empty for a text
   std::int64_t examples = 0;
   std::int64_t tokens = 0;
   std::int64_t words = 0;          // with a tag; 0: not told apart
   std::int64_t documents = 0;      // of a text; 0: not told apart
   std::int64_t target_tokens = 0;  // translate
+  std::int64_t answer_tokens = 0;  // chat: those that count
   std::int64_t unknown = 0;        // of both
   std::int64_t too_long = 0;       // dropped
   std::int64_t blank = 0;          // dropped

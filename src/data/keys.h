@@ -19,7 +19,8 @@ struct FileKey {
   std::string Files::* member;
 };
 
-inline constexpr std::array<FileKey, 8> kFileKeys = {{{"source", &Files::source},
+inline constexpr std::array<FileKey, 9> kFileKeys = {{{"chat", &Files::chat},
+                                                      {"source", &Files::source},
                                                       {"target", &Files::target},
                                                       {"pairs", &Files::pairs},
                                                       {"tags", &Files::tags},

@@ -8,11 +8,14 @@ namespace {
 
 std::unique_ptr<Dataset> open_files(const Job& job) {
   switch (job.task) {
-    case model::Task::language:
+    case model::Task::language: return has_chat(job.config) ? open_chat(job) : open_text(job);
     case model::Task::masked: return open_text(job);
     case model::Task::translate: return open_pairs(job);
     case model::Task::tag: return open_tags(job);
     case model::Task::classify: break;
+    case model::Task::embed:
+      fail(ErrorCode::unsupported, "data", "task of the model", "one that is trained on data",
+           model::to_string(job.task));
   }
   return job.kind == model::Kind::vit ? open_images(job) : open_labelled(job);
 }

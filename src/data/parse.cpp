@@ -55,6 +55,7 @@ DataConfig parse_data(const io::TomlTable& table, const std::string& directory) 
     config.validation_share = table.number("validation_share", {0, 1});
   config.tokenizer = table.string_or("tokenizer", "");
   config.target_tokenizer = table.string_or("target_tokenizer", "");
+  if (table.has("source_end")) config.source_end = table.boolean("source_end");
   if (table.has("min_count")) config.min_count = table.integer("min_count", {1, kMost});
   if (table.has("word_shapes")) config.word_shapes = table.boolean("word_shapes");
   if (table.has("context")) config.context = table.integer("context", {1, kMost});
@@ -62,6 +63,7 @@ DataConfig parse_data(const io::TomlTable& table, const std::string& directory) 
       model::choice_or(table, "documents", Documents::none,
                        {Documents::none, Documents::line, Documents::blank_line, Documents::file});
   if (table.has("max_length")) config.max_length = table.integer("max_length", {1, kMost});
+  if (table.has("skip_long")) config.skip_long = table.boolean("skip_long");
   if (table.has("mask_share")) config.mask_share = table.number("mask_share", {0, 1});
   config.flip = table.boolean_or("flip", false);
   config.shift = table.integer_or("shift", 0, {0, 1 << 16});

@@ -39,6 +39,7 @@ Preview preview_of_tokens(const Codec& codec, const model::Batch& batch, std::in
     case Task::masked: result.wanted = join_row(batch.targets, row, length, source); break;
     case Task::tag: result.wanted = join_row(batch.targets, row, length, label); break;
     case Task::classify: result.wanted = label(batch.targets.data<std::int32_t>()[row]); break;
+    case Task::embed: break;
     case Task::translate:
       result.wanted = join_row(batch.targets, row,
                                length_of(batch.target_lengths, batch.target_tokens, row), target);

@@ -30,7 +30,8 @@ TEST(DataConfigTest, EveryKeyIsRead) {
   text +=
       "text = [\"a.txt\", \"b.txt\"]\nvalidation = \"c.txt\"\ntest = \"d.txt\"\n"
       "validation_share = 0.25\ntokenizer = \"bpe:500\"\ntarget_tokenizer = \"char\"\n"
-      "min_count = 3\nword_shapes = false\ncontext = 64\nmax_length = 99\nmask_share = 0.2\n"
+      "source_end = false\nmin_count = 3\nword_shapes = false\ncontext = 64\nmax_length = "
+      "99\nskip_long = true\nmask_share = 0.2\n"
       "documents = \"blank-line\"\nflip = true\nshift = 4\nlabel_names = [\"x\", \"y\"]\n";
   const DataConfig config = parsed(text);
   EXPECT_EQ(config.training.text, (std::vector<std::string>{"a.txt", "b.txt"}));
@@ -45,9 +46,11 @@ TEST(DataConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(config.tokenizer, "bpe:500");
   EXPECT_EQ(config.target_tokenizer, "char");
   EXPECT_EQ(config.min_count, 3);
+  EXPECT_EQ(config.source_end, false);
   EXPECT_EQ(config.word_shapes, false);
   EXPECT_EQ(config.context, 64);
   EXPECT_EQ(config.max_length, 99);
+  EXPECT_EQ(config.skip_long, true);
   EXPECT_EQ(config.mask_share, 0.2);
   EXPECT_EQ(config.documents, Documents::blank_line);
   EXPECT_TRUE(config.flip);
@@ -94,9 +97,13 @@ TEST(DataConfigTest, WhatATaskHasNoUseForIsRefused) {
       {language, [](C c) { c.tokenizer = ""; }, "key data.tokenizer"},
       {language, [](C c) { c.tokenizer = "bpe:x"; }, "tokenizer"},
       {language, [](C c) { c.target_tokenizer = "char"; }, "key data.target_tokenizer"},
+      {language, [](C c) { c.source_end = true; }, "key data.source_end"},
       {language, [](C c) { c.context = 0; }, "key data.context"},
       {language, [](C c) { c.context = -4; }, "key data.context"},
       {language, [](C c) { c.max_length = 5; }, "key data.max_length"},
+      {language, [](C c) { c.training.chat = "x"; }, "key data.text"},
+      {language, [](C c) { c.skip_long = true; }, "key data.skip_long"},
+      {masked, [](C c) { c.training.chat = "x"; }, "key data.chat"},
       {language, [](C c) { c.min_count = 2; }, "key data.min_count"},
       {language, [](C c) { c.word_shapes = true; }, "key data.word_shapes"},
       {language, [](C c) { c.mask_share = 0.1; }, "key data.mask_share"},

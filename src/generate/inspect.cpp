@@ -200,6 +200,10 @@ void run(const Work& w, model::Batch& batch, Inspection& result) {
     if (task == Task::classify) result.answer = best_label(w.codec, logits);
     return check_maps(result.maps);
   }
+  if (task == Task::embed) {
+    check_finite(w.model.embed(batch, model::Pooling::mean, pass), kInspect, "vector of the text");
+    return check_maps(result.maps);
+  }
   // Nothing to predict: masked, a prompt seen both ways, one token. Any targets show whether the
   // scores are numbers.
   const bool told = batch.counted > 0;

@@ -8,6 +8,7 @@
 #include "generate/decode/decoding.h"
 #include "generate/decode/generate.h"
 #include "generate/decode/prompt.h"
+#include "generate/generation_config.h"
 #include "generate/scores.h"
 #include "heddle/error.h"
 #include "run/load_run.h"
@@ -42,8 +43,16 @@ LanguageModel::LanguageModel(TrainedModel model) : model_(std::move(model)) {
 
 Generation LanguageModel::generate(std::string_view prompt, const GenerationOptions& options,
                                    const TextSink& sink) const {
-  return generate::generate(model_.network(), read_prompt(model_, prompt), options,
-                            decoding_of(model_), sink);
+  return generate(read_prompt(model_, prompt), options, sink);
+}
+
+Generation LanguageModel::generate(std::span<const std::int32_t> prompt,
+                                   const GenerationOptions& options, const TextSink& sink) const {
+  return generate::generate(model_.network(), prompt, options, decoding_of(model_), sink);
+}
+
+GenerationOptions LanguageModel::recommended() const {
+  return generate::read_generation_config(model_.directory());
 }
 
 SearchResult LanguageModel::search(std::string_view prompt, const BeamOptions& options,

@@ -5,6 +5,11 @@
 
 namespace heddle::model {
 
+Tensor Model::embed(const Batch&, Pooling, const nn::Pass&) const {
+  fail(ErrorCode::unsupported, to_string(config_.kind), "vectors of whole texts",
+       "an encoder of tokens", "task " + std::string(to_string(config_.task)));
+}
+
 std::unique_ptr<DecodeState> Model::begin(const Batch&, std::int64_t, std::int64_t,
                                           const nn::Pass&) const {
   fail(ErrorCode::unsupported, to_string(config_.kind), "generation", "a model that writes tokens",

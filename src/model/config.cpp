@@ -25,12 +25,31 @@ std::string_view to_string(Task task) {
     case Task::classify: return "classify";
     case Task::masked: return "masked";
     case Task::translate: return "translate";
+    case Task::embed: return "embed";
   }
   return "unknown";
 }
 
 std::string_view to_string(Pooling pooling) {
-  return pooling == Pooling::mean ? "mean" : "class-token";
+  switch (pooling) {
+    case Pooling::class_token: return "class-token";
+    case Pooling::first_token: return "first-token";
+    case Pooling::mean: return "mean";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(HeadTransform transform) {
+  switch (transform) {
+    case HeadTransform::none: return "none";
+    case HeadTransform::tanh: return "tanh";
+    case HeadTransform::relu: return "relu";
+    case HeadTransform::gelu: return "gelu";
+    case HeadTransform::gelu_tanh: return "gelu-tanh";
+    case HeadTransform::quick_gelu: return "quick-gelu";
+    case HeadTransform::silu: return "silu";
+  }
+  return "unknown";
 }
 
 std::int64_t positions_of(const ModelConfig& c) {
@@ -55,6 +74,7 @@ nn::StackConfig stack_config(const ModelConfig& c, bool causal) {
   for (nn::LayerAttention& own : s.attention_layers) complete(own.position);
   s.norm = c.norm;
   s.norm_place = c.norm_place;
+  s.first_norm = c.first_norm;
   s.last_norm = c.last_norm;
   s.norm_epsilon = c.norm_epsilon;
   s.qk_norm = c.qk_norm;

@@ -27,13 +27,20 @@ enum class Task : std::uint8_t {
   classify,   // a label for the whole
   masked,     // predict tokens that were hidden
   translate,  // predict the other sequence
+  embed,      // a vector for the whole: the layers of a model of others, without a head to train
 };
 
-enum class Pooling : std::uint8_t { class_token, mean };
+// What stands for a whole sequence: a learned vector before it, its own first token, or the mean of
+// all of them.
+enum class Pooling : std::uint8_t { class_token, first_token, mean };
+
+// The function between the two products of a classifier of two layers.
+enum class HeadTransform : std::uint8_t { none, tanh, relu, gelu, gelu_tanh, quick_gelu, silu };
 
 std::string_view to_string(Kind kind);  // as in a recipe: "encoder-decoder"
 std::string_view to_string(Task task);
 std::string_view to_string(Pooling pooling);
+std::string_view to_string(HeadTransform transform);
 
 // Sizes that follow from the data. 0 where the model does not use them.
 struct DataSizes {
@@ -42,6 +49,8 @@ struct DataSizes {
   std::int64_t classes = 0;            // labels of tag and classify
   std::int64_t context = 0;            // tokens of the longest sequence
   std::int64_t channels = 0, height = 0, width = 0;  // of images
+
+  bool operator==(const DataSizes&) const = default;
 };
 
 struct ModelConfig {
@@ -54,6 +63,7 @@ struct ModelConfig {
   nn::NormKind norm = nn::NormKind::layer;
   nn::NormPlace norm_place = nn::NormPlace::pre;
   std::optional<bool> last_norm = {};  // after the last layer; absent: unless norm_place is post
+  bool first_norm = true;              // before the first layer's attention, with norm_place pre
   bool embedding_norm = false;         // behind the embeddings and the positions added to them
   double norm_epsilon = 1e-5;
   nn::QkNorm qk_norm = nn::QkNorm::none;  // of queries and keys, of the same kind and epsilon
@@ -70,9 +80,16 @@ struct ModelConfig {
 
   bool bias = true;  // of all products and of layer norm, unless one of these says otherwise
   std::optional<bool> qkv_bias = {}, out_bias = {}, ffn_bias = {}, norm_bias = {};
-  std::optional<bool> key_bias = {};       // of the projection to keys alone; absent: as qkv_bias
-  std::optional<bool> head_bias = {};      // absent: over labels as bias, over tokens none
-  bool tied = false;                       // the classifier's weight is the embedding table
+  std::optional<bool> key_bias = {};   // of the projection to keys alone; absent: as qkv_bias
+  std::optional<bool> head_bias = {};  // absent: over labels as bias, over tokens none
+  bool tied = false;                   // the classifier's weight is the embedding table
+  // Of the two-stack kinds: what is read and what is written have one embedding table. Absent: as
+  // tied, where both have one vocabulary.
+  std::optional<bool> shared_embedding = {};
+  // A classifier of two layers: product, function and perhaps a norm before the product to scores.
+  HeadTransform head_transform = HeadTransform::none;
+  std::optional<bool> head_transform_bias = {};  // absent: as bias
+  bool head_norm = false;                        // behind the function
   double residual_scale = 1;               // of every branch before it joins the residual stream
   std::optional<double> layer_scale = {};  // a learned gain of every branch begins with this
   double logit_scale = 1;    // of what the classifier reads, and so of its scores but for a bias
@@ -87,7 +104,7 @@ struct ModelConfig {
   // Recurrent kinds: layers are branches of a residual stream, with norms as norm and norm_place
   // say. Without, they are stacked as they are, and there is no norm.
   bool residual = false;
-  Pooling pooling = Pooling::class_token;  // of classify
+  Pooling pooling = Pooling::class_token;  // of classify and embed
   std::int64_t patch = 0;                  // vit: pixels of a patch's side
 
   nn::InitRule init = nn::InitRule::fan_in;
@@ -95,6 +112,8 @@ struct ModelConfig {
   bool init_branches = true;  // the last product of a branch begins 1 / √(2 · layers) smaller
 
   DataSizes sizes = {};
+
+  bool operator==(const ModelConfig&) const = default;
 
   std::int64_t layers_of_decoder() const { return decoder_layers > 0 ? decoder_layers : layers; }
   bool scales_embedding() const {
@@ -105,6 +124,9 @@ struct ModelConfig {
   bool has_class_token() const { return task == Task::classify && pooling == Pooling::class_token; }
   std::int64_t vocabulary_of_target() const {
     return sizes.target_vocabulary > 0 ? sizes.target_vocabulary : sizes.vocabulary;
+  }
+  bool shares_embedding() const {
+    return shared_embedding.value_or(tied && sizes.target_vocabulary == 0);
   }
   bool recurrent() const {
     return kind == Kind::rnn || kind == Kind::birnn || kind == Kind::rnn_seq2seq;

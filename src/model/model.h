@@ -49,6 +49,10 @@ class Model {
   // Scores of all labels or tokens, f32 (f64 for f64): [B, T, V], [B, U, V] or [B, classes].
   virtual Tensor logits(const Batch& batch, const nn::Pass& pass) const = 0;
 
+  // A vector for each sequence, of what the last layer makes of its tokens: [B, C]. Error for kinds
+  // that are no encoders of tokens, and for a class token that the model does not have.
+  virtual Tensor embed(const Batch& batch, Pooling pooling, const nn::Pass& pass) const;
+
   // Generation; Error for kinds that do not generate. `source` holds what translate reads (tokens
   // and lengths), `sequences` is the size of the batch and `positions` the longest sequence that
   // will be written or read, prompt included. Memory is taken as tokens come, not for all of them

@@ -60,7 +60,14 @@ inline void add_norm_axes(Kind kind, const AddVariant& add) {
     c.residual_scale = 0.7;
     c.layer_scale = 0.5;
   });
-  if (kind == Kind::encoder_decoder) return;  // cross-attention stands between the two
+  if (kind == Kind::encoder_decoder) {
+    add("one table for both sides", [](ModelConfig& c) { c.shared_embedding = true; });
+    add("a table for each side", [](ModelConfig& c) {
+      c.tied = true;
+      c.shared_embedding = false;
+    });
+    return;  // cross-attention stands between the two that would be in parallel
+  }
   add("parallel, one norm", [](ModelConfig& c) {
     c.parallel = nn::ParallelResidual::one_norm;
     c.norm_bias = false;
@@ -80,6 +87,17 @@ inline void add_axes(Kind kind, const AddVariant& add) {
   add("biases the other way round", [](ModelConfig& c) {
     c.qkv_bias = c.ffn_bias = c.norm_bias = false;
     c.key_bias = true;
+  });
+  add("classifier of two layers, no first norm", [](ModelConfig& c) {
+    c.head_transform = HeadTransform::gelu;
+    c.head_norm = c.embedding_norm = true;
+    c.first_norm = false;
+    if (c.kind != Kind::vit) c.pooling = Pooling::first_token;
+  });
+  add("tanh before the classifier, a bias apart", [](ModelConfig& c) {
+    c.head_transform = HeadTransform::tanh;
+    c.head_transform_bias = false;
+    c.logit_scale = 0.7;
   });
   add("local and global", local_and_global);
   add("sines and cosines in halves",

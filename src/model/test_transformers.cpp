@@ -422,6 +422,14 @@ TEST(Transformers, ModelsThatMakeNoSenseAreRefusedWithTheReason) {
   refused(Kind::encoder, Task::tag, [](ModelConfig& c) { c.task = Task::language; }, "task");
   refused(Kind::vit, Task::classify, [](ModelConfig& c) { c.patch = 4; }, "patch");
   refused(Kind::vit, Task::classify, [](ModelConfig& c) { c.patch = 0; }, "patch");
+  decoder([](ModelConfig& c) { c.shared_embedding = false; }, "shared_embedding");
+  refused(
+      Kind::encoder_decoder, Task::translate,
+      [](ModelConfig& c) {
+        c.sizes.target_vocabulary = 5;
+        c.shared_embedding = true;
+      },
+      "shared_embedding");
   refused(
       Kind::encoder_decoder, Task::translate, [](ModelConfig& c) { c.attention.look_ahead = 2; },
       "look_ahead");

@@ -8,6 +8,7 @@
 #include "heddle/error.h"
 #include "language/language.h"
 #include "ops/copy/copy.h"
+#include "ops/view/view.h"
 
 namespace heddle::nn {
 
@@ -83,10 +84,18 @@ std::string names_of(const nn::Parameters& parameters, const std::vector<Tensor>
   return names;
 }
 
+// In pieces: a copy of a large table in f32 would be the peak of loading a model.
 bool all_finite(const Tensor& tensor) {
-  const Tensor flat = ops::contiguous(ops::cast(tensor.detach(), DType::f32)).to(Device::cpu);
-  const float* values = flat.data<float>();
-  return std::all_of(values, values + flat.elements(), [](float v) { return std::isfinite(v); });
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+  const Tensor flat = ops::reshape(ops::contiguous(tensor.detach()), {tensor.elements()});
+  for (std::int64_t begin = 0; begin < flat.elements(); begin += kPiece) {
+    const Tensor part = ops::slice(flat, 0, begin, std::min(begin + kPiece, flat.elements()));
+    const Tensor wide = ops::cast(part, DType::f32).to(Device::cpu);
+    const float* values = wide.data<float>();
+    if (!std::all_of(values, values + wide.elements(), [](float v) { return std::isfinite(v); }))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace

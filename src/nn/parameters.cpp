@@ -25,6 +25,10 @@ std::uint32_t stream_of(std::string_view name) {
   return hash;
 }
 
+// The type in which parameters begin, and all those stay that are neither matrix nor table: biases
+// and gains are few, and read in f32.
+DType wide_type(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+
 // ‖X Xᵀ‖² = Σ σ⁴ over the singular values σ of x.
 double fourth_powers(const Tensor& gram) { return ops::sum_all(ops::square(gram)).item(); }
 
@@ -49,8 +53,8 @@ Tensor nearest_orthogonal(Tensor x) {
 }  // namespace
 
 Parameters::Parameters(const ParameterOptions& options) : options_(options) {
-  if (options.dtype != DType::f32 && options.dtype != DType::f64)
-    fail(ErrorCode::dtype_mismatch, "parameters", "type of the parameters", "f32 or f64",
+  if (options.dtype != DType::f32 && options.dtype != DType::f64 && options.dtype != DType::bf16)
+    fail(ErrorCode::dtype_mismatch, "parameters", "type of the parameters", "f32, f64 or bf16",
          to_string(options.dtype));
 }
 
@@ -77,9 +81,9 @@ Tensor Parameters::add(const std::string& name, const Shape& shape,
       fail(ErrorCode::shape_mismatch, "parameters", "tensor " + name, to_string(shape),
            to_string(tensor.shape()));
     tensor = tensor.detach().to(options_.device);
-    if (tensor.dtype() != options_.dtype) tensor = ops::cast(tensor, options_.dtype);
   }
-  tensor.set_requires_grad(true);
+  tensor = ops::cast(tensor, shape.rank() == 2 ? options_.dtype : wide_type(options_.dtype));
+  tensor.set_requires_grad(options_.dtype != DType::bf16);
   all_.push_back({name, tensor});
   return tensor;
 }
@@ -96,8 +100,8 @@ Tensor Scope::random(std::string_view name, const Shape& shape, InitRule rule,
   return store_->add(path, shape, [&] {
     const RandomKey key{seed(), 0, stream_of(path)};
     if (rule == InitRule::xavier)
-      return ops::random_uniform(shape, -amount, amount, key, dtype(), device());
-    return ops::random_normal(shape, 0, amount, key, dtype(), device());
+      return ops::random_uniform(shape, -amount, amount, key, wide_type(dtype()), device());
+    return ops::random_normal(shape, 0, amount, key, wide_type(dtype()), device());
   });
 }
 
@@ -125,14 +129,16 @@ Tensor Scope::branch_weight(std::string_view name, const Shape& shape) const {
 
 Tensor Scope::recurrent_weight(std::string_view name, std::int64_t size) const {
   const Shape shape{size, size};
-  if (store_->options().init.rule != InitRule::fan_in) return weight(name, shape);
+  if (store_->options().init.rule != InitRule::fan_in)
+    return ops::cast(this->weight(name, shape), wide_type(dtype()));
   const std::string path = full(name);
-  return store_->add(path, shape, [&] {
+  const Tensor weight = store_->add(path, shape, [&] {
     const NoGrad no_grad;
     const RandomKey key{seed(), 0, stream_of(path)};
     const Tensor start = ops::random_normal(shape, 0, 1, key, DType::f64, device());
-    return ops::cast(nearest_orthogonal(start), dtype());
+    return ops::cast(nearest_orthogonal(start), wide_type(dtype()));
   });
+  return ops::cast(weight, wide_type(dtype()));  // scans read no other
 }
 
 Tensor Scope::table(std::string_view name, const Shape& shape) const {
@@ -144,7 +150,7 @@ Tensor Scope::table(std::string_view name, const Shape& shape) const {
 
 Tensor Scope::constant(std::string_view name, const Shape& shape, double value) const {
   return store_->add(full(name), shape,
-                     [&] { return Tensor::full(shape, value, dtype(), device()); });
+                     [&] { return Tensor::full(shape, value, wide_type(dtype()), device()); });
 }
 
 }  // namespace heddle::nn

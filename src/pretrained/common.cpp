@@ -53,6 +53,20 @@ model::ModelConfig read_sizes(const TomlTable& settings) {
   return c;
 }
 
+Settings write_sizes(const model::ModelConfig& c) {
+  const nn::AttentionConfig a = model::self_attention(c, 0, true);
+  Settings s;
+  put(s, "num_hidden_layers", c.layers);
+  put(s, "hidden_size", c.width);
+  put(s, "num_attention_heads", a.heads);
+  put(s, "num_key_value_heads", a.key_heads());
+  put(s, "head_dim", a.width_of_head());
+  put(s, "intermediate_size", model::ffn_config(c).hidden);
+  put(s, "vocab_size", c.sizes.vocabulary);
+  put(s, "max_position_embeddings", c.sizes.context);
+  return s;
+}
+
 namespace {
 
 struct Activation {
@@ -75,17 +89,61 @@ constexpr Activation kActivations[] = {
 
 }  // namespace
 
+void pass_over_search(const TomlTable& settings) {
+  pass_over(settings, {"max_length",
+                       "min_length",
+                       "num_beams",
+                       "num_beam_groups",
+                       "length_penalty",
+                       "early_stopping",
+                       "no_repeat_ngram_size",
+                       "encoder_no_repeat_ngram_size",
+                       "do_sample",
+                       "temperature",
+                       "top_k",
+                       "top_p",
+                       "typical_p",
+                       "repetition_penalty",
+                       "diversity_penalty",
+                       "num_return_sequences",
+                       "bad_words_ids",
+                       "forced_bos_token_id",
+                       "forced_eos_token_id",
+                       "force_bos_token_to_be_generated",
+                       "suppress_tokens",
+                       "begin_suppress_tokens",
+                       "exponential_decay_length_penalty",
+                       "remove_invalid_values",
+                       "output_scores",
+                       "return_dict_in_generate",
+                       "output_past",
+                       "prefix"});
+}
+
+std::optional<nn::FfnKind> activation_named(std::string_view name, bool gated) {
+  for (const Activation& a : kActivations)
+    if (a.name == name) return gated ? a.gated : a.alone;
+  return std::nullopt;
+}
+
+std::string activation_names(bool gated) {
+  std::string known;
+  for (const Activation& a : kActivations)
+    if (gated ? a.gated : a.alone) known += (known.empty() ? "" : ", ") + std::string(a.name);
+  return known;
+}
+
 nn::FfnKind read_activation(const TomlTable& settings, std::string_view key,
                             std::string_view fallback, bool gated) {
-  const std::string name = settings.string_or(key, fallback);
-  std::string known;
-  for (const Activation& a : kActivations) {
-    const auto& kind = gated ? a.gated : a.alone;
-    if (!kind) continue;
-    if (a.name == name) return *kind;
-    known += (known.empty() ? "" : ", ") + std::string(a.name);
-  }
-  settings.refuse(key, "one of " + known);
+  const auto kind = activation_named(settings.string_or(key, fallback), gated);
+  if (!kind) settings.refuse(key, "one of " + activation_names(gated));
+  return *kind;
+}
+
+std::string_view activation_name(nn::FfnKind kind) {
+  for (const Activation& a : kActivations)
+    if (a.alone == kind || a.gated == kind) return a.name;
+  return {};
 }
 
 }  // namespace heddle::pretrained

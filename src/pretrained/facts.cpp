@@ -1,6 +1,8 @@
 #include "pretrained/facts.h"
 
 #include "heddle/error.h"
+#include "pretrained/sentence.h"
+#include "text/pretrained/pretrained.h"
 
 namespace heddle::pretrained {
 namespace {
@@ -24,6 +26,32 @@ void add_attention(const model::ModelConfig& c, Choices& out) {
                    std::to_string(windows) + " / " + std::to_string(c.attention_layers.size()));
 }
 
+// What an encoder ends with.
+void add_end(const model::ModelConfig& c, Choices& out) {
+  if (c.kind != model::Kind::encoder) return;
+  out.emplace_back("task", std::string(model::to_string(c.task)));
+  if (c.task == model::Task::classify)
+    out.emplace_back("pooling", std::string(model::to_string(c.pooling)));
+  if (c.head_transform != model::HeadTransform::none)
+    out.emplace_back("head_transform", std::string(model::to_string(c.head_transform)));
+}
+
+// How an encoder's tokens become one vector, where files beside it say so.
+void add_vectors(const Opened& opened, Facts& facts) {
+  if (opened.config.kind != model::Kind::encoder) return;
+  try {
+    const SentenceSettings own = read_sentence_settings(opened.path);
+    if (!own.pooling) return;
+    const bool mean = *own.pooling == model::Pooling::mean;
+    facts.choices.emplace_back("embed: pool", mean ? "mean" : "class");
+    facts.choices.emplace_back("embed: normalised", own.normalise ? "true" : "false");
+    if (own.longest)
+      facts.choices.emplace_back("embed: longest text", std::to_string(*own.longest));
+  } catch (const Error& e) {
+    facts.choices.emplace_back("embed: refused", e.what());
+  }
+}
+
 Choices choices_of(const model::ModelConfig& c) {
   Choices out = {{"kind", std::string(model::to_string(c.kind))},
                  {"layers", std::to_string(c.layers)},
@@ -40,6 +68,7 @@ Choices choices_of(const model::ModelConfig& c) {
     out.emplace_back("moe.active", std::to_string(c.moe->active));
   }
   add_attention(c, out);
+  add_end(c, out);
   return out;
 }
 
@@ -49,6 +78,9 @@ Facts facts_of(const Opened& opened) {
   Facts facts;
   facts.family = std::string(opened.family->name);
   facts.choices = choices_of(opened.config);
+  if (!opened.labels.empty())
+    facts.choices.emplace_back("labels", std::to_string(opened.labels.size()));
+  add_vectors(opened, facts);
   model::BuildOptions shapes_only;
   shapes_only.device = Device::meta;
   facts.parameters = model::build_model(opened.config, shapes_only)->parameters().count();

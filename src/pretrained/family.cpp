@@ -10,14 +10,17 @@ namespace {
 
 const std::vector<Family>& of_config_json() {
   static const std::vector<Family> all = {
-      gpt2_family(),   llama_family(), mistral_family(), mixtral_family(), qwen2_family(),
-      qwen3_family(),  phi3_family(),  smollm3_family(), gemma_family(),   gemma2_family(),
-      gemma3_family(), olmo2_family(), neox_family(),    bloom_family(),   falcon_family()};
+      gpt2_family(),    llama_family(),       mistral_family(),    mixtral_family(),
+      qwen2_family(),   qwen3_family(),       phi3_family(),       smollm3_family(),
+      gemma_family(),   gemma2_family(),      gemma3_family(),     olmo2_family(),
+      neox_family(),    bloom_family(),       falcon_family(),     t5_family(),
+      bart_family(),    mbart_family(),       marian_family(),     bert_family(),
+      roberta_family(), xlm_roberta_family(), distilbert_family(), modernbert_family()};
   return all;
 }
 
 const std::vector<Family>& of_gguf() {
-  static const std::vector<Family> all = {gguf_gpt2_family(), gguf_llama_family()};
+  static const std::vector<Family> all = all_gguf_families();
   return all;
 }
 
@@ -45,5 +48,7 @@ const Family& gguf_family(std::string_view architecture, const std::string& wher
 }
 std::string family_names() { return names_of(of_config_json()); }
 std::string gguf_family_names() { return names_of(of_gguf()); }
+std::span<const Family> families() { return of_config_json(); }
+std::span<const Family> gguf_families() { return of_gguf(); }
 
 }  // namespace heddle::pretrained

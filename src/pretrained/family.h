@@ -9,6 +9,7 @@
 #include "heddle/tensor.h"
 #include "io/toml/toml.h"
 #include "model/config.h"
+#include "pretrained/settings.h"
 
 namespace heddle::pretrained {
 
@@ -16,13 +17,19 @@ namespace heddle::pretrained {
 using Take = Tensor (*)(const Tensor& source, const model::ModelConfig& config);
 
 // In both names a # is a number (of a layer; a second one of an expert), and a * at the end is
-// "weight" or "bias".
+// "weight" or "bias". Theirs may lack the second number: then one tensor has all experts.
 struct TensorName {
   std::string_view ours;        // "layers.#.attention.q.*"
   std::string_view theirs;      // "model.layers.#.self_attn.q_proj.*"
   Take take = nullptr;          // null: as it is
   std::string_view below = {};  // another of theirs, whose rows follow: up behind gate
+  // Of names that mean the same: which configurations are written with this one. Files that are
+  // read say it themselves, by the names that they have.
+  bool (*when)(const model::ModelConfig& config) = nullptr;
+  std::string_view plus_first_row = {};  // another of theirs: its first row is added to all rows
 };
+
+class WeightFiles;
 
 struct Family {
   std::string_view name;  // as config.json has it under model_type, or GGUF as its architecture
@@ -31,11 +38,20 @@ struct Family {
   model::ModelConfig (*read)(const io::TomlTable& settings);
   std::span<const TensorName> names;
   std::span<const TensorName> shared_names = {};  // of relatives too; its own come first
-  // Files that were saved without the head over tokens leave this out of their names.
+  // Files that were saved without a head leave this out of their names; others have it.
   std::string_view prefix = {};
   // Tensors of files that hold nothing learned, or belong to a part that is not built: parts of
   // their names.
   std::span<const std::string_view> unused = {};
+  // Choices that the weights make and config.json leaves open, such as a head of its own.
+  void (*look_at)(const WeightFiles& files, model::ModelConfig& config) = nullptr;
+  // The way back: the keys that make `read` give this configuration, or one that is as near to it
+  // as the family has. Whoever writes reads them again and compares (export.h). Null: files of this
+  // family are not written.
+  Settings (*write)(const model::ModelConfig& config) = nullptr;
+  // GGUF: whether a tensor of the file may scale the angles of rotary positions one by one.
+  bool factors = false;
+  std::string_view architecture = {};  // the name that config.json gives it beside model_type
 };
 
 // Throws Error listing the families there are. `where` is the file that asks.
@@ -45,5 +61,9 @@ const Family& gguf_family(std::string_view architecture, const std::string& wher
 // The names of all, for people.
 std::string family_names();
 std::string gguf_family_names();
+
+// All of them.
+std::span<const Family> families();
+std::span<const Family> gguf_families();
 
 }  // namespace heddle::pretrained

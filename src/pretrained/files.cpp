@@ -9,6 +9,8 @@
 #include "io/gguf/gguf.h"
 #include "io/json/json.h"
 #include "io/safetensors/safetensors.h"
+#include "ops/copy/copy.h"
+#include "ops/view/view.h"
 
 namespace heddle::pretrained {
 namespace {
@@ -34,7 +36,8 @@ class Safetensors final : public WeightFiles {
     return all;
   }
   bool contains(std::string_view name) const override { return index_.contains(name); }
-  Tensor load(std::string_view name) const override { return file(name).load(name); }
+  Tensor load(std::string_view name, DType) const override { return file(name).load(name); }
+  Shape shape(std::string_view name) const override { return Shape(file(name).entry(name).shape); }
   std::string type(std::string_view name) const override { return file(name).entry(name).dtype; }
   std::uint64_t bytes(std::string_view name) const override { return file(name).entry(name).bytes; }
   std::string where() const override { return where_; }
@@ -98,7 +101,28 @@ class Gguf final : public WeightFiles {
     return all;
   }
   bool contains(std::string_view name) const override { return file_->contains(name); }
-  Tensor load(std::string_view name) const override { return file_->load(name); }
+  Tensor load(std::string_view name, DType wanted) const override {
+    constexpr std::int64_t kLarge = std::int64_t{1} << 20;  // elements
+    const auto& shape = file_->tensor(name).shape;
+    std::int64_t elements = shape.size() < 2 ? 0 : 1;
+    for (const std::int64_t size : shape) elements *= size;
+    const bool at_once = wanted == DType::bf16 && elements >= kLarge;
+    return file_->load(name, at_once ? DType::bf16 : DType::f32);
+  }
+  // Only its own rows are decoded.
+  Tensor load_one(std::string_view name, std::int64_t place) const override {
+    const io::GgufTensor& stack = file_->tensor(name);
+    Shape shape(stack.shape);
+    require_one_of(where(), name, shape, place);
+    shape.erase(0);
+    Tensor values = Tensor::empty(shape, DType::f32);
+    const std::int64_t elements = values.elements();
+    if (elements > 0)
+      file_->read_rows(stack, place * (elements / stack.row_weights()),
+                       {values.mutable_data<float>(), static_cast<std::size_t>(elements)});
+    return values;
+  }
+  Shape shape(std::string_view name) const override { return Shape(file_->tensor(name).shape); }
   std::string type(std::string_view name) const override {
     return std::string(io::format_of(file_->tensor(name).type).name);
   }
@@ -110,6 +134,32 @@ class Gguf final : public WeightFiles {
 };
 
 }  // namespace
+
+void require_one_of(const std::string& where, std::string_view name, const Shape& shape,
+                    std::int64_t place) {
+  if (shape.rank() < 2 || place >= shape[0])
+    fail(ErrorCode::shape_mismatch, where,
+         "tensor " + std::string(name) + " holds no part " + std::to_string(place),
+         "parts along its first dimension", to_string(shape));
+}
+
+Tensor WeightFiles::load_one(std::string_view name, std::int64_t place) const {
+  const Tensor all = load(name, DType::f32);
+  Shape shape = all.shape();
+  require_one_of(where(), name, shape, place);
+  shape.erase(0);
+  return ops::clone(ops::reshape(ops::slice(all, 0, place, place + 1), shape));
+}
+
+DType natural_type(const WeightFiles& files) {
+  std::uint64_t exact = 0, narrow = 0;
+  for (const std::string& name : files.names()) {
+    const std::string type = files.type(name);
+    const bool wide = type == "F32" || type == "F16" || type == "F64";
+    (wide ? exact : narrow) += files.bytes(name);
+  }
+  return narrow > exact ? DType::bf16 : DType::f32;
+}
 
 std::unique_ptr<WeightFiles> safetensors_of(const std::string& directory) {
   const std::string whole = directory + "/" + std::string(kWhole);

@@ -37,4 +37,24 @@ void set_layers(model::ModelConfig& config,
   if (!alike) config.attention_layers = std::move(all);
 }
 
+Windows windows_of(const model::ModelConfig& config) {
+  Windows windows;
+  windows.sliding.reserve(static_cast<std::size_t>(config.layers));
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const auto look_back = model::self_attention(config, i, true).look_back;
+    windows.sliding.push_back(look_back.has_value());
+    if (look_back) windows.look_back = std::max(windows.look_back.value_or(0), *look_back);
+  }
+  return windows;
+}
+
+void write_windows(Settings& settings, const Windows& windows) {
+  if (windows.any()) put(settings, "sliding_window", *windows.look_back + 1);
+  std::vector<std::string> types;
+  types.reserve(windows.sliding.size());
+  for (const bool sliding : windows.sliding)
+    types.emplace_back(sliding ? "sliding_attention" : "full_attention");
+  put(settings, "layer_types", std::move(types));
+}
+
 }  // namespace heddle::pretrained

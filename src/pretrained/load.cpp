@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "heddle/error.h"
 #include "io/files/file.h"
@@ -9,7 +10,11 @@
 #include "io/json/json.h"
 #include "nn/finite.h"
 #include "pretrained/common.h"
+#include "pretrained/generation.h"
+#include "pretrained/gguf_tensors.h"
+#include "pretrained/heads.h"
 #include "pretrained/names.h"
+#include "text/pretrained/pretrained.h"
 
 namespace heddle::pretrained {
 namespace {
@@ -30,7 +35,13 @@ Opened open_directory(const std::string& path) {
   pass_over_common(settings.root());
   opened.config = opened.family->read(settings.root());
   settings.finish();
+  const model::Task task = opened.config.task;
+  if (task == model::Task::tag || task == model::Task::classify) {
+    opened.labels = read_labels(config);
+    opened.config.sizes.classes = std::ssize(opened.labels);
+  }
   opened.files = safetensors_of(path);
+  if (opened.family->look_at != nullptr) opened.family->look_at(*opened.files, opened.config);
   return opened;
 }
 
@@ -44,41 +55,9 @@ Opened open_gguf(const std::string& path) {
   const io::TomlDocument settings = io::TomlDocument::of_gguf(file->metadata(), architecture, path);
   opened.config = opened.family->read(settings.root());
   settings.finish();
-  // The tables are as large as they are, whatever the metadata say of the vocabulary.
-  const io::GgufTensor& embedding = file->tensor("token_embd.weight");
-  if (embedding.shape.size() == 2) opened.config.sizes.vocabulary = embedding.shape[0];
-  opened.config.tied = !file->contains("output.weight");
   opened.files = weights_of(std::move(file));
+  read_from_tensors(*opened.files, opened.config);
   return opened;
-}
-
-// "eos_token_id": one id, or several.
-std::vector<std::int32_t> ends_of(const io::Json& config, std::int64_t vocabulary) {
-  if (!config.has("eos_token_id")) return {};
-  const io::Json ids = config.at("eos_token_id");
-  std::vector<std::int32_t> ends;
-  const auto add = [&](const io::Json& id) {
-    ends.push_back(static_cast<std::int32_t>(id.integer(0, vocabulary - 1)));
-  };
-  if (!ids.is_array())
-    add(ids);
-  else
-    for (std::size_t i = 0; i < ids.size(); ++i) add(ids.at(i));
-  return ends;
-}
-
-// As generation_config.json says, or config.json, or the tokenizer's files.
-std::vector<std::int32_t> ends_of(const Opened& opened, const text::Tokenizer& tokenizer) {
-  if (!opened.gguf)
-    for (const char* name : {"/generation_config.json", "/config.json"}) {
-      const std::string file = opened.path + name;
-      if (!io::file_exists(file)) continue;
-      const auto ends =
-          ends_of(io::Json::read(file, {.max_bytes = kMaxConfig}), opened.config.sizes.vocabulary);
-      if (!ends.empty()) return ends;
-    }
-  if (const auto end = tokenizer.end()) return {*end};
-  return {};
 }
 
 }  // namespace
@@ -96,7 +75,7 @@ Opened open(const std::string& path) {
 }
 
 std::unique_ptr<model::Model> build(const Opened& opened, const model::BuildOptions& options) {
-  NamedWeights weights(*opened.family, *opened.files, opened.config);
+  NamedWeights weights(*opened.family, *opened.files, opened.config, options.dtype);
   model::BuildOptions with = options;
   with.source = weights.source();
   auto model = model::build_model(opened.config, with);
@@ -105,21 +84,35 @@ std::unique_ptr<model::Model> build(const Opened& opened, const model::BuildOpti
   return model;
 }
 
-Loaded load(const std::string& path, const model::BuildOptions& options) {
-  const Opened opened = open(path);
-  Loaded loaded;
-  loaded.config = opened.config;
-  loaded.model = build(opened, options);
-  text::PretrainedTokenizer own = text::load_pretrained_tokenizer(path);
-  loaded.ends = ends_of(opened, *own.tokenizer);
-  loaded.codec = std::make_shared<const data::Codec>(data::CodecParts{
+std::shared_ptr<const data::Codec> codec_of(const Opened& opened) {
+  text::PretrainedTokenizer own = text::load_pretrained_tokenizer(opened.path);
+  const text::Tokenizer& last = own.target ? *own.target : *own.tokenizer;
+  std::vector<std::int32_t> ends = ends_of(opened, last);
+  return std::make_shared<const data::Codec>(data::CodecParts{
       .task = opened.config.task,
       .source = std::move(own.tokenizer),
+      .target = std::move(own.target),
+      .labels = opened.labels,
       .length = opened.config.sizes.context,
       .specials = text::SpecialsInText::plain,
       .framed = true,
+      .writing =
+          opened.config.task == model::Task::translate ? writing_of(opened, ends) : data::Writing{},
+      .rows = opened.config.sizes.vocabulary,
+      .ends = std::move(ends),
+      .templates = std::move(own.templates),
   });
-  loaded.templates = std::move(own.templates);
+}
+
+Loaded load(const std::string& path, const model::BuildOptions& options) {
+  return load(open(path), options);
+}
+
+Loaded load(const Opened& opened, const model::BuildOptions& options) {
+  Loaded loaded;
+  loaded.config = opened.config;
+  loaded.model = build(opened, options);
+  loaded.codec = codec_of(opened);
   return loaded;
 }
 

@@ -4,13 +4,11 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "data/codec/codec.h"
 #include "model/model.h"
 #include "pretrained/family.h"
 #include "pretrained/files.h"
-#include "text/pretrained/pretrained.h"
 
 namespace heddle::pretrained {
 
@@ -24,6 +22,7 @@ struct Opened {
   const Family* family = nullptr;
   bool gguf = false;
   model::ModelConfig config;
+  std::vector<std::string> labels = {};  // of a model that gives labels
   std::unique_ptr<WeightFiles> files;
 };
 
@@ -33,14 +32,16 @@ Opened open(const std::string& path);
 // The model with the weights of the files; one that lacks some of them, or has others, is an Error.
 std::unique_ptr<model::Model> build(const Opened& opened, const model::BuildOptions& options);
 
+// The tokenizer of the files, with the tokens that end a text and the templates for conversations.
+std::shared_ptr<const data::Codec> codec_of(const Opened& opened);
+
 struct Loaded {
   model::ModelConfig config;
   std::unique_ptr<model::Model> model;
   std::shared_ptr<const data::Codec> codec;
-  std::vector<std::int32_t> ends;              // tokens that end a text
-  std::vector<text::NamedTemplate> templates;  // how the model wants conversations written
 };
 
+Loaded load(const Opened& opened, const model::BuildOptions& options = {});
 Loaded load(const std::string& path, const model::BuildOptions& options = {});
 
 }  // namespace heddle::pretrained

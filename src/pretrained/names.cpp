@@ -2,30 +2,37 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <vector>
 
 #include "heddle/error.h"
 #include "ops/concat/concat.h"
-#include "ops/copy/copy.h"
+#include "pretrained/take.h"
 
 namespace heddle::pretrained {
 namespace {
 
 constexpr auto kDigits = "0123456789";
 
-// The texts that the #s and the * of a pattern stand for in a name; nothing where it does not fit.
-std::optional<std::vector<std::string>> fitted(std::string_view name, std::string_view pattern) {
-  std::vector<std::string> found;
+// What the #s and the * of a pattern stand for in a name.
+struct Fit {
+  std::vector<std::string> numbers;
+  std::string word;
+};
+
+// Nothing where the name does not fit.
+std::optional<Fit> fitted(std::string_view name, std::string_view pattern) {
+  Fit found;
   while (!pattern.empty()) {
     if (pattern == "*") {
       if (name != "weight" && name != "bias") return std::nullopt;
-      found.emplace_back(name);
+      found.word = name;
       return found;
     }
     if (pattern.front() == '#') {
       const std::size_t digits = std::min(name.find_first_not_of(kDigits), name.size());
       if (digits == 0) return std::nullopt;
-      found.emplace_back(name.substr(0, digits));
+      found.numbers.emplace_back(name.substr(0, digits));
       name.remove_prefix(digits);
     } else {
       if (name.empty() || name.front() != pattern.front()) return std::nullopt;
@@ -46,11 +53,26 @@ std::optional<std::string> rename(std::string_view name, std::string_view from,
   std::string renamed;
   std::size_t next = 0;
   for (const char c : to)
-    if ((c == '#' || c == '*') && next < found->size())
-      renamed += (*found)[next++];
+    if (c == '#' && next < found->numbers.size())
+      renamed += found->numbers[next++];
+    else if (c == '*')
+      renamed += found->word;
     else
       renamed += c;
   return renamed;
+}
+
+std::optional<std::int64_t> place_in_stack(std::string_view name, std::string_view from,
+                                           std::string_view to) {
+  const auto found = fitted(name, from);
+  const auto used = static_cast<std::size_t>(std::ranges::count(to, '#'));
+  if (!found || found->numbers.size() <= used) return std::nullopt;
+  std::int64_t place = 0;
+  const std::string& digits = found->numbers[used];
+  if (const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), place);
+      read.ec != std::errc())
+    return std::nullopt;
+  return place;
 }
 
 // Some files have two spellings of one thing: the one that is there is meant.
@@ -69,27 +91,33 @@ const TensorName& NamedWeights::rule_of(const std::string& name) const {
 }
 
 std::string NamedWeights::present(std::string name) const {
-  if (!files_.contains(name) && !family_.prefix.empty() && name.starts_with(family_.prefix)) {
-    std::string without = name.substr(family_.prefix.size());
-    if (files_.contains(without)) return without;
-  }
-  return name;
+  if (files_.contains(name) || family_.prefix.empty()) return name;
+  std::string other = name.starts_with(family_.prefix) ? name.substr(family_.prefix.size())
+                                                       : std::string(family_.prefix) + name;
+  return files_.contains(other) ? other : name;
 }
 
-Tensor NamedWeights::part(const TensorName& rule, const std::string& theirs) {
-  const std::string name = present(theirs);
+Tensor NamedWeights::part(const TensorName& rule, const std::string& ours,
+                          std::string_view pattern) {
+  const std::string name = present(*rename(ours, rule.ours, pattern));
   asked_for_.insert(name);
-  const Tensor source = files_.load(name);
+  const auto place = place_in_stack(ours, rule.ours, pattern);
+  const Tensor source = place ? files_.load_one(name, *place) : files_.load(name, wanted_);
   return rule.take == nullptr ? source : rule.take(source, config_);
 }
 
 nn::ParameterSource NamedWeights::source() {
   return [this](const std::string& name, const Shape& shape) {
     const TensorName& rule = rule_of(name);
-    Tensor tensor = part(rule, *rename(name, rule.ours, rule.theirs));
+    Tensor tensor = part(rule, name, rule.theirs);
     if (!rule.below.empty()) {
-      const std::array parts{tensor, part(rule, *rename(name, rule.ours, rule.below))};
+      const std::array parts{tensor, part(rule, name, rule.below)};
       tensor = ops::concat(parts, 0);
+    }
+    if (!rule.plus_first_row.empty()) {
+      const std::string others = present(std::string(rule.plus_first_row));
+      asked_for_.insert(others);
+      tensor = plus_first_row(tensor, files_.load(others, DType::f32));
     }
     if (tensor.shape() != shape)
       fail(ErrorCode::shape_mismatch, files_.where(),

@@ -80,6 +80,14 @@ nn::RopeOptions read_rope_table(const TomlTable& table, std::int64_t head_width,
   return rope;
 }
 
+TwoRopes read_two_ropes(const TomlTable& settings, std::int64_t head_width, std::int64_t context) {
+  const TomlTable both = settings.table("rope_parameters");
+  TwoRopes ropes;
+  ropes.full = read_rope_table(both.table("full_attention"), head_width, context);
+  ropes.sliding = read_rope_table(both.table("sliding_attention"), head_width, context);
+  return ropes;
+}
+
 nn::RopeOptions read_rope(const TomlTable& settings, std::int64_t head_width,
                           std::int64_t context) {
   if (settings.has("rope_parameters")) {
@@ -97,6 +105,63 @@ nn::RopeOptions read_rope(const TomlTable& settings, std::int64_t head_width,
   if (settings.has("rope_scaling"))
     rope.scaling = read_scaling(settings.table("rope_scaling"), original, context);
   return rope;
+}
+
+namespace {
+
+struct ScalingWriter {
+  void operator()(const nn::NoScaling&) const { type("default"); }
+  void operator()(const nn::LinearScaling& linear) const {
+    type("linear");
+    put(s, "factor", linear.factor);
+  }
+  // A base that grew is a base.
+  void operator()(const nn::NtkScaling&) const { type("default"); }
+  void operator()(const nn::YarnScaling& yarn) const {
+    type("yarn");
+    put(s, "factor", yarn.factor);
+    put(s, "original_max_position_embeddings", yarn.original_positions);
+    put(s, "beta_fast", yarn.beta_fast);
+    put(s, "beta_slow", yarn.beta_slow);
+    if (yarn.attention_factor) put(s, "attention_factor", *yarn.attention_factor);
+    if (yarn.mscale != 0) put(s, "mscale", yarn.mscale);
+    if (yarn.mscale_all_dim != 0) put(s, "mscale_all_dim", yarn.mscale_all_dim);
+    put(s, "truncate", yarn.truncate);
+  }
+  void operator()(const nn::Llama3Scaling& llama) const {
+    type("llama3");
+    put(s, "factor", llama.factor);
+    put(s, "low_freq_factor", llama.low_frequency);
+    put(s, "high_freq_factor", llama.high_frequency);
+    put(s, "original_max_position_embeddings", llama.original_positions);
+  }
+  // Both lists are the one that is known, so that the length of a text changes nothing.
+  void operator()(const nn::FactorScaling& list) const {
+    type("longrope");
+    put(s, "short_factor", list.factors);
+    put(s, "long_factor", list.factors);
+    put(s, "attention_factor", list.attention_factor);
+    put(s, "original_max_position_embeddings", context);
+  }
+  void type(const char* name) const { put(s, "rope_type", std::string(name)); }
+
+  Settings& s;
+  std::int64_t context;
+};
+
+}  // namespace
+
+Settings write_rope(const nn::RopeOptions& rope, std::int64_t head_width, std::int64_t context) {
+  Settings s;
+  double base = rope.base;
+  const std::int64_t rotated = rope.rotated > 0 ? rope.rotated : head_width;
+  if (const auto* ntk = std::get_if<nn::NtkScaling>(&rope.scaling); ntk != nullptr && rotated > 2)
+    base *= std::pow(ntk->factor, static_cast<double>(rotated) / static_cast<double>(rotated - 2));
+  put(s, "rope_theta", base);
+  if (rotated != head_width)
+    put(s, "partial_rotary_factor", static_cast<double>(rotated) / static_cast<double>(head_width));
+  std::visit(ScalingWriter{.s = s, .context = context}, rope.scaling);
+  return s;
 }
 
 }  // namespace heddle::pretrained

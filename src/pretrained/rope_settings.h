@@ -3,6 +3,7 @@
 
 #include "io/toml/toml.h"
 #include "nn/position/rope.h"
+#include "pretrained/settings.h"
 
 namespace heddle::pretrained {
 
@@ -15,5 +16,16 @@ nn::RopeOptions read_rope(const io::TomlTable& settings, std::int64_t head_width
 // The same out of one table that has the base and the scaling (rope_parameters.full_attention).
 nn::RopeOptions read_rope_table(const io::TomlTable& table, std::int64_t head_width,
                                 std::int64_t context);
+
+// Of layers that see all tokens, and of those that see a window.
+struct TwoRopes {
+  nn::RopeOptions full, sliding;
+};
+
+// rope_parameters with a table for each kind of layer, as new files have it.
+TwoRopes read_two_ropes(const io::TomlTable& settings, std::int64_t head_width,
+                        std::int64_t context);
+// The way back: the value of rope_parameters.
+Settings write_rope(const nn::RopeOptions& rope, std::int64_t head_width, std::int64_t context);
 
 }  // namespace heddle::pretrained

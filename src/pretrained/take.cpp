@@ -1,6 +1,7 @@
 #include "pretrained/take.h"
 
 #include "heddle/error.h"
+#include "ops/binary/binary.h"
 #include "ops/copy/copy.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
@@ -14,6 +15,11 @@ void require_rows(const Tensor& source, std::int64_t rows, std::string_view what
          source.describe());
 }
 
+// Sums are rounded once, to the type that the model has.
+Tensor wide(const Tensor& source) {
+  return source.dtype() == DType::f64 ? source : ops::cast(source, DType::f32);
+}
+
 // A copy: a view would keep all of the source in memory.
 Tensor own_rows(const Tensor& source, std::int64_t begin, std::int64_t end) {
   return ops::clone(ops::slice(source, 0, begin, end));
@@ -21,13 +27,36 @@ Tensor own_rows(const Tensor& source, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
+Tensor as_vector(const Tensor& source, const model::ModelConfig&) {
+  return source.rank() == 2 && source.size(0) == 1 ? ops::reshape(source, {source.size(1)})
+                                                   : source;
+}
+
+Tensor rows_from(std::int64_t first, const Tensor& source) {
+  if (source.rank() != 2 || source.size(0) <= first) return source;  // refused for its shape
+  return own_rows(source, first, source.size(0));
+}
+
 Tensor transposed(const Tensor& source, const model::ModelConfig&) {
   return source.rank() == 2 ? ops::contiguous(ops::transpose(source, 0, 1)) : source;
 }
 
 Tensor plus_one(const Tensor& source, const model::ModelConfig&) {
-  const Tensor wide = source.dtype() == DType::f64 ? source : ops::cast(source, DType::f32);
-  return ops::shift(wide, 1);
+  return ops::shift(wide(source), 1);
+}
+
+Tensor last_positions(const Tensor& source, const model::ModelConfig& config) {
+  const std::int64_t positions = model::positions_of(config);
+  if (source.rank() != 2 || source.size(0) <= positions) return source;
+  return own_rows(source, source.size(0) - positions, source.size(0));
+}
+
+Tensor plus_first_row(const Tensor& table, const Tensor& others) {
+  if (table.rank() != 2 || others.rank() != 2 || others.size(0) < 1 ||
+      others.size(1) != table.size(1))
+    fail(ErrorCode::shape_mismatch, "table of segments", "columns", table.describe(),
+         others.describe());
+  return ops::add(wide(table), wide(ops::slice(others, 0, 0, 1)));
 }
 
 Tensor rows_of(Part part, const Tensor& source, const model::ModelConfig& config) {

@@ -16,60 +16,11 @@
 #include "ops/copy/copy.h"
 #include "ops/view/view.h"
 #include "pretrained/load.h"
+#include "pretrained/test_tiny_llama.h"
 #include "text/train.h"
 
 namespace heddle::pretrained {
 namespace {
-
-constexpr const char* kConfig = R"({
-  "model_type": "llama", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
-  "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 259, "rms_norm_eps": 1e-5,
-  "max_position_embeddings": 64, "rope_theta": 5000, "tie_word_embeddings": false,
-  "eos_token_id": [7, 9], "use_cache": true, "sliding_window": null })";
-
-model::ModelConfig same_by_hand() {
-  model::ModelConfig c;
-  c.layers = 2;
-  c.width = 24;
-  c.ffn = nn::FfnKind::swiglu;
-  c.ffn_width = 40;
-  c.norm = nn::NormKind::rms;
-  c.bias = false;
-  c.attention.heads = 4;
-  c.attention.kv_heads = 2;
-  c.attention.position = nn::RopePosition{.base = 5000};
-  c.sizes = {.vocabulary = 259, .context = 64};
-  return c;
-}
-
-using Tensors = std::map<std::string, Tensor>;
-
-void put_layer(Tensors& out, const std::map<std::string, Tensor>& own, int layer) {
-  const std::string ours = "layers." + std::to_string(layer) + ".";
-  const std::string theirs = "model." + ours;
-  for (const char* part : {"q", "k", "v"})
-    out[theirs + "self_attn." + part + "_proj.weight"] =
-        own.at(ours + "attention." + part + ".weight");
-  out[theirs + "self_attn.o_proj.weight"] = own.at(ours + "attention.out.weight");
-  out[theirs + "input_layernorm.weight"] = own.at(ours + "attention_norm.weight");
-  out[theirs + "post_attention_layernorm.weight"] = own.at(ours + "ffn_norm.weight");
-  const Tensor both = own.at(ours + "ffn.in.weight");  // [2F, C]
-  out[theirs + "mlp.gate_proj.weight"] = ops::clone(ops::slice(both, 0, 0, 40));
-  out[theirs + "mlp.up_proj.weight"] = ops::clone(ops::slice(both, 0, 40, 80));
-  out[theirs + "mlp.down_proj.weight"] = own.at(ours + "ffn.out.weight");
-}
-
-// The weights of a model by the names that Llama's files have.
-Tensors as_llama(const model::Model& model) {
-  std::map<std::string, Tensor> own;
-  for (const nn::Parameter& p : model.parameters().all()) own[p.name] = p.tensor.detach();
-  Tensors out;
-  out["model.embed_tokens.weight"] = own.at("embed.weight");
-  out["model.norm.weight"] = own.at("norm.weight");
-  out["lm_head.weight"] = own.at("head.weight");
-  for (int layer = 0; layer < 2; ++layer) put_layer(out, own, layer);
-  return out;
-}
 
 std::vector<float> scores(const model::Model& model) {
   model::Batch batch;
@@ -84,15 +35,11 @@ class PretrainedDirectory : public testing::Test {
     options.seed = 5;
     model_ = model::build_model(same_by_hand(), options);
     dir_.file("config.json", kConfig);
-    const std::string_view text = "a text";
-    text::train_tokenizer(text::TokenizerSpec::parse("byte", "test"), {&text, 1}, {})
-        ->save(dir_.file("tokenizer.json"));
+    save_byte_tokenizer(dir_.file("tokenizer.json"));
   }
 
   void write(const Tensors& tensors, const std::string& name = "model.safetensors") {
-    std::vector<io::NamedTensor> all;
-    for (const auto& [key, tensor] : tensors) all.push_back({key, tensor});
-    io::write_safetensors(dir_.file(name), all);
+    write_tensors(dir_.file(name), tensors);
   }
 
   void config(const std::string& from, const std::string& to) {
@@ -120,9 +67,33 @@ TEST_F(PretrainedDirectory, GivesTheSameScores) {
   write(as_llama(*model_));
   const Loaded loaded = load(dir_.path());
   EXPECT_EQ(scores(*loaded.model), scores(*model_));
-  EXPECT_EQ(loaded.ends, (std::vector<std::int32_t>{7, 9}));
+  EXPECT_EQ(loaded.codec->ends(), (std::vector<std::int32_t>{7, 9}));
   EXPECT_EQ(loaded.codec->source().vocabulary(), 256);  // fewer than the table has rows
   EXPECT_EQ(loaded.codec->max_tokens(), 64);
+}
+
+// The tokenizer's file wants a begin token before every text, and a text that spells it is no
+// token.
+TEST_F(PretrainedDirectory, TextsAreFramedAsTheFilesSay) {
+  write(as_llama(*model_));
+  const std::string_view text = "a text";
+  std::string json =
+      text::train_tokenizer(text::TokenizerSpec::parse("byte", "test"), {&text, 1}, {.begin = true})
+          ->to_json();
+  const auto plain = text::Tokenizer::from_json(json, "test")->encode("ab");
+  const std::string none = "\"post_processor\":null", spaced = "\"post_processor\": null";
+  const std::string& found = json.find(none) != std::string::npos ? none : spaced;
+  ASSERT_NE(json.find(found), std::string::npos) << json.substr(0, 400);
+  json.replace(json.find(found), found.size(), R"("post_processor": {"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}}})");
+  dir_.file("tokenizer.json", json);
+  const Loaded loaded = load(dir_.path());
+  std::vector<std::int32_t> want = {256};
+  want.insert(want.end(), plain.begin(), plain.end());
+  EXPECT_EQ(loaded.codec->encode_source("ab"), want);
+  EXPECT_EQ(loaded.codec->encode_source("<s>").size(), 1 + 3u);
 }
 
 TEST_F(PretrainedDirectory, MayBeInShards) {

@@ -12,6 +12,7 @@
 #include "io/toml/toml.h"
 #include "io/utf8.h"
 #include "model/parse/parse.h"
+#include "recipe/begin_with.h"
 #include "recipe/inherit.h"
 #include "recipe/shipped.h"
 #include "recipe/synonyms.h"
@@ -52,6 +53,19 @@ void refuse_base(const io::TomlTable& root) {
       root.refuse(key, "it in the recipe's file, above the first table, and nowhere else");
 }
 
+// A [model] without a kind says what is different from the model that training begins with.
+void complete_model(io::TomlDocument& document, const std::string& directory) {
+  const io::TomlTable train = document.root().table("train");
+  if (!train.has("from") || document.root().table("model").has("kind")) return;
+  document.inherit(model_of(absolute(train.string("from"), directory), train.where("from")));
+}
+
+// Whether text becomes tokens as in the model that training begins with.
+bool takes_codec(const Recipe& recipe) {
+  return !recipe.train.from.empty() && recipe.data.tokenizer.empty() &&
+         recipe.model.kind != model::Kind::vit;
+}
+
 void parse_tables(const io::TomlDocument& document, const std::string& directory, Recipe& recipe) {
   const io::TomlTable root = document.root();
   refuse_base(root);
@@ -61,7 +75,8 @@ void parse_tables(const io::TomlDocument& document, const std::string& directory
   recipe.compare = parse_compare(root.table("compare"));
   document.finish();
   recipe.data.prompts = recipe.model.attention.prefix;
-  data::validate(recipe.data, recipe.model.kind, recipe.model.task);
+  data::validate(recipe.data, recipe.model.kind, recipe.model.task,
+                 {.codec = !takes_codec(recipe)});
   // Before any data is read. The rest is known when its sizes are.
   model::ModelConfig model = recipe.model;
   model.sizes.context = recipe.data.context;
@@ -74,6 +89,7 @@ Recipe parse_document(io::TomlDocument& document, const std::string& directory) 
   for (const char* key : {"base", "without"})
     habits[key] = {key, "it stands above the first [table], at the top of the file"};
   document.expect_habits(habits);
+  complete_model(document, directory);
   recipe.places = document.places();
   with_places(recipe, [&] { parse_tables(document, directory, recipe); });
 
@@ -103,9 +119,27 @@ Recipe recipe_of_text(const std::string& toml, const std::string& where) {
   return parse_document(document, "");
 }
 
+namespace {
+
+std::shared_ptr<const data::Codec> codec_to_begin_with(const Recipe& recipe) {
+  const std::string where = recipe.places.of("train.from");
+  auto codec = codec_of(recipe.train.from, where);
+  if (codec->task() != recipe.model.task)
+    fail(ErrorCode::invalid_argument, where,
+         "key data.tokenizer is missing: the model to begin with was made for another task",
+         "a tokenizer, such as the path of that model's tokenizer.json",
+         "a model for " + std::string(model::to_string(codec->task())));
+  // As for a context that is longer than that of the model.
+  return recipe.data.context > codec->max_tokens() ? codec->lengthened(recipe.data.context) : codec;
+}
+
+}  // namespace
+
 std::unique_ptr<data::Dataset> open_data(const Recipe& recipe, const data::OpenOptions& options) {
+  data::OpenOptions with = options;
+  if (!with.codec && takes_codec(recipe)) with.codec = codec_to_begin_with(recipe);
   return with_places(recipe, [&] {
-    return data::open_dataset(recipe.data, recipe.model.kind, recipe.model.task, options);
+    return data::open_dataset(recipe.data, recipe.model.kind, recipe.model.task, with);
   });
 }
 

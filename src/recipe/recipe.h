@@ -67,7 +67,8 @@ auto with_places(const Recipe& recipe, const Body& body) {
   }
 }
 
-// data::open_dataset() of the recipe, with places.
+// data::open_dataset() of the recipe, with places. Without a codec, and without data.tokenizer
+// where train.from is given, text becomes tokens as in the model that training begins with.
 std::unique_ptr<data::Dataset> open_data(const Recipe& recipe,
                                          const data::OpenOptions& options = {});
 // Gives the model the sizes that the data decides, and validates the whole.

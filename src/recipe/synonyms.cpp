@@ -60,6 +60,7 @@ constexpr std::array kSynonyms = {
     Synonym{"layerscale_value", "model.layer_scale"},
     Synonym{"tie_word_embeddings", "model.tied"},
     Synonym{"tie_embeddings", "model.tied"},
+    Synonym{"share_encoder_decoder_embeddings", "model.shared_embedding"},
     Synonym{"patch_size", "model.patch"},
     Synonym{"dropout_rate", "model.dropout"},
     Synonym{"n_head", "model.attention.heads"},

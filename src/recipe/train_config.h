@@ -64,7 +64,7 @@ struct TrainConfig {
   // jsonl is among them always: reports and resuming read it.
   std::vector<LogFormat> log = {LogFormat::jsonl};
   std::uint64_t seed = 1;
-  std::string from = {};  // fine-tuning: the run directory whose weights it begins with
+  std::string from = {};  // fine-tuning: the run, or the model of others, that it begins with
 
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };

@@ -10,12 +10,37 @@
 #include "run/recipe_file.h"
 #include "run/run_directory.h"
 #include "run/weights.h"
+#include "tensor/storage.h"
 
 namespace heddle::run {
 
 namespace {
 
-LoadedRun load_files(const std::string& directory, Device device) {
+model::BuildOptions build_options(const UseOptions& use, DType of_files) {
+  model::BuildOptions options;
+  options.dtype = use.weights.value_or(of_files);
+  options.device = use.device;
+  return options;
+}
+
+// Nobody is going to train them: they want no gradients, and a device may hold them in a form of
+// its own alone.
+void hold(nn::Parameters& parameters) {
+  for (nn::Parameter& p : parameters.all()) {
+    p.tensor.set_requires_grad(false);
+    p.tensor.impl()->storage->set_constant();
+  }
+}
+
+// Of models of others their files may name several tokens that end a text.
+void take_ends(LoadedRun& run) {
+  run.templates = run.codec->templates();
+  run.ends = run.codec->ends();
+  if (!run.ends.empty() || !run.recipe.model.generates()) return;
+  if (const auto end = run.codec->target().end()) run.ends = {*end};
+}
+
+LoadedRun load_files(const std::string& directory, const UseOptions& use) {
   const RunPaths paths{directory};
   check_is_directory(directory);
   if (!is_run(directory))
@@ -27,44 +52,43 @@ LoadedRun load_files(const std::string& directory, Device device) {
   run.recipe = load_recipe(paths.recipe());
   run.codec = data::Codec::load(directory);
   run.recipe.model.sizes = run.codec->sizes();
-  if (run.recipe.model.generates())
-    if (const auto end = run.codec->target().end()) run.ends = {*end};
+  take_ends(run);
   if (!io::file_exists(paths.weights()))
     fail(ErrorCode::io, paths.weights(), "is missing: the run has not saved any weights yet",
          "a run that was trained (heddle train --resume goes on with it)");
   WeightSource weights(paths.weights());
-  model::BuildOptions options;
+  model::BuildOptions options = build_options(use, DType::f32);
   options.source = weights.source();
-  options.device = device;
   run.model = model::build_model(run.recipe.model, options);
   weights.finish();
   nn::check_parameters(run.model->parameters(), paths.weights());
+  hold(run.model->parameters());
   return run;
 }
 
-LoadedRun load_pretrained(const std::string& path, Device device) {
-  model::BuildOptions options;
-  options.device = device;
-  pretrained::Loaded loaded = pretrained::load(path, options);
+LoadedRun load_pretrained(const std::string& path, const UseOptions& use) {
+  const pretrained::Opened opened = pretrained::open(path);
+  const DType of_files = pretrained::natural_type(*opened.files);
+  pretrained::Loaded loaded = pretrained::load(opened, build_options(use, of_files));
   LoadedRun run;
   run.directory = path;
   run.recipe.model = loaded.config;
   run.codec = std::move(loaded.codec);
   run.model = std::move(loaded.model);
-  run.ends = std::move(loaded.ends);
-  run.templates = std::move(loaded.templates);
+  hold(run.model->parameters());
+  take_ends(run);
   return run;
 }
 
 }  // namespace
 
-LoadedRun load_run(const std::string& directory, Device device) {
-  return with_stage("loading " + directory, [&] { return load_files(directory, device); });
+LoadedRun load_run(const std::string& directory, const UseOptions& options) {
+  return with_stage("loading " + directory, [&] { return load_files(directory, options); });
 }
 
-LoadedRun load_model(const std::string& path, Device device) {
-  if (is_run(path) || !pretrained::is_pretrained(path)) return load_run(path, device);
-  return with_stage("loading " + path, [&] { return load_pretrained(path, device); });
+LoadedRun load_model(const std::string& path, const UseOptions& options) {
+  if (is_run(path) || !pretrained::is_pretrained(path)) return load_run(path, options);
+  return with_stage("loading " + path, [&] { return load_pretrained(path, options); });
 }
 
 }  // namespace heddle::run

@@ -10,10 +10,15 @@ struct TrainedModel::Parts {
   DType precision;
 };
 
-TrainedModel::TrainedModel(const std::string& directory, DType precision, Device device) {
+TrainedModel::TrainedModel(const std::string& directory, DType precision, Device device,
+                           std::optional<DType> weights) {
   if (precision != DType::f32 && precision != DType::bf16)
     fail(ErrorCode::invalid_argument, directory, "precision", "f32 or bf16", to_string(precision));
-  parts_ = std::make_shared<const Parts>(Parts{run::load_model(directory, device), precision});
+  if (weights && *weights != DType::f32 && *weights != DType::bf16)
+    fail(ErrorCode::invalid_argument, directory, "type of the weights", "f32 or bf16",
+         to_string(*weights));
+  const run::UseOptions use{.precision = precision, .device = device, .weights = weights};
+  parts_ = std::make_shared<const Parts>(Parts{run::load_model(directory, use), precision});
 }
 
 const TrainedModel::Parts& TrainedModel::parts() const {
@@ -27,6 +32,12 @@ const std::string& TrainedModel::directory() const { return parts().run.director
 DType TrainedModel::precision() const { return parts().precision; }
 model::Task TrainedModel::task() const { return network().config().task; }
 std::int64_t TrainedModel::parameters() const { return network().parameters().count(); }
+std::int64_t TrainedModel::weight_bytes() const {
+  std::int64_t sum = 0;
+  for (const nn::Parameter& p : network().parameters().all())
+    sum += static_cast<std::int64_t>(p.tensor.bytes());
+  return sum;
+}
 const model::Model& TrainedModel::network() const { return *parts().run.model; }
 
 namespace run {

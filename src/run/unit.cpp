@@ -55,7 +55,8 @@ std::string_view unit_judged(const model::ModelConfig& model) {
       return model.kind == model::Kind::vit ? mark("images") : mark("texts");
     case model::Task::language:
     case model::Task::translate:
-    case model::Task::masked: break;
+    case model::Task::masked:
+    case model::Task::embed: break;
   }
   return mark("tokens");
 }

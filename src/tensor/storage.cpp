@@ -16,14 +16,34 @@ Storage::Storage(std::size_t bytes, Device device)
 
 Storage::~Storage() {
   if (data_ != nullptr) engine_->release(data_, bytes_);
+  if (form_ == nullptr) book(device_, purpose_, -booked_bytes(bytes_));
+}
+
+void Storage::replace(std::shared_ptr<const OtherForm> form) {
+  if (form_ != nullptr) return;
+  if (data_ != nullptr) engine_->release(data_, bytes_);
+  data_ = nullptr;
+  form_ = std::move(form);
   book(device_, purpose_, -booked_bytes(bytes_));
+}
+
+// Not to be replaced again: whoever wants the bytes once will want them once more.
+void Storage::bring_back() const {
+  constant_ = false;
+  if (!device_.is_meta() && bytes_ > 0) {
+    data_ = engine_->allocate(bytes_);
+    form_->write(data_);
+  }
+  form_ = nullptr;
+  book(device_, purpose_, booked_bytes(bytes_));
 }
 
 void Storage::set_purpose(Purpose purpose) noexcept {
   if (purpose == purpose_) return;
-  book(device_, purpose_, -booked_bytes(bytes_));
+  const std::int64_t bytes = form_ == nullptr ? booked_bytes(bytes_) : 0;
+  book(device_, purpose_, -bytes);
   purpose_ = purpose;
-  book(device_, purpose_, booked_bytes(bytes_));
+  book(device_, purpose_, bytes);
 }
 
 }  // namespace heddle

@@ -15,6 +15,16 @@ namespace heddle {
 
 class Engine;
 
+// A backend's own form of all that a storage holds, from which it can be made again.
+class OtherForm {
+ public:
+  virtual ~OtherForm() = default;
+  OtherForm() = default;
+  OtherForm(const OtherForm&) = delete;
+  OtherForm& operator=(const OtherForm&) = delete;
+  virtual void write(std::byte* to) const = 0;  // the bytes of the storage
+};
+
 class Storage {
  public:
   Storage(std::size_t bytes, Device device);  // contents undefined; throws Error when refused
@@ -22,8 +32,12 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  // The device's own address, null on the meta device: only the CPU's may be dereferenced.
-  std::byte* data() const noexcept { return data_; }
+  // The device's own address, null on the meta device: only the CPU's may be dereferenced. Bytes
+  // that another form has replaced are made again.
+  std::byte* data() const {
+    if (form_ != nullptr) bring_back();
+    return data_;
+  }
   Engine& engine() const noexcept { return *engine_; }  // of any device but meta
   std::size_t bytes() const noexcept { return bytes_; }
   Device device() const noexcept { return device_; }
@@ -37,14 +51,28 @@ class Storage {
   // such as a weight packed for the matrix kernels. The owner checks the version itself.
   std::shared_ptr<void>& derived() noexcept { return derived_; }
 
+  // Nobody is going to change these bytes: weights of a model that is used and not trained. A
+  // backend that has them in a form of its own may then hold that alone.
+  bool constant() const noexcept { return constant_; }
+  void set_constant() noexcept { constant_ = true; }
+
+  // Gives the bytes back to the device: `form` holds them now. Who asks for them nevertheless gets
+  // them again, and from then on both stay in memory.
+  void replace(std::shared_ptr<const OtherForm> form);
+  const OtherForm* replaced() const noexcept { return form_.get(); }  // null: the bytes are here
+
  private:
-  std::byte* data_ = nullptr;
+  void bring_back() const;
+
+  mutable std::byte* data_ = nullptr;
   Engine* engine_ = nullptr;
   std::size_t bytes_ = 0;
   Device device_;
   Purpose purpose_;
   std::uint64_t version_ = 0;
   std::shared_ptr<void> derived_;
+  mutable std::shared_ptr<const OtherForm> form_;
+  mutable bool constant_ = false;
 };
 
 struct TensorImpl {

@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "heddle/error.h"
-#include "io/files/file.h"
-#include "io/safetensors/safetensors.h"
 #include "language/language.h"
+#include "nn/finite.h"
+#include "ops/copy/copy.h"
+#include "pretrained/load.h"
+#include "recipe/begin_with.h"
 #include "run/recipe_file.h"
 #include "run/run_directory.h"
-#include "run/weights.h"
+#include "train/old_weights.h"
 
 namespace heddle::train {
 
@@ -68,21 +70,18 @@ bool predicts_labels(Task task) { return task == Task::tag || task == Task::clas
 
 class Adoption {
  public:
-  Adoption(const std::string& weights, const Knowledge& before, const Knowledge& now)
-      : file_(weights), before_(before), now_(now) {
-    run::check_weights(file_);
-  }
+  Adoption(const OldWeights& old, const Knowledge& before, const Knowledge& now)
+      : old_(old), before_(before), now_(now) {}
 
   std::vector<std::string> run(nn::Parameters& parameters) {
     say_changed_keys();
     for (nn::Parameter& p : parameters.all()) take(p);
-    for (const io::TensorEntry& entry : file_.entries()) {
-      if (std::ranges::find(used_, entry.name) != used_.end()) continue;
+    for (const std::string& name : old_.names()) {
+      if (std::ranges::find(used_, name) != used_.end()) continue;
       // Without a head of its own the new model has no place for the old one.
-      if (!is_head(entry.name) && entry.name != "class_token")
-        fail(ErrorCode::io, file_.path(),
-             "tensor " + entry.name + " has no place in the new model");
-      said_.push_back(tr("{}: left out, the new model has none", entry.name));
+      if (!is_head(name) && name != "class_token")
+        fail(ErrorCode::io, old_.where(), "tensor " + name + " has no place in the new model");
+      said_.push_back(tr("{}: left out, the new model has none", name));
     }
     return std::move(said_);
   }
@@ -97,7 +96,7 @@ class Adoption {
   }
 
   void take(nn::Parameter& p) {
-    const bool known = file_.contains(p.name);
+    const bool known = std::ranges::find(old_.names(), p.name) != old_.names().end();
     if (known) used_.push_back(p.name);
     const Task task = now_.codec.task();
     if (is_head(p.name) && (!known || !same_head())) {
@@ -113,8 +112,24 @@ class Adoption {
     } else if (p.name.ends_with("position.weight") && !now_.codec.image()) {
       take_rows(p, map_positions(before_.recipe.model, now_.recipe.model), mark("positions"));
     } else {
-      file_.load_into(p.name, p.tensor);
+      take_whole(p);
     }
+  }
+
+  Tensor load(const nn::Parameter& p) const {
+    Tensor old = old_.load(p.name);
+    return old.dtype() == p.tensor.dtype() ? old : ops::cast(old, p.tensor.dtype());
+  }
+
+  [[noreturn]] void refuse_shape(const nn::Parameter& p, const Tensor& old) const {
+    fail(ErrorCode::shape_mismatch, old_.where(), "tensor " + p.name, p.tensor.describe(),
+         old.describe());
+  }
+
+  void take_whole(nn::Parameter& p) const {
+    const Tensor old = load(p);
+    if (old.shape() != p.tensor.shape()) refuse_shape(p, old);
+    overwrite(p.tensor, old);
   }
 
   bool same_head() const {
@@ -127,19 +142,18 @@ class Adoption {
   void take_tokens(nn::Parameter& p, bool target) {
     const auto& before = target ? before_.codec.target() : before_.codec.source();
     const auto& now = target ? now_.codec.target() : now_.codec.source();
+    // Not token by token: the texts of two may be the same, and tables may have rows without one.
+    if (before.to_json() == now.to_json()) return take_whole(p);
     take_rows(p, map_rows(tokens_of(before), tokens_of(now)), mark("tokens"));
   }
 
   void take_rows(nn::Parameter& p, const RowMap& map, const char* what) {
-    const Tensor old = file_.load(p.name);
+    const Tensor old = load(p);
     const Shape &from = old.shape(), &to = p.tensor.shape();
-    const bool fits = old.dtype() == p.tensor.dtype() && from.rank() == to.rank() &&
-                      to[0] == static_cast<std::int64_t>(map.size()) &&
+    const bool fits = from.rank() == to.rank() && to[0] == static_cast<std::int64_t>(map.size()) &&
                       (from.rank() == 1 || from[1] == to[1]) &&
                       std::ranges::all_of(map, [&](std::int64_t row) { return row < from[0]; });
-    if (!fits)
-      fail(ErrorCode::shape_mismatch, file_.path(), "tensor " + p.name, p.tensor.describe(),
-           old.describe());
+    if (!fits) refuse_shape(p, old);
     const std::size_t bytes = p.tensor.bytes() / map.size();
     const auto* source = static_cast<const char*>(old.raw());
     Tensor here = p.tensor.detach().to(Device::cpu);
@@ -155,28 +169,52 @@ class Adoption {
     said_.push_back(tr("{}: {} of {} {} kept, {} new", p.name, kept, from[0], tr(what), fresh));
   }
 
-  io::SafetensorsFile file_;
+  const OldWeights& old_;
   Knowledge before_, now_;
   std::vector<std::string> used_, said_;
 };
 
 }  // namespace
 
-std::vector<std::string> adopt_weights(const std::string& weights, const Knowledge& before,
+std::vector<std::string> adopt_weights(const OldWeights& old, const Knowledge& before,
                                        const Knowledge& now, nn::Parameters& parameters) {
-  return Adoption(weights, before, now).run(parameters);
+  return Adoption(old, before, now).run(parameters);
 }
+
+namespace {
 
 std::vector<std::string> adopt_run(const std::string& directory, const Knowledge& now,
                                    nn::Parameters& parameters) {
   const run::RunPaths paths{directory};
-  if (!run::is_run(directory))
-    fail(ErrorCode::io, directory, "is not the directory of a run",
-         "train.from to be one, with a file recipe.toml");
   recipe::Recipe recipe = run::load_recipe(paths.recipe());
   const auto codec = data::Codec::load(directory);
   recipe.model.sizes = codec->sizes();
-  return adopt_weights(paths.weights(), {recipe, *codec}, now, parameters);
+  return adopt_weights(WeightsOfRun(paths.weights()), {recipe, *codec}, now, parameters);
+}
+
+std::vector<std::string> adopt_pretrained(const std::string& path, const Knowledge& now,
+                                          nn::Parameters& parameters) {
+  const pretrained::Opened opened = pretrained::open(path);
+  const auto codec = pretrained::codec_of(opened);
+  recipe::Recipe recipe;
+  recipe.model = opened.config;
+  recipe.keys = recipe::model_of(path, path).values();
+  WeightsOfOthers weights(opened);
+  auto said = adopt_weights(weights, {recipe, *codec}, now, parameters);
+  weights.finish();
+  nn::check_parameters(parameters, weights.where());
+  return said;
+}
+
+}  // namespace
+
+std::vector<std::string> adopt(const std::string& from, const Knowledge& now,
+                               nn::Parameters& parameters) {
+  if (run::is_run(from)) return adopt_run(from, now, parameters);
+  if (pretrained::is_pretrained(from)) return adopt_pretrained(from, now, parameters);
+  fail(ErrorCode::io, from, "is not the directory of a run",
+       "train.from to be one, with a file recipe.toml, or a model that others trained: a directory "
+       "with a config.json, or a .gguf file");
 }
 
 }  // namespace heddle::train

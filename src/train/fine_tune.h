@@ -1,4 +1,4 @@
-// Fine-tuning: a new run that begins with the weights of another one.
+// Fine-tuning: a new run that begins with the weights of another one, or of a model of others.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 #include "data/codec/codec.h"
 #include "model/model.h"
 #include "recipe/recipe.h"
+#include "train/old_weights.h"
 
 namespace heddle::train {
 
@@ -16,7 +17,7 @@ struct Knowledge {
   const data::Codec& codec;
 };
 
-// Fills the new model, whose parameters hold their initial values, with those of the file. Tensors
+// Fills the new model, whose parameters hold their initial values, with the old ones. Tensors
 // of the same name and shape are taken over. Where the two may differ, what can be kept is kept and
 // the difference is one of the sentences returned, for people to see:
 // - tables by token and heads by token or label: rows of those that both have
@@ -24,11 +25,11 @@ struct Knowledge {
 // - a head for another task, a class token: new
 // - keys of [model] that say something else about the same tensors
 // Any other tensor that is missing, left over or of another shape is an Error by its name.
-std::vector<std::string> adopt_weights(const std::string& weights, const Knowledge& before,
+std::vector<std::string> adopt_weights(const OldWeights& old, const Knowledge& before,
                                        const Knowledge& now, nn::Parameters& parameters);
 
-// The same from a run's directory.
-std::vector<std::string> adopt_run(const std::string& directory, const Knowledge& now,
-                                   nn::Parameters& parameters);
+// The same from what train.from names: a run's directory, a directory with a config.json, a .gguf.
+std::vector<std::string> adopt(const std::string& from, const Knowledge& now,
+                               nn::Parameters& parameters);
 
 }  // namespace heddle::train

@@ -108,7 +108,7 @@ void Job::build() {
 
 void Job::adopt() {
   if (recipe_.train.from.empty()) return;
-  adopted_ = adopt_run(recipe_.train.from, {recipe_, data_->codec()}, model_->parameters());
+  adopted_ = train::adopt(recipe_.train.from, {recipe_, data_->codec()}, model_->parameters());
 }
 
 // The recipe comes last: with it, it is a run.

@@ -17,6 +17,7 @@
 #include "ops/copy/copy.h"
 #include "plan/plan.h"
 #include "plan/plan_run.h"
+#include "pretrained/test_tiny_llama.h"
 #include "recipe/test_toys.h"
 #include "run/recipe_file.h"
 #include "train/job.h"
@@ -154,6 +155,7 @@ class KeysTest : public testing::Test {
   KeysTest() {
     for (const char version : {'1', '2'})
       for (const char split : {'a', 'b', 'c'}) write_files({split, version});
+    pretrained::write_tiny_llama(dir_.file("llama"));
     for (const auto& [name, text] : bases()) dir_.file(name + ".toml", text);
     Job::begin(run::load_recipe(dir_.file("text.toml"), {"train.seed=77"}), dir_.file("earlier"))
         .run({});
@@ -163,12 +165,16 @@ class KeysTest : public testing::Test {
     const auto mix = [&name](int i) {
       return (i * i * (name[0] - 'a' + 3) + 5 * i / 3 + 11 * name[1]) % 97;
     };
-    std::string text, source, target, pairs, tags, labelled, labels;
+    std::string text, chat, source, target, pairs, tags, labelled, labels;
     const std::string letters = "abcdefg";
     for (int line = 0; line < 24; ++line) {
       const std::string word(1, letters[static_cast<std::size_t>(mix(line) % 7)]);
       const std::string other(1, letters[static_cast<std::size_t>(mix(3 * line + 1) % 7)]);
       text += word + other + word + (line % 4 == 0 ? "abcdefg\n" : "\n");
+      // Some of those for training are longer.
+      const std::string more = name[0] == 'a' && line % 3 == 0 ? "abcdefgh" : "";
+      chat += R"({"messages": [{"role": "user", "content": ")" + word + more +
+              R"("}, {"role": "assistant", "content": ")" + other + "\"}]}\n";
       source += (line % 3 == 0 ? word + " " + other : word) + "\n";
       target += (line % 2 == 0 ? other + " " + word + " " + other : other) + "\n";
       pairs += word + " " + other + (line % 5 == 0 ? " Xing Yed" : "") + "\t" + other + "\n";
@@ -180,6 +186,7 @@ class KeysTest : public testing::Test {
       labels += static_cast<char>(line < 5 ? line : mix(line) % 5);
     }
     dir_.file("text." + name, text);
+    dir_.file("chat." + name, chat);
     dir_.file("source." + name, source);
     dir_.file("target." + name, target);
     dir_.file("pairs." + name, pairs);
@@ -233,6 +240,12 @@ class KeysTest : public testing::Test {
     };
     return {
         {"text", decoder + chars + eval},
+        // The model of the files, written out: other tests of this room read recipes without them.
+        {"chat",
+         "[model]\nkind = \"decoder\"\nlayers = 2\nwidth = 24\nbias = false\nnorm = \"rms\"\n"
+         "ffn = \"swiglu\"\nffn_width = 40\n[model.attention]\nheads = 4\nkv_heads = 2\n"
+         "position = \"rope\"\nrope_base = 5000\n[data]\n" +
+             splits({"chat"}) + eval + "from = \"llama\"\n"},
         {"sgd", decoder + chars + sgd},
         {"momentum", decoder + chars + sgd + "momentum = 0.5\n"},
         {"held-out",
@@ -240,6 +253,7 @@ class KeysTest : public testing::Test {
         {"normal", decoder + "init = \"normal\"\n" + chars + eval},
         {"moe", decoder + "ffn = \"moe\"\nmoe.experts = 3\n" + chars + eval},
         {"clamped", decoder + "ffn = \"swiglu-clamped\"\n" + chars + eval},
+        {"two-layers", decoder + "head_transform = \"gelu\"\n" + chars + eval},
         {"waves", decoder + "attention.position = \"sinusoidal\"\n" + chars + eval},
         {"additive", decoder + "attention.score = \"additive\"\n" + chars + eval},
         {"rope", rope + chars + eval},
@@ -283,6 +297,7 @@ std::vector<Row> rows_of_models() {
       // 8 biases of q, k, v, out and the second product, 32 of the first, 3 norms of 8.
       {"model.bias", "text", "false", "PWGUM", {{'P', {1016 - 5 * 8 - 32 - 3 * 8}}}},
       {"model.tied", "text", "true", all, {{'P', {1016 - 64}}}},
+      {"model.shared_embedding", "pairs", "true", all},
       {"model.dropout", "text", "0.5", "TGU"},
       {"model.embedding_dropout", "text", "0.5", "TGU"},
       {"model.scale_embedding", "text", "true", "LTGUM"},
@@ -299,6 +314,10 @@ std::vector<Row> rows_of_models() {
       {"model.logit_scale", "text", "0.5", scores},
       {"model.logit_softcap", "text", "0.5", scores},
       {"model.last_norm", "text", "false", all, {{'P', {1016 - 16}}}},
+      {"model.first_norm", "text", "false", all, {{'P', {1016 - 16}}}},
+      {"model.head_transform", "text", "tanh", all, {{'P', {1016 + 8 * 8 + 8}}}},
+      {"model.head_transform_bias", "two-layers", "false", "PWGUM", {{'P', {1016 + 8 * 8}}}},
+      {"model.head_norm", "two-layers", "true", all, {{'P', {1016 + 8 * 8 + 8 + 16}}}},
       {"model.embedding_norm", "text", "true", all, {{'P', {1016 + 16}}}},
       {"model.qk_norm", "text", "full", all, {{'P', {1016 + 16}}}},
       {"model.parallel", "text", "one-norm", all, {{'P', {1016 - 16}}}},
@@ -316,6 +335,7 @@ std::vector<Row> rows_of_models() {
       {"model.ffn_clamp", "clamped", "0.1", scores},
       {"model.ffn_width", "text", "16", all, {{'P', {1016 - 16 * (8 + 1 + 8)}}}},
       {"model.pooling", "labelled", "mean", all},
+      {"model.pooling", "labelled", "first-token", all},
       {"model.patch", "images", "1", all},
       {"model.moe", "text", "{ experts = 3 };model.ffn=moe", all},
       {"model.moe.experts", "moe", "4", all},
@@ -361,6 +381,11 @@ std::vector<Row> rows_of_models() {
       {"model.attention.rope_scaling.beta_fast", "yarn", "0.1", scores},
       {"model.attention.rope_scaling.beta_slow", "yarn", "0.1", scores},
       {"model.attention.rope_scaling.attention_factor", "yarn", "2", scores},
+      {"model.attention.rope_scaling.mscale", "yarn",
+       "0.5;model.attention.rope_scaling.mscale_all_dim=2", scores},
+      {"model.attention.rope_scaling.mscale_all_dim", "yarn",
+       "2;model.attention.rope_scaling.mscale=0.5", scores},
+      {"model.attention.rope_scaling.truncate", "yarn", "false", scores},
       {"model.attention.t5_buckets", "t5", "6", "PWLTGU", {{'P', {1016 + 6 * 2}}}},
       {"model.attention.rope_scaling.factors", "rope",
        "[1, 3];model.attention.rope_scaling.kind=factors", scores},
@@ -378,6 +403,10 @@ std::vector<Row> rows_of_data() {
       {"data.text", "text", "text.a2", other},
       {"data.validation", "text", "text.b2", "V"},
       {"data.test", "text", "text.c2", "X"},
+      {"data.chat", "chat", "chat.a2", other},
+      {"data.validation_chat", "chat", "chat.b2", "V"},
+      {"data.test_chat", "chat", "chat.c2", "X"},
+      {"data.skip_long", "chat", "true;data.max_length=26", other + "M"},
       {"data.source", "files", "source.a2", learned},
       {"data.target", "files", "target.a2", learned},
       {"data.validation_source", "files", "source.b2", "V"},
@@ -405,6 +434,7 @@ std::vector<Row> rows_of_data() {
       {"data.validation_share", "held-out", "0.5", "LBVTGUQ"},
       {"data.tokenizer", "text", "byte", "PWLKBVXTGUM", {{'K', {256, 0, 0, 6, 0, 0, 0}}}},
       {"data.target_tokenizer", "pairs", "char", "PWLKBVXTGUM"},
+      {"data.source_end", "pairs", "false", "LBVXTGUM"},
       {"data.min_count", "pairs", "6", "PWLKBVXTGUM"},
       {"data.word_shapes", "tags", "false", "PWLKBVXTGUM"},
       {"data.context", "text", "5", "LKBVXTGUM", {{'K', {8, 0, 0, 5, 0, 0, 0}}}},

@@ -207,6 +207,15 @@ def stack(c, table):
         table["last_norm"] = False
     if c.some(0.2):
         table["embedding_norm"] = True
+    if table.get("norm_place", "pre") == "pre" and c.some(0.15):
+        table["first_norm"] = False
+    if c.some(0.2):
+        table["head_transform"] = c.choice(["tanh", "relu", "gelu", "gelu-tanh", "quick-gelu",
+                                            "silu"])
+        if c.some(0.3):
+            table["head_transform_bias"] = c.some(0.5)
+        if c.some(0.4):
+            table["head_norm"] = True
     if c.some(0.3):
         table["qk_norm"] = c.choice(["head", "full"])
     if c.some(0.2):
@@ -242,6 +251,8 @@ def model_of(c, recipe):
         table["task"] = recipe.task
     if recipe.kind in ("encoder-decoder", "rnn-seq2seq") and c.some(0.3):
         table["decoder_layers"] = c.randint(1, 3)
+    if recipe.kind in ("encoder-decoder", "rnn-seq2seq") and c.some(0.2):
+        table["shared_embedding"] = c.some(0.5)
     attention, moe = {}, None
     if recipe.kind in ("rnn", "birnn"):
         table["width"] = c.whole(1, 300)
@@ -263,7 +274,8 @@ def model_of(c, recipe):
             table[key] = c.some(0.5)
     ends(c, recipe, table)
     if recipe.task == "classify" and c.some(0.5):
-        table["pooling"] = c.choice(["class-token", "mean"])
+        first = ["first-token"] if recipe.kind != "vit" else []
+        table["pooling"] = c.choice(["class-token", "mean", *first])
     if c.some(0.3):
         table["init"] = c.choice(["fan-in", "normal", "xavier"])
     if recipe.kind == "vit":

@@ -31,6 +31,7 @@ class Choices:
         self.model = recipe.tables["model"]
         self.attention = recipe.tables.get("model.attention", {})
         self.moe = recipe.tables.get("model.moe", {})
+        self.routed = bool(self.moe) and self.moe.get("dense_layers", 0) < self.model["layers"]
         self.data = recipe.tables["data"]
         self.recurrent = self.kind in ("rnn", "birnn", "rnn-seq2seq")
         self.attends = self.kind not in ("rnn", "birnn")
@@ -71,11 +72,12 @@ SHOWS = {
     and c.attention.get("look_back", 1) > 0,
     "swapped-pairs": lambda c: c.turned() > 2 and c.alike,
     "missing-bias": lambda c: c.biased,
-    "swapped-gate": lambda c: any("glu" in str(kind) for kind in (c.model.get("ffn"), c.moe.get("expert"))),
+    "swapped-gate": lambda c: any("glu" in str(kind) for kind in
+                                  (c.model.get("ffn"), c.routed and c.moe.get("expert"))),
     "other-direction": lambda c: c.recurrent and c.data.get("context", 8) > 1,
     "wrong-smoothing": lambda c: True,
     "lost-token": lambda c: c.kind != "vit",
-    "lost-row": lambda c: bool(c.moe),
+    "lost-row": lambda c: c.routed,
 }
 
 

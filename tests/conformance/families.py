@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 class Family:
     name: str
     config: str
-    model: str
+    model: str  # the class; a variant may have another under "model"
     defaults: dict
     variants: list = field(default_factory=list)
+    never: tuple = ()  # tokens that texts do not have: the model takes them for padding
 
 
 LLAMA = dict(vocab_size=259, hidden_size=48, intermediate_size=80, num_hidden_layers=3,
@@ -38,7 +39,52 @@ NEOX = dict(vocab_size=259, hidden_size=64, intermediate_size=96, num_hidden_lay
 FALCON = dict(vocab_size=259, hidden_size=48, num_hidden_layers=3, num_attention_heads=4,
               max_position_embeddings=96, bos_token_id=None, eos_token_id=None)
 
+
+def heads(stem, *options):
+    """The four ends of an encoder, each plain and with the options."""
+    ends = ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
+    return [dict(more, model=stem + end) for more in ({}, *options) for end in ends]
+
+
+# Ids around a text are those of check_models.py's tokenizer.
+BERT = dict(vocab_size=259, hidden_size=48, intermediate_size=80, num_hidden_layers=3,
+            num_attention_heads=3, max_position_embeddings=64)
+ROBERTA = dict(BERT, max_position_embeddings=66, type_vocab_size=1, bos_token_id=None,
+               eos_token_id=None)
+DISTILBERT = dict(vocab_size=259, dim=48, hidden_dim=80, n_layers=3, n_heads=3,
+                  max_position_embeddings=64)
+MODERNBERT = dict(vocab_size=259, hidden_size=48, intermediate_size=40, num_hidden_layers=5,
+                  num_attention_heads=3, max_position_embeddings=96, local_attention=8,
+                  pad_token_id=0, bos_token_id=None, eos_token_id=None, cls_token_id=None,
+                  sep_token_id=None)
+LABELS = dict(id2label={i: f"L{i}" for i in range(7)}, label2id={f"L{i}": i for i in range(7)})
+
 FAMILIES = [
+    Family("bert", "BertConfig", "BertModel", BERT,
+           [*heads("Bert", dict(hidden_act="gelu_new", layer_norm_eps=1e-5),
+                   dict(LABELS, hidden_act="relu", num_attention_heads=6, type_vocab_size=1)),
+            dict(model="BertForPreTraining"), dict(hidden_act="silu", model="BertForMaskedLM"),
+            dict(tie_word_embeddings=False, model="BertForMaskedLM")]),
+    Family("roberta", "RobertaConfig", "RobertaModel", ROBERTA,
+           [*heads("Roberta", dict(LABELS, type_vocab_size=2, hidden_act="gelu_new")),
+            dict(tie_word_embeddings=False, model="RobertaForMaskedLM")], never=(1,)),
+    Family("xlm-roberta", "XLMRobertaConfig", "XLMRobertaModel", ROBERTA,
+           heads("XLMRoberta", dict(LABELS, num_attention_heads=4)), never=(1,)),
+    Family("distilbert", "DistilBertConfig", "DistilBertModel", DISTILBERT,
+           [*heads("DistilBert", dict(LABELS, activation="relu", n_heads=4)),
+            dict(sinusoidal_pos_embds=True),
+            dict(tie_word_embeddings=False, model="DistilBertForMaskedLM")]),
+    Family("modernbert", "ModernBertConfig", "ModernBertModel", MODERNBERT,
+           [*heads("ModernBert", dict(LABELS, classifier_pooling="mean", norm_bias=True,
+                                      classifier_bias=True, attention_bias=True, mlp_bias=True)),
+            dict(hidden_activation="silu"), dict(local_attention=2), dict(num_hidden_layers=1),
+            dict(layer_types=["sliding_attention", "full_attention", "full_attention",
+                              "sliding_attention", "sliding_attention"]),
+            dict(rope_parameters=dict(
+                full_attention=dict(rope_type="linear", factor=4.0, rope_theta=160000.0),
+                sliding_attention=dict(rope_type="default", rope_theta=10000.0))),
+            dict(norm_eps=1e-3, classifier_activation="relu", model="ModernBertForMaskedLM"),
+            dict(decoder_bias=False, tie_word_embeddings=False, model="ModernBertForMaskedLM")]),
     Family("gpt2", "GPT2Config", "GPT2LMHeadModel",
            dict(vocab_size=259, n_embd=48, n_layer=3, n_head=3, n_positions=64, bos_token_id=None,
                 eos_token_id=None),

@@ -10,7 +10,7 @@ import re
 # Names of things, and the values that recipes have for them.
 NAMES = set("""
 heddle Heddle shell cuda NVIDIA token nat bleu logits relu softmax kFLOP FLOPs Transformer RoPE ALiBi GitHub Debian PyTorch Python one-hot
-decoder encoder encoder-decoder vit char word byte bpe generic
+decoder encoder encoder-decoder vit char word byte bpe generic transformers gguf
 """.split())
 
 LISTED = re.compile(r"^ {2,}[a-z0-9-]+(?= {2,})|\bapt-get install [a-z0-9-]+|「[!-~ ]*」")

@@ -12,7 +12,7 @@ def generate(title, *options, wrong, do, where=None):
 COMMANDS = [
     Mistake("a slip in a command", "trian language.toml", "no command", "trian", "did you mean train?"),
     Mistake("a command of another program", "serve language", "no command", "heddle serve",
-            "there are: bench, check"),
+            "there are: bench, chat, check"),
     Mistake("no recipe", "train", "no recipe is named", "RECIPE", "one that ships: birnn-tagger"),
     Mistake("two recipes", "train language.toml --recipe char-gpt", "two recipes are named",
             "RECIPE", "got language.toml and --recipe char-gpt"),

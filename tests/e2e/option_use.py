@@ -1,4 +1,4 @@
-"""Rows of options.py about trained models: generate, translate, tag, classify, eval, logits, inspect."""
+"""Rows of options.py about trained models: generate, translate, tag, classify, embed, eval, logits, inspect."""
 
 import json
 import math
@@ -57,7 +57,7 @@ def drawing():
 
 
 @row("generate --stop", "generate --slide", "generate --no-cache", "generate --beam",
-     "generate --length-penalty", "generate --norm", "generate --best")
+     "generate --beam-kind", "generate --length-penalty", "generate --norm", "generate --best")
 def texts():
     plain = ("generate", "language", "--prompt", "ant", "--temperature", 0, "--tokens", 12)
     text = heddle(*plain)
@@ -87,6 +87,10 @@ def texts():
     one, all_texts = (ask(*beam, b)["log_probability"] for b in (1, 400))
     check(all_texts > one - 1e-6, "generate --beam", one, all_texts)
     check(abs(one - greedy_log_probability("ant", 3)) < 1e-4, "generate --beam 1 is greedy", one)
+    # Without an end token nothing finishes, and both kinds are the same.
+    kinds = [ask(*beam, 4, "--beam-kind", kind)["log_probability"] for kind in ("narrowing", "full")]
+    check(kinds[0] == kinds[1] and run(*beam, 4, "--beam-kind", "wide").returncode != 0,
+          "generate --beam-kind", kinds)
 
 
 def greedy_log_probability(prompt, tokens):
@@ -99,7 +103,7 @@ def greedy_log_probability(prompt, tokens):
     return total
 
 
-@row("translate --beam", "translate --length-penalty", "translate --norm", "translate --best",
+@row("translate --beam", "translate --beam-kind", "translate --length-penalty", "translate --norm", "translate --best",
      "translate --batch", "translate --longest-ratio", "translate --longest-extra")
 def translating():
     lines = "ant bee cat\ndog\neel ant\n"
@@ -114,6 +118,9 @@ def translating():
     narrow, wide = (float(heddle("translate", "reverse", "--best", 2, "--length-penalty", 0, "--beam", b,
                                  text="ant bee\n").split("\t")[0]) for b in (2, 30))
     check(wide >= narrow, "translate --beam", narrow, wide)
+    # A full beam goes on beside the texts that have ended; as wide as all texts it is the same.
+    differs(("translate", "reverse", "--best", 3, "--beam", 3, "--length-penalty", 1), "--beam-kind", "full",
+            lines)
     check(len(heddle(*best, "--beam", 2, text="ant\n")) > 0
           and run(*best, "--beam", 1, text="ant\n").returncode == 2, "translate --best is of the beam")
     # Nothing was learned, so it may write as much as it is allowed to: 0 · tokens + 1.
@@ -143,6 +150,36 @@ def labelling():
     check(done.returncode == 2 and b"batch" in done.stderr, "classify --batch 0", done.stderr)
 
 
+@row("embed --pool", "embed --normalise", "embed --no-normalise", "embed --batch", "embed --npy")
+def embedding():
+    text = "ant\nbee cat\ndog\n"
+    plain = ask("embed", "mood", text=text)
+    check(plain["pool"] == "class" and not plain["normalised"], "embed", plain)
+    lines = [json.loads(line) for line in heddle("embed", "mood", text=text).splitlines()]
+    near = all(abs(x - y) < 1e-6 for line, vector in zip(lines, plain["vectors"]) for x, y in zip(line, vector))
+    check(near and len(lines) == 3, "embed for people", lines)
+    mean = ask("embed", "mood", "--pool", "mean", text=text)
+    check(mean["pool"] == "mean" and mean["vectors"] != plain["vectors"], "embed --pool", mean)
+    whole = ask("embed", "mood", "--normalise", text=text)
+    for raw, unit in zip(plain["vectors"], whole["vectors"]):
+        length = math.sqrt(sum(x * x for x in raw))
+        check(all(abs(x / length - y) < 1e-6 for x, y in zip(raw, unit)), "embed --normalise", unit)
+    same = ask("embed", "mood", "--no-normalise", "--batch", 1, text=text)
+    check(same == plain, "embed --batch, --no-normalise", same)
+    done = run("embed", "mood", "--normalise", "--no-normalise", text=text)
+    check(done.returncode == 2 and b"--no-normalise" in done.stderr, "embed", done.stderr)
+    done = run("embed", "mood", "--batch", 0, text=text)
+    check(done.returncode == 2 and b"--batch" in done.stderr, "embed --batch 0", done.stderr)
+    check(heddle("embed", "mood", "--npy", "vectors.npy", text=text) == "", "embed --npy")
+    data = (WORK / "vectors.npy").read_bytes()
+    rows = struct.unpack(f"<{3 * len(lines[0])}f", data[-12 * len(lines[0]):])
+    check(all(abs(x - y) < 1e-6 for x, y in zip(rows, sum(lines, []))), "embed --npy", rows[:3])
+    done = run("embed", "mood", text="ant " * 5000 + "\n")
+    check(done.returncode == 2 and b"line 1" in done.stderr and b"5000" in done.stderr, "embed: too long", done.stderr)
+    done = run("embed", "language", text=text)
+    check(done.returncode == 2 and b"encoder" in done.stderr, "embed of a decoder", done.stderr)
+
+
 @row("eval --text", "eval --window", "eval --stride", "eval --skip")
 def reading_in_windows():
     length = len((WORK / "other.txt").read_text())
@@ -160,7 +197,7 @@ def reading_in_windows():
 
 
 @row("eval --split", "eval --data", "eval --set", "eval --batch", "eval --beam",
-     "eval --length-penalty", "eval --norm", "eval --no-bleu")
+     "eval --beam-kind", "eval --length-penalty", "eval --norm", "eval --no-bleu")
 def evaluating():
     # A window predicts all of a text but its first character.
     size = {name: len((WORK / f"{name}.txt").read_text()) - 1 for name in ("text", "other", "third")}
@@ -181,7 +218,7 @@ def evaluating():
     wanted = [target.split() for _, target in pairs]
     length = sum(map(len, wanted))
     for options in (("--beam", 1, "--length-penalty", 0), ("--beam", 4, "--length-penalty", 0),
-                    ("--beam", 4, "--length-penalty", 3, "--norm", "gnmt")):
+                    ("--beam", 4, "--length-penalty", 3, "--norm", "gnmt", "--beam-kind", "full")):
         lines = [line.split() for line in
                  heddle("translate", "reverse", *options, text="".join(s + "\n" for s, _ in pairs))
                  .splitlines()]
@@ -214,8 +251,8 @@ def scores():
 
 
 @row("inspect --prompt", "inspect --target", "inspect --image", "inspect --index", "inspect --layer",
-     "inspect --head", "inspect --rows", "inspect --out", "inspect --beam", "inspect --length-penalty",
-     "inspect --norm", "inspect --against")
+     "inspect --head", "inspect --rows", "inspect --out", "inspect --beam", "inspect --beam-kind",
+     "inspect --length-penalty", "inspect --norm", "inspect --against")
 def inspecting():
     heddle("train", "language.toml", "--set", "model.layers=2", "--out", "deep")
     d = ask("inspect", "deep", "--prompt", "ant bee", "--layer", "1", "--head", "1", "--rows", "2:4")
@@ -234,7 +271,51 @@ def inspecting():
     given = ask("inspect", "reverse", "--prompt", "ant bee", "--target", "dog")
     check(given["tokens"]["target"][1:] == ["dog"], "inspect --target", given["tokens"])
     for options in (("--beam", 1, "--length-penalty", 0), ("--beam", 4, "--length-penalty", 0),
-                    ("--beam", 4, "--length-penalty", 3, "--norm", "gnmt")):
+                    ("--beam", 4, "--length-penalty", 3, "--norm", "gnmt", "--beam-kind", "full")):
         told = ask("inspect", "reverse", "--prompt", "ant bee cat", *options)["answer"]
         wanted = heddle("translate", "reverse", *options, text="ant bee cat\n").rstrip("\n")
         check(told == wanted, f"inspect {options}", told, wanted)
+
+
+@row("export --to", "export --out", "export --type", "export --json")
+def exports():
+    """The same scores out of what is written, and a fourth of the bytes in q8_0."""
+    train_to_export()
+    scores = ask("logits", "exported", "--tokens", "1,2,3")["logits"]
+    made = ask("export", "exported", "--to", "hf", "--out", "as-hf")
+    check(made["family"] == "llama" and made["tensors"] > 10, "export --json", made)
+    check((WORK / "as-hf/config.json").exists(), "export --to hf --out")
+    check(ask("logits", "as-hf", "--tokens", "1,2,3")["logits"] == scores, "export --to hf", scores)
+    sizes = []
+    for kind in ("f32", "q8_0"):
+        heddle("export", "exported", "--to", "gguf", "--out", f"{kind}.gguf", "--type", kind)
+        sizes.append((WORK / f"{kind}.gguf").stat().st_size)
+    check(sizes[1] < 0.6 * sizes[0], "export --type", sizes)
+    found = ask("logits", "f32.gguf", "--tokens", "1,2,3")["logits"]
+    check(all(abs(x - y) < 1e-4 for a, b in zip(found, scores) for x, y in zip(a, b)),
+          "export --to gguf", found, scores)
+
+
+def train_to_export():
+    (WORK / "exported.toml").write_text("""
+[model]
+kind = "decoder"
+layers = 2
+width = 64
+norm = "rms"
+ffn = "swiglu"
+ffn_width = 96
+bias = false
+[model.attention]
+heads = 4
+kv_heads = 2
+position = "rope"
+[data]
+text = "text.txt"
+tokenizer = "bpe:280"
+context = 16
+[train]
+steps = 3
+batch = 4
+""")
+    heddle("train", "exported.toml", "--out", "exported")

@@ -130,7 +130,7 @@ void swapped_pairs(cpu::RopeKernels& k) {
 }
 
 void missing_bias(cpu::ProductKernels& k) {
-  k.run = [](DType t, const cpu::GemmJob& job) {
+  k.run = [](cpu::Operands t, const cpu::GemmJob& job) {
     cpu::GemmJob b = job;
     b.epilogue.bias = nullptr;
     sound<cpu::ProductKernels>().run(t, b);

@@ -106,7 +106,7 @@ class Builder:
         """mask: [B, Tq, Tk], true where a query sees a key. layer: of self-attention."""
         a = self.layer_options(layer)
         heads, groups = a["heads"], a.get("kv_heads", a["heads"])
-        d = self.m["width"] // heads
+        d = a.get("head_width", self.m["width"] // heads)
         split = lambda y, n: y.view(*y.shape[:2], n, d)
         bias = self.has_bias("qkv_bias")
         q = self.linear(x, name + ".q", heads * d, bias)
@@ -186,6 +186,8 @@ class Builder:
 
     def branch(self, x, name, f):
         place = self.m.get("norm_place", "pre")
+        if name.endswith("layers.0.attention") and not self.m.get("first_norm", True):
+            return x + self.scaled(f(x), name)
         if place == "post":
             return self.norm(x + self.scaled(f(x), name), name + "_norm")
         y = f(x if place == "branch" else self.norm(x, name + "_norm"))
@@ -346,14 +348,17 @@ class Builder:
         if kind == "encoder":
             x, table = self.tokens(ids, "")
             if self.m["task"] == "classify":
-                return self.head(self.pooled(x, lengths), None)
+                first = self.m.get("pooling") == "first-token"
+                y = self.stack(x, visible)[:, 0] if first else self.pooled(x, lengths)
+                return self.head(y, None)
             return self.head(self.stack(x, visible), table)
         x, table = self.tokens(ids, "encoder.")
         memory = self.stack(x, visible, "encoder.")
         written = batch["target_tokens"]
         u = written.shape[1]
         own = torch.arange(u)[None, None, :] < batch["target_lengths"][:, None, None]
-        y, table = self.tokens(written, "decoder.", table if self.m.get("tied") else None)
+        shared = self.m.get("shared_embedding", self.m.get("tied"))
+        y, table = self.tokens(written, "decoder.", table if shared else None)
         seen = own & torch.ones(u, u, dtype=torch.bool).tril()
         memory_mask = (keys < lengths[:, None, None]).expand(b, u, t)
         return self.head(self.stack(y, seen, "decoder.", memory, memory_mask, True), table)
@@ -381,7 +386,16 @@ class Builder:
         y = self.stack(x, mask)
         return self.head(y.mean(1) if mean else y[:, 0], None)
 
+    def first_head_layer(self, x):
+        bends = {"tanh": torch.tanh, "relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+        bias = self.has_bias("head_transform_bias")
+        y = self.linear(x, "head_transform", self.m["width"], bias)
+        y = bends[self.m["head_transform"]](y)
+        return self.norm(y, "head_norm") if self.m.get("head_norm") else y
+
     def head(self, x, table):
+        if "head_transform" in self.m:
+            x = self.first_head_layer(x)
         x = x * self.m.get("logit_scale", 1.0)
         labels = self.m.get("classes", 0)
         outputs = labels or self.m["vocabulary"]
@@ -535,6 +549,24 @@ MODELS = [
                 "ffn": "silu", "head_bias": True,
                 "attention": {"heads": 2, "position": "sinusoidal", "sinusoidal_halves": True}},
      0.1),
+    ("flan", {"kind": "encoder-decoder", **BASE, "layers": 1, "norm": "rms", "bias": False,
+              "shared_embedding": True, "ffn": "geglu-tanh", "ffn_width": 6,
+              "attention": {"heads": 2, "head_width": 3, "position": "t5", "t5_buckets": 4,
+                            "t5_max_distance": 3, "t5_shared": True, "scale": 1.0}}, 0.0),
+    ("two tables", {"kind": "encoder-decoder", **BASE, "layers": 1, "tied": True,
+                    "shared_embedding": False, "ffn": "relu",
+                    "attention": {"heads": 2, "position": "none"}}, 0.0),
+    ("bert", {"kind": "encoder", "task": "masked", **BASE, "layers": 1, "norm_place": "post",
+              "embedding_norm": True, "tied": True, "head_bias": True, "head_transform": "gelu",
+              "head_norm": True, "attention": {"heads": 2, "position": "learned"}}, 0.0),
+    ("bert classifier", {"kind": "encoder", "task": "classify", **BASE, "layers": 1, "classes": 3,
+                         "norm_place": "post", "pooling": "first-token", "head_transform": "tanh",
+                         "attention": {"heads": 2, "position": "learned"}}, 0.1),
+    ("modernbert", {"kind": "encoder", "task": "tag", **BASE, "classes": 3, "bias": False,
+                    "norm_bias": False, "embedding_norm": True, "first_norm": False,
+                    "ffn": "geglu", "ffn_width": 6, "head_transform": "silu", "head_norm": True,
+                    "head_transform_bias": True, "head_bias": True,
+                    "attention": {"heads": 2, "position": "rope"}}, 0.0),
     ("dino", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1, "height": 4,
               "pixels_wide": 4, "patch": 2, "layer_scale": 0.5, "embedding_norm": True,
               "attention": {"heads": 2, "position": "learned"}}, 0.0),

@@ -67,7 +67,13 @@ std::optional<bool> choice_of(const io::Json& j, const char* key) {
 
 // What pretrained families add to the plain model.
 void read_family(const io::Json& j, ModelConfig& c) {
+  c.first_norm = j.boolean_or("first_norm", true);
   c.last_norm = choice_of(j, "last_norm");
+  c.head_transform =
+      named(j.string_or("head_transform", "none"), HeadTransform::none, HeadTransform::tanh,
+            HeadTransform::relu, HeadTransform::gelu, HeadTransform::silu);
+  c.head_transform_bias = choice_of(j, "head_transform_bias");
+  c.head_norm = j.boolean_or("head_norm", false);
   c.embedding_norm = j.boolean_or("embedding_norm", false);
   c.qk_norm =
       named(j.string_or("qk_norm", "none"), nn::QkNorm::none, nn::QkNorm::head, nn::QkNorm::full);
@@ -78,6 +84,7 @@ void read_family(const io::Json& j, ModelConfig& c) {
   c.key_bias = choice_of(j, "key_bias");
   c.norm_bias = choice_of(j, "norm_bias");
   c.head_bias = choice_of(j, "head_bias");
+  c.shared_embedding = choice_of(j, "shared_embedding");
   c.residual_scale = j.number_or("residual_scale", 1);
   if (j.has("layer_scale")) c.layer_scale = j.at("layer_scale").number();
   c.logit_scale = j.number_or("logit_scale", 1);
@@ -105,6 +112,7 @@ nn::MoeOptions experts_of(const io::Json& j) {
 void read_attention(const io::Json& j, ModelConfig& c) {
   c.attention.heads = j.at("heads").integer();
   if (j.has("kv_heads")) c.attention.kv_heads = j.at("kv_heads").integer();
+  if (j.has("head_width")) c.attention.head_width = j.at("head_width").integer();
   c.attention.score = named(j.string_or("score", "scaled-dot"), nn::Score::scaled_dot,
                             nn::Score::additive, nn::Score::multiplicative, nn::Score::concat);
   c.attention.scale = j.number_or("scale", 0);
@@ -128,7 +136,8 @@ ModelConfig config_of(const io::Json& j) {
   if (j.has("task"))
     c.task = named(j.at("task").string(), Task::language, Task::tag, Task::classify, Task::masked);
   if (j.has("pooling"))
-    c.pooling = named(j.at("pooling").string(), Pooling::mean, Pooling::class_token);
+    c.pooling =
+        named(j.at("pooling").string(), Pooling::mean, Pooling::class_token, Pooling::first_token);
   c.layers = j.at("layers").integer();
   c.width = j.at("width").integer();
   c.norm = named(j.string_or("norm", "layer"), nn::NormKind::layer, nn::NormKind::rms);
@@ -230,7 +239,11 @@ TEST(GoldenModels, LogitsAndLossesArePyTorchs) {
     const NoGrad no_grad;
     const std::string where = g.name + " in " + std::string(to_string(type));
     const Tensor logits = g.model->logits(g.batch, g.pass);
-    EXPECT_LE(error_of(doubles(logits), g.j.at("logits").numbers()), tolerance(type)) << where;
+    // A norm of four columns right before the scores enlarges what roundings to bf16 have left.
+    const bool enlarged = type == DType::bf16 && g.model->config().head_norm;
+    EXPECT_LE(error_of(doubles(logits), g.j.at("logits").numbers()),
+              (enlarged ? 3 : 1) * tolerance(type))
+        << where;
     const Loss loss = g.model->loss(g.batch, g.pass, g.smoothing);
     EXPECT_NEAR(loss.task.item(), g.j.at("task").number(), tolerance(type)) << where;
     EXPECT_NEAR(loss.total.item(), g.j.at("total").number(), tolerance(type)) << where;

@@ -1,5 +1,10 @@
 #include "backend/cuda/columns.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "backend/cuda/activation.cuh"
 #include "backend/cuda/vectors.cuh"
 
 namespace heddle::cuda {
@@ -10,28 +15,48 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kTall = 32;  // threads down a column of partial sums
 
 // A part is this many rows at least, and there are at most about kBlocks blocks in all.
-constexpr std::int64_t kLeastRows = 64, kBlocks = 1024;
+constexpr std::int64_t kLeastRows = 128, kBlocks = 2048;
+// Rows that a warp loads before it computes with the first of them: what memory is kept busy by.
+constexpr int kAhead = 4;
 
 template <class S>
 struct ColumnArgs {
   std::int64_t rows, columns, stride, rows_of_part;
   const S* x;
-  const S* slope;
+  const S* before;
   bool of_relu;
+  Activation activation;
+  const Compute<S>* bias;
   S* product;
   Compute<S>* partial;
 };
 
-// kEach neighbouring columns of a row.
+// Arguments of a launch, one for each matrix: blocks say which.
+template <class Args>
+struct Together {
+  Args of[kColumnSumsTogether];
+};
+
+// kEach neighbouring columns of a row, as they lie in memory. Rows that are loaded ahead stay so:
+// widened, they would take twice the registers.
+template <class S, int kEach>
+using RawLine = std::conditional_t<kEach == 1, S, uint4>;
+
+template <class S, int kEach>
+__device__ RawLine<S, kEach> raw_line(const S* p) {
+  return *reinterpret_cast<const RawLine<S, kEach>*>(p);
+}
+
+// ... and in the type they are computed in.
 template <class S, int kEach>
 struct Line {
   Compute<S> v[kEach];
 
-  __device__ void load(const S* p) {
+  __device__ void take(const RawLine<S, kEach>& raw) {
     if constexpr (kEach == 1) {
-      v[0] = wide(*p);
+      v[0] = wide(raw);
     } else {
-      const Values<S> from = cuda::load(p);
+      const Values<S> from = widened<S>(raw);
 #pragma unroll
       for (int e = 0; e < kEach; ++e) v[e] = from.v[e];
     }
@@ -48,30 +73,58 @@ struct Line {
   }
 };
 
+template <class S, int kEach>
+__device__ void apply_slope(const ColumnArgs<S>& a, Line<S, kEach>& x, const Line<S, kEach>& before,
+                            const Line<S, kEach>& bias) {
+  using C = Compute<S>;
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    if (a.of_relu)
+      x.v[e] *= before.v[e] > C{0} ? C{1} : C{0};
+    else
+      x.v[e] *= activated<C, S>(a.activation, before.v[e] + bias.v[e]).slope;
+  }
+}
+
 // A block sums 32·kEach columns over the rows of one part: warp w takes the rows w, w + 8, ..., and
 // the warps' sums are added in their order. A column's order does not depend on kEach.
 template <class S, int kEach>
-__global__ void __launch_bounds__(kThreads) sum_part(const ColumnArgs<S> a) {
+__global__ void __launch_bounds__(kThreads, 3)
+    sum_part(const __grid_constant__ Together<ColumnArgs<S>> all) {
   using C = Compute<S>;
+  const ColumnArgs<S>& a = all.of[blockIdx.z];
   __shared__ C total[32 * kEach];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t column = (std::int64_t{blockIdx.x} * 32 + lane) * kEach;
-  const bool there = column < a.columns;
   const std::int64_t first = blockIdx.y * a.rows_of_part;
   const std::int64_t last = first + a.rows_of_part < a.rows ? first + a.rows_of_part : a.rows;
   C sums[kEach] = {};
-  if (there) {
-#pragma unroll 4
-    for (std::int64_t row = first + warp; row < last; row += kWarps) {
-      Line<S, kEach> x;
-      x.load(a.x + row * a.stride + column);
-      if (a.slope != nullptr) {
-        Line<S, kEach> slope;
-        slope.load(a.slope + row * a.columns + column);
+  Line<S, kEach> bias{};
+  if (a.bias != nullptr)
 #pragma unroll
-        for (int e = 0; e < kEach; ++e)
-          x.v[e] *= a.of_relu ? (slope.v[e] > C{0} ? C{1} : C{0}) : slope.v[e];
-        x.store(a.product + row * a.columns + column);
+    for (int e = 0; e < kEach; ++e)
+      if (column + e < a.columns) bias.v[e] = a.bias[column + e];
+  for (std::int64_t row = first + warp; row < last && column < a.columns; row += kAhead * kWarps) {
+    RawLine<S, kEach> raw[kAhead], raw_before[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const std::int64_t r = row + i * kWarps;
+      if (r >= last) continue;
+      raw[i] = raw_line<S, kEach>(a.x + r * a.stride + column);
+      if (a.before != nullptr)
+        raw_before[i] = raw_line<S, kEach>(a.before + r * a.columns + column);
+    }
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const std::int64_t r = row + i * kWarps;
+      if (r >= last) continue;
+      Line<S, kEach> x;
+      x.take(raw[i]);
+      if (a.before != nullptr) {
+        Line<S, kEach> before;
+        before.take(raw_before[i]);
+        apply_slope(a, x, before, bias);
+        x.store(a.product + r * a.columns + column);
       }
 #pragma unroll
       for (int e = 0; e < kEach; ++e) sums[e] += x.v[e];
@@ -93,8 +146,10 @@ __global__ void __launch_bounds__(kThreads) sum_part(const ColumnArgs<S> a) {
 
 template <class C>
 __global__ void __launch_bounds__(32 * kTall)
-    sum_of_parts(const C* partial, std::int64_t parts, std::int64_t columns, C* sums,
-                 bool accumulate) {
+    sum_of_parts(const __grid_constant__ Together<PartSums> all, const PartShape shape) {
+  const C* const partial = static_cast<const C*>(all.of[blockIdx.y].partial);
+  C* const sums = static_cast<C*>(all.of[blockIdx.y].sums);
+  const std::int64_t parts = shape.parts, columns = shape.columns;
   __shared__ C total[kTall][32];
   const int lane = static_cast<int>(threadIdx.x) % 32, row = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + lane;
@@ -107,7 +162,7 @@ __global__ void __launch_bounds__(32 * kTall)
   if (row > 0 || column >= columns) return;
   const int rows = parts < kTall ? static_cast<int>(parts) : kTall;
   for (int i = 1; i < rows; ++i) own += total[i][lane];
-  sums[column] = accumulate ? sums[column] + own : own;
+  sums[column] = shape.accumulate ? sums[column] + own : own;
 }
 
 // Vectors want every row to begin at a multiple of 16 bytes; the last vector of a row may reach
@@ -116,34 +171,52 @@ template <class S>
 bool in_vectors(const ColumnSums& s) {
   const auto whole = (s.columns + kVector<S> - 1) / kVector<S> * kVector<S>;
   const bool x = rows_aligned(static_cast<const S*>(s.x), s.stride) && s.stride >= whole;
-  if (s.slope == nullptr) return x;
-  return x && s.columns == whole && aligned(s.slope) && aligned(s.product);
+  if (s.before == nullptr) return x;
+  return x && s.columns == whole && aligned(s.before) && aligned(s.product);
 }
 
 template <class S>
-void sum_columns_as(const ColumnSums& s, cudaStream_t stream) {
+ColumnArgs<S> args_of(const ColumnSums& s, std::int64_t parts) {
   using C = Compute<S>;
-  const std::int64_t parts = column_parts(s.rows, s.columns);
   ColumnArgs<S> a;
   a.rows = s.rows;
   a.columns = s.columns;
   a.stride = s.stride;
   a.rows_of_part = divided(s.rows, parts);
   a.x = static_cast<const S*>(s.x);
-  a.slope = static_cast<const S*>(s.slope);
+  a.before = static_cast<const S*>(s.before);
   a.of_relu = s.of_relu;
+  a.activation = s.activation;
+  a.bias = static_cast<const C*>(s.bias);
   a.product = static_cast<S*>(s.product);
   a.partial = static_cast<C*>(s.partial);
+  return a;
+}
+
+template <class S>
+void sum_columns_as(std::span<const ColumnSums> all, cudaStream_t stream) {
+  const ColumnSums& s = all.front();
+  const std::int64_t parts = column_parts(s.rows, s.columns);
+  Together<ColumnArgs<S>> args{};
+  std::array<PartSums, kColumnSumsTogether> rest;
+  bool vectors = true;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    args.of[i] = args_of<S>(all[i], parts);
+    rest[i] = {all[i].partial, all[i].sums};
+    vectors = vectors && in_vectors<S>(all[i]);
+  }
   const auto grid = [&](std::int64_t each) {
-    return dim3(static_cast<unsigned>(divided(s.columns, 32 * each)), static_cast<unsigned>(parts));
+    return dim3(static_cast<unsigned>(divided(s.columns, 32 * each)), static_cast<unsigned>(parts),
+                static_cast<unsigned>(all.size()));
   };
-  if (in_vectors<S>(s))
-    sum_part<S, kVector<S>><<<grid(kVector<S>), kThreads, 0, stream>>>(a);
+  if (vectors)
+    sum_part<S, kVector<S>><<<grid(kVector<S>), kThreads, 0, stream>>>(args);
   else
-    sum_part<S, 1><<<grid(1), kThreads, 0, stream>>>(a);
+    sum_part<S, 1><<<grid(1), kThreads, 0, stream>>>(args);
   check_launch("column sums");
   if (s.partial != nullptr)
-    sum_parts(DTypeOf<C>::value, s.partial, parts, s.columns, s.sums, s.accumulate, stream);
+    sum_parts(DTypeOf<Compute<S>>::value, std::span(rest).first(all.size()),
+              {parts, s.columns, s.accumulate}, stream);
 }
 
 }  // namespace
@@ -154,23 +227,22 @@ std::int64_t column_parts(std::int64_t rows, std::int64_t columns) {
   return std::max<std::int64_t>(std::min(most, divided(rows, kLeastRows)), 1);
 }
 
-void sum_columns(const ColumnSums& s, cudaStream_t stream) {
-  if (s.columns == 0) return;
-  for_storage(s.dtype, [&](auto type) { sum_columns_as<decltype(type)>(s, stream); });
+void sum_columns(std::span<const ColumnSums> all, cudaStream_t stream) {
+  if (all.empty() || all.front().columns == 0) return;
+  for_storage(all.front().dtype, [&](auto type) { sum_columns_as<decltype(type)>(all, stream); });
 }
 
-void sum_parts(DType dtype, const void* partial, std::int64_t parts, std::int64_t columns,
-               void* sums, bool accumulate, cudaStream_t stream) {
-  if (columns == 0) return;
-  const auto run = [&](auto type) {
-    using C = decltype(type);
-    sum_of_parts<C><<<static_cast<unsigned>(divided(columns, 32)), 32 * kTall, 0, stream>>>(
-        static_cast<const C*>(partial), parts, columns, static_cast<C*>(sums), accumulate);
-  };
+void sum_parts(DType dtype, std::span<const PartSums> all, const PartShape& shape,
+               cudaStream_t stream) {
+  if (all.empty() || shape.columns == 0) return;
+  Together<PartSums> args{};
+  std::ranges::copy(all, std::begin(args.of));
+  const dim3 grid(static_cast<unsigned>(divided(shape.columns, 32)),
+                  static_cast<unsigned>(all.size()));
   if (dtype == DType::f64)
-    run(double{});
+    sum_of_parts<double><<<grid, 32 * kTall, 0, stream>>>(args, shape);
   else
-    run(float{});
+    sum_of_parts<float><<<grid, 32 * kTall, 0, stream>>>(args, shape);
   check_launch("column sums");
 }
 

@@ -14,38 +14,44 @@ struct Pass {
   Activation activation;
   const S* sums;
   const Compute<S>* bias;
-  S* derivative;
-  const S* factor;
   const S* residual;
   S* y;
 };
 
+constexpr int kWarps = kThreads / 32;
+constexpr int kAhead = 4;  // rows that a warp loads before it computes with the first
+constexpr int kRows = kAhead * kWarps;
+
+// A block has 32 vectors of columns, whose bias it reads once, and kRows rows at a time.
 template <class S>
-__global__ void __launch_bounds__(kThreads) finish_vectors(std::int64_t jobs, const Pass<S> p) {
+__global__ void __launch_bounds__(kThreads) finish_vectors(const Pass<S> p) {
   using C = Compute<S>;
-  const auto of_row = static_cast<std::uint32_t>(p.columns / kVector<S>);
-  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < jobs; i += step) {
-    const std::int64_t row = jobs >> 32 == 0 ? static_cast<std::uint32_t>(i) / of_row : i / of_row;
-    const std::int64_t column = (i - row * of_row) * kVector<S>;
-    const std::int64_t at = row * p.stride + column;
-    Values<S> v = load(p.sums + at);
-    if (p.bias != nullptr)
-      v = mapped<S>([](C a, C b) { return a + b; }, v, load_parameters<S>(p.bias + column));
-    if (p.activation != Activation::none) {
-      Values<S> slope;
+  const std::int64_t column = (std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32) * kVector<S>;
+  if (column >= p.columns) return;
+  Values<S> bias{};
+  if (p.bias != nullptr) bias = load_parameters<S>(p.bias + column);
+  const auto plus = [](C a, C b) { return a + b; };
+  const std::int64_t step = std::int64_t{gridDim.y} * kRows;
+  for (std::int64_t first = std::int64_t{blockIdx.y} * kRows + threadIdx.x / 32; first < p.rows;
+       first += step) {
+    uint4 sums[kAhead], residual[kAhead];
 #pragma unroll
-      for (int e = 0; e < kVector<S>; ++e) {
-        const Activated<C> a = activated(p.activation, v.v[e]);
-        v.v[e] = a.value;
-        slope.v[e] = a.slope;
-      }
-      if (p.derivative != nullptr) store(p.derivative + at, slope);
+    for (int i = 0; i < kAhead; ++i) {
+      const std::int64_t row = first + i * kWarps;
+      if (row >= p.rows) continue;
+      sums[i] = load_raw(p.sums + row * p.stride + column);
+      if (p.residual != nullptr) residual[i] = load_raw(p.residual + row * p.stride + column);
     }
-    if (p.factor != nullptr) v = mapped<S>([](C a, C b) { return a * b; }, v, load(p.factor + at));
-    if (p.residual != nullptr)
-      v = mapped<S>([](C a, C b) { return a + b; }, v, load(p.residual + at));
-    store(p.y + at, v);
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const std::int64_t row = first + i * kWarps;
+      if (row >= p.rows) continue;
+      Values<S> v = mapped<S>(plus, widened<S>(sums[i]), bias);
+      if (p.activation != Activation::none)
+        v = mapped<S>([&](C x) { return activated<C, S>(p.activation, x).value; }, v);
+      if (p.residual != nullptr) v = mapped<S>(plus, v, widened<S>(residual[i]));
+      store(p.y + row * p.stride + column, v);
+    }
   }
 }
 
@@ -58,10 +64,7 @@ void finish_elements(const Pass<S>& p, cudaStream_t stream) {
     const std::int64_t at = row * p.stride + column;
     C v = wide(p.sums[at]);
     if (p.bias != nullptr) v += p.bias[column];
-    const Activated<C> a = activated(p.activation, v);
-    if (p.derivative != nullptr) p.derivative[at] = narrow<S>(a.slope);
-    v = a.value;
-    if (p.factor != nullptr) v *= static_cast<C>(wide(p.factor[at]));
+    v = activated<C, S>(p.activation, v).value;
     if (p.residual != nullptr) v += static_cast<C>(wide(p.residual[at]));
     p.y[at] = narrow<S>(v);
   });
@@ -70,12 +73,13 @@ void finish_elements(const Pass<S>& p, cudaStream_t stream) {
 template <class S>
 void finish(const Pass<S>& p, cudaStream_t stream) {
   const bool whole = p.columns % kVector<S> == 0 && p.stride % kVector<S> == 0 && aligned(p.sums) &&
-                     aligned(p.bias) && aligned(p.derivative) && aligned(p.factor) &&
-                     aligned(p.residual) && aligned(p.y);
+                     aligned(p.bias) && aligned(p.residual) && aligned(p.y);
   if (!whole) return finish_elements(p, stream);
-  const std::int64_t jobs = p.rows * (p.columns / kVector<S>);
-  if (jobs == 0) return;
-  finish_vectors<<<grid_for(divided(jobs, kThreads)), kThreads, 0, stream>>>(jobs, p);
+  const std::int64_t strips = divided(p.columns, 32 * kVector<S>);
+  const std::int64_t tall = std::min<std::int64_t>(divided(p.rows, kRows), 65535);
+  if (strips == 0 || tall == 0) return;
+  const dim3 grid(static_cast<unsigned>(strips), static_cast<unsigned>(tall));
+  finish_vectors<<<grid, kThreads, 0, stream>>>(p);
   check_launch("layer");
 }
 
@@ -85,13 +89,15 @@ void finish_as(const Product& p, const Finish& f, const void* sums, const Produc
                cudaStream_t stream) {
   finish(Pass<S>{p.m, p.n, p.row_stride(), f.activation, static_cast<const S*>(sums),
                  done.bias == nullptr ? static_cast<const Compute<S>*>(p.bias) : nullptr,
-                 static_cast<S*>(f.derivative), static_cast<const S*>(f.factor),
                  done.residual == nullptr ? static_cast<const S*>(p.residual) : nullptr,
                  static_cast<S*>(p.y)},
          stream);
 }
 
-bool apart(const Product& p, const Finish& f) { return p.residual == p.y && !f.nothing(); }
+// Whether y must not be overwritten before the end, and nothing else holds the sums.
+bool apart(const Product& p, const Finish& f) {
+  return p.residual == p.y && !f.nothing() && f.before == nullptr;
+}
 
 }  // namespace
 
@@ -105,9 +111,12 @@ void multiply_layer(const Product& p, const Finish& f, const Room& room, int dev
                     cudaStream_t stream) {
   if (p.m * p.n == 0) return;
   Product own = p;  // what the product itself does
-  if (!f.nothing()) own.residual = nullptr;
+  // An activation comes between the sums and the rest. Sums that are kept have no bias: the pass
+  // back adds it, in the type of sums, as this one does.
+  if (!f.nothing()) own.residual = own.bias = nullptr;
   const bool in_room = apart(p, f);
   if (in_room) own.y = room.data;
+  if (f.before != nullptr) own.y = f.before;
   const LtResult result = in_room ? LtResult::not_taken : lt_multiply(own, room, device, stream);
   if (result == LtResult::without_bias) own.bias = nullptr;
   if (result == LtResult::not_taken) multiply(own, stream);

@@ -7,21 +7,20 @@
 
 namespace heddle::cuda {
 
-//   sum -> + bias[n] -> activation -> · factor -> + residual
+//   sum -> + bias[n] -> activation -> + residual
 // bias and residual are in the product. Null terms are left out; all have y's layout.
 struct Finish {
   Activation activation = Activation::none;
-  void* derivative = nullptr;  // written, activation'(sum + bias)
-  const void* factor = nullptr;
+  void* before = nullptr;  // written: the sum, from which the backward pass makes the slope
 
-  bool nothing() const { return activation == Activation::none && factor == nullptr; }
+  bool nothing() const { return activation == Activation::none; }
 };
 
 // The facts that decide the workspace of such a product: its plan has shapes but no addresses.
 struct LayerShape {
   DType operand = DType::f32, result = DType::f32;
   std::int64_t m = 0, n = 0;
-  bool finishes_residual = false;  // there is a residual, and an activation or a factor before it
+  bool finishes_residual = false;  // there is a residual, and an activation before it
 };
 
 // Bytes of room for it: what the library may use, and y once more for a residual that is y itself

@@ -48,13 +48,16 @@ Stored stored(const ProductOperand& x, std::int64_t rows, std::int64_t columns) 
   return s;
 }
 
+enum class LtBias : std::uint8_t { none, f32, bf16 };
+
 // All that a product is prepared from.
 struct LtKey {
   int device = 0;
   std::int64_t m = 0, n = 0, k = 0;
   Stored a, b;
   std::int64_t y_stride = 0;
-  bool y_f32 = false, adds = false, bias = false;
+  bool y_f32 = false, adds = false;
+  LtBias bias = LtBias::none;
   std::uint32_t alignment = 16;
   std::size_t room = 0;
 
@@ -104,9 +107,10 @@ bool describe(const Library& l, const LtKey& key, LtPlan& plan) {
     return false;
   if (key.a.by_columns && !set(l.operation_set, plan.operation, lt::kTransposeB, lt::kTransposed))
     return false;
-  const std::int32_t bias_type = CUDA_R_32F;
-  return !key.bias || (set(l.operation_set, plan.operation, lt::kEpilogue, lt::kEpilogueBias) &&
-                       set(l.operation_set, plan.operation, lt::kBiasType, bias_type));
+  const std::int32_t bias_type = key.bias == LtBias::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  return key.bias == LtBias::none ||
+         (set(l.operation_set, plan.operation, lt::kEpilogue, lt::kEpilogueBias) &&
+          set(l.operation_set, plan.operation, lt::kBiasType, bias_type));
 }
 
 bool choose(const Library& l, lt::Handle handle, const LtKey& key, LtPlan& plan) {
@@ -171,26 +175,33 @@ LtResult lt_multiply(const Product& p, const Room& room, int device, cudaStream_
       !on_sixteen(p.residual))
     return LtResult::not_taken;
   key.adds = p.residual != nullptr;
-  key.bias = p.bias != nullptr;
   key.alignment = alignment_of(p);
   key.room = room.bytes;
   LtState& s = state();
   const std::lock_guard lock(s.mutex);
-  const LtPlan* plan = &plan_for(*l, s, key);
-  if (!plan->usable && key.bias) {
-    key.bias = false;
+  const LtPlan* plan = nullptr;
+  const auto with = [&](const void* bias, LtBias type) {
+    if (bias == nullptr || (plan != nullptr && plan->usable)) return;
+    key.bias = type;
+    plan = &plan_for(*l, s, key);
+    if (plan->usable && !set(l->operation_set, plan->operation, lt::kBiasPointer, bias))
+      plan = nullptr;
+  };
+  with(p.bias, LtBias::f32);  // as exact as sums are; it takes it where y is f32
+  with(p.narrow_bias, LtBias::bf16);
+  if (plan == nullptr || !plan->usable) {
+    key.bias = LtBias::none;
     plan = &plan_for(*l, s, key);
   }
   if (!plan->usable) return LtResult::not_taken;
-  if (key.bias && !set(l->operation_set, plan->operation, lt::kBiasPointer, p.bias))
-    return LtResult::not_taken;
   const float one = 1, beta = key.adds ? 1.0F : 0.0F;
   const void* const before = key.adds ? p.residual : p.y;
   if (l->multiply(s.handles[static_cast<std::size_t>(device)], plan->operation, &one, p.b.data,
                   plan->b, p.a.data, plan->a, &beta, before, plan->y, p.y, plan->y,
                   &plan->algorithm, room.data, room.bytes, stream) != 0)
     return LtResult::not_taken;
-  return p.bias != nullptr && !key.bias ? LtResult::without_bias : LtResult::done;
+  const bool left = p.bias != nullptr && key.bias == LtBias::none;
+  return left ? LtResult::without_bias : LtResult::done;
 }
 
 std::string lt_version() {

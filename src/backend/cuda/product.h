@@ -29,9 +29,10 @@ struct Product {
   ProductOperand a;  // [m, k]
   ProductOperand b;  // [k, n]
   void* y = nullptr;
-  std::int64_t y_stride = 0;       // between rows of y and of the residual, in elements; 0: n
-  const void* bias = nullptr;      // [n] in the type that sums are made in
-  const void* residual = nullptr;  // as y, and may be y itself
+  std::int64_t y_stride = 0;          // between rows of y and of the residual, in elements; 0: n
+  const void* bias = nullptr;         // [n] in the type that sums are made in
+  const void* narrow_bias = nullptr;  // the same in y's type, for a library that adds no other
+  const void* residual = nullptr;     // as y, and may be y itself
 
   std::int64_t row_stride() const { return y_stride == 0 ? n : y_stride; }
 };

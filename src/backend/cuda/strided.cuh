@@ -40,6 +40,27 @@ struct Walk {
     return true;
   }
 
+  // Whether vectors of `each` neighbours, which are dense in all of them, cover the walk and begin
+  // at multiples of `each` elements everywhere.
+  bool comes_in(int each) const {
+    if (rank == 0 || size[rank - 1] % each != 0) return false;
+    for (int n = 0; n < N; ++n) {
+      if (stride[n][rank - 1] != 1) return false;
+      for (int d = 0; d + 1 < rank; ++d)
+        if (stride[n][d] % each != 0) return false;
+    }
+    return true;
+  }
+
+  // The walk from vector to vector; offsets stay in elements.
+  Walk in_vectors(int each) const {
+    Walk vectors = *this;
+    vectors.count /= each;
+    vectors.size[rank - 1] /= each;
+    for (int n = 0; n < N; ++n) vectors.stride[n][rank - 1] = each;
+    return vectors;
+  }
+
   __device__ void offsets(std::int64_t i, std::int64_t (&at)[N]) const {
     for (int n = 0; n < N; ++n) at[n] = 0;
     auto rest = static_cast<std::uint32_t>(i);

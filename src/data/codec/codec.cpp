@@ -47,9 +47,18 @@ void check_parts(const CodecParts& parts) {
     require_part(parts.source->mask().has_value(), parts, "<mask> among its tokens");
   if (parts.task != Task::translate) return;
   const text::Tokenizer& target = parts.target ? *parts.target : *parts.source;
-  require_part(parts.source->end().has_value(), parts, "</s> among the tokens of the source");
-  require_part(target.begin() && target.end(), parts,
-               "<s> and </s> among the tokens of the target");
+  require_part(parts.framed || !parts.source_end || parts.source->end(), parts,
+               "</s> among the tokens of the source");
+  require_part(
+      (target.begin() || parts.writing.begin) && (target.end() || !parts.writing.ends.empty()),
+      parts, "<s> and </s> among the tokens of the target");
+}
+
+void complete(CodecParts& parts) {
+  if (parts.task != model::Task::translate) return;
+  const text::Tokenizer& target = parts.target ? *parts.target : *parts.source;
+  if (!parts.writing.begin) parts.writing.begin = target.begin();
+  if (parts.writing.ends.empty()) parts.writing.ends = {*target.end()};
 }
 
 [[noreturn]] void fail_absent(std::string_view what, model::Task task) {
@@ -61,6 +70,7 @@ void check_parts(const CodecParts& parts) {
 
 Codec::Codec(CodecParts parts) : parts_(std::move(parts)) {
   check_parts(parts_);
+  complete(parts_);
   for (const std::string& label : parts_.labels) {
     const bool fresh =
         label_ids_.emplace(label, static_cast<std::int32_t>(label_ids_.size())).second;
@@ -77,6 +87,12 @@ std::shared_ptr<const Codec> Codec::for_language(std::shared_ptr<const text::Tok
   return std::make_shared<Codec>(std::move(parts));
 }
 
+std::shared_ptr<const Codec> Codec::lengthened(std::int64_t length) const {
+  CodecParts parts = parts_;
+  parts.length = std::max(parts.length, length);
+  return std::make_shared<const Codec>(std::move(parts));
+}
+
 model::DataSizes Codec::sizes() const {
   model::DataSizes sizes;
   sizes.classes = static_cast<std::int64_t>(parts_.labels.size());
@@ -86,7 +102,7 @@ model::DataSizes Codec::sizes() const {
     sizes.width = parts_.image->width;
     return sizes;
   }
-  sizes.vocabulary = parts_.source->vocabulary();
+  sizes.vocabulary = std::max<std::int64_t>(parts_.rows, parts_.source->vocabulary());
   if (parts_.target) sizes.target_vocabulary = parts_.target->vocabulary();
   // Both sides of a translation have one token more: begin or end.
   sizes.context = parts_.length + (parts_.task == model::Task::translate ? 1 : 0);
@@ -113,18 +129,14 @@ std::optional<std::int32_t> Codec::label_id(std::string_view label) const {
   return found->second;
 }
 
-std::int32_t Codec::begin() const {
-  if (parts_.task != model::Task::translate) fail_absent("a begin token", parts_.task);
-  return *target().begin();
-}
-
-std::int32_t Codec::end() const {
-  if (parts_.task != model::Task::translate) fail_absent("an end token", parts_.task);
-  return *target().end();
+const Writing& Codec::writing() const {
+  if (parts_.task != model::Task::translate) fail_absent("a begin or end token", parts_.task);
+  return parts_.writing;
 }
 
 std::int32_t Codec::source_end() const {
-  if (parts_.task != model::Task::translate) fail_absent("an end token", parts_.task);
+  if (parts_.task != model::Task::translate || !source().end())
+    fail_absent("an end token", parts_.task);
   return *source().end();
 }
 
@@ -136,10 +148,26 @@ std::int32_t Codec::mask() const {
 std::int32_t Codec::padding() const { return source().pad().value_or(0); }
 std::int32_t Codec::target_padding() const { return target().pad().value_or(0); }
 
+std::vector<std::int32_t> Codec::around(std::vector<std::int32_t> tokens) const {
+  return parts_.framed ? source().framed(tokens).ids : tokens;
+}
+
+CutText Codec::encode_beginning(std::string_view text) const {
+  CutText result{source().encode(text, parts_.specials)};
+  const auto frame = static_cast<std::int64_t>(around({}).size());
+  const auto room = static_cast<std::size_t>(std::max<std::int64_t>(parts_.length - frame, 0));
+  result.cut = result.tokens.size() > room;
+  if (result.cut) result.tokens.resize(room);
+  result.tokens = around(std::move(result.tokens));
+  return result;
+}
+
 std::vector<std::int32_t> Codec::encode_source(std::string_view text) const {
-  std::vector<std::int32_t> ids = source().encode(text, parts_.specials);
-  if (parts_.framed) ids = source().framed(ids).ids;
-  if (parts_.task == model::Task::translate) ids.push_back(source_end());
+  std::vector<std::int32_t> ids = around(source().encode(text, parts_.specials));
+  if (!parts_.framed && parts_.task == model::Task::translate && parts_.source_end)
+    ids.push_back(source_end());
+  if (parts_.task == model::Task::translate && ids.empty())
+    fail(ErrorCode::invalid_argument, "codec", "a text to translate has no tokens", "one or more");
   return ids;
 }
 
@@ -170,9 +198,22 @@ EncodedWords Codec::encode_words(std::span<const std::string_view> words) const 
   EncodedWords result;
   for (const std::string_view word : words) {
     result.first.push_back(static_cast<std::int64_t>(result.tokens.size()));
-    encode_word(word, result.tokens);
+    // Tokenizers of others see the space before a word, which many make a part of it.
+    const bool spaced = parts_.framed && !result.tokens.empty();
+    encode_word(spaced ? " " + std::string(word) : std::string(word), result.tokens);
   }
+  if (!parts_.framed || words.empty()) return result;
+  const auto& frame = source().frame().single;
+  const auto text = std::ranges::find(frame, text::FramePart::Kind::first, &text::FramePart::kind);
+  for (std::int64_t& first : result.first) first += text - frame.begin();
+  result.tokens = around(std::move(result.tokens));
   return result;
+}
+
+bool Codec::begins_with_token() const {
+  if (!parts_.framed) return false;
+  const auto& frame = source().frame().single;
+  return !frame.empty() && frame.front().kind == text::FramePart::Kind::token;
 }
 
 std::string Codec::decode_source(std::span<const std::int32_t> ids) const {
@@ -180,9 +221,11 @@ std::string Codec::decode_source(std::span<const std::int32_t> ids) const {
 }
 
 std::string Codec::decode_target(std::span<const std::int32_t> ids) const {
-  if (parts_.task == model::Task::translate)
-    ids =
-        ids.first(static_cast<std::size_t>(std::find(ids.begin(), ids.end(), end()) - ids.begin()));
+  if (parts_.task == model::Task::translate) {
+    const auto& ends = parts_.writing.ends;
+    const auto end = std::find_first_of(ids.begin(), ids.end(), ends.begin(), ends.end());
+    ids = ids.first(static_cast<std::size_t>(end - ids.begin()));
+  }
   return target().decode(ids, text::ShowSpecials::no);
 }
 

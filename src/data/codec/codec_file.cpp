@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "data/codec/codec.h"
+#include "data/codec/model_facts.h"
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "io/files/file.h"
@@ -58,11 +59,10 @@ std::string save_tokenizer(const text::Tokenizer& tokenizer, const std::string& 
 }
 
 // `sum` is empty in runs of earlier versions.
-std::shared_ptr<const text::Tokenizer> load_tokenizer(const std::string& path,
-                                                      const std::string& sum) {
+std::shared_ptr<text::Tokenizer> load_tokenizer(const std::string& path, const std::string& sum) {
   const std::string json = io::read_file(path, io::JsonLimits{}.max_bytes);
   const bool as_written = sum.empty() || sum == io::crc32_of(json);
-  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::shared_ptr<text::Tokenizer> tokenizer;
   try {
     tokenizer = text::Tokenizer::from_json(json, path);
   } catch (const Error& e) {
@@ -88,11 +88,13 @@ void Codec::save(const std::string& directory) const {
     facts["special_tokens_in_text"] = parts_.specials == text::SpecialsInText::recognised;
     facts["target_tokenizer"] = parts_.target != nullptr;
     facts["word_shapes"] = parts_.word_shapes;
+    facts["source_end"] = parts_.source_end;
   }
   if (parts_.target)
     facts["target_tokenizer_crc32"] = save_tokenizer(*parts_.target, directory + kTarget);
   if (!parts_.labels.empty()) facts["labels"] = parts_.labels;
   if (parts_.image) facts["image"] = json_of(*parts_.image);
+  if (parts_.framed) facts[kModelFacts] = json_of_model(parts_);
   // Last: whoever finds it finds the others too.
   io::write_sealed_json(directory + kFacts, std::move(facts));
 }
@@ -103,16 +105,19 @@ std::shared_ptr<const Codec> Codec::load(const std::string& directory) {
   const io::Json facts = io::read_sealed_json(
       directory + kFacts,
       {"task", "length", "special_tokens_in_text", "target_tokenizer", "word_shapes", "labels",
-       "image", "tokenizer_crc32", "target_tokenizer_crc32"});
+       "image", "tokenizer_crc32", "target_tokenizer_crc32", "source_end", kModelFacts});
   CodecParts parts;
   parts.task = task_of(facts.at("task"));
   if (facts.has("labels")) parts.labels = facts.at("labels").strings();
   if (facts.has("image")) {
     parts.image = image_of(facts.at("image"));
   } else {
-    parts.source = load_tokenizer(directory + kSource, facts.string_or("tokenizer_crc32", ""));
+    const auto source = load_tokenizer(directory + kSource, facts.string_or("tokenizer_crc32", ""));
+    if (facts.has(kModelFacts)) take_model_facts(facts.at(kModelFacts), *source, parts);
+    parts.source = source;
     parts.length = facts.at("length").integer(1, kLongest);
     parts.word_shapes = facts.at("word_shapes").boolean();
+    parts.source_end = facts.boolean_or("source_end", true);  // runs of earlier versions: always
     if (facts.at("special_tokens_in_text").boolean())
       parts.specials = text::SpecialsInText::recognised;
     if (facts.at("target_tokenizer").boolean())

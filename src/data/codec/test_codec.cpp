@@ -49,6 +49,26 @@ TEST(DataCodec, SourceAndTargetOfATranslation) {
   EXPECT_THROW(codec.label(0), Error);
 }
 
+// As the files of pretrained models have it: the source as the frame says, or without an end; the
+// decoder begins with another token than texts do.
+TEST(DataCodec, TranslationsBeginAndEndAsTheFilesSay) {
+  CodecParts parts = parts_of(model::Task::translate, tokenizer("char", "abcd", kSentences));
+  parts.source_end = false;
+  const std::int32_t a = *parts.source->find("a"), b = *parts.source->find("b");
+  const std::int32_t c = *parts.source->find("c");
+  parts.writing = {.begin = parts.source->pad(), .ends = {b, c}};
+  const Codec codec(parts);
+  EXPECT_EQ(codec.encode_source("ab"), (std::vector<std::int32_t>{a, b}));
+  EXPECT_THROW(codec.encode_source(""), Error);
+  EXPECT_EQ(codec.begin(), codec.source().pad());
+  EXPECT_EQ(codec.decode_target(std::vector<std::int32_t>{a, a, c, a, b}), "aa");
+
+  const io::TempDir dir;
+  parts.writing = {};
+  Codec(parts).save(dir.path());
+  EXPECT_FALSE(Codec::load(dir.path())->has_source_end());
+}
+
 TEST(DataCodec, WhatATaskLacksIsRefused) {
   const auto plain = tokenizer("char", "abc");
   const auto refused = [&](CodecParts parts, std::string_view part) {

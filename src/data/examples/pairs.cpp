@@ -69,6 +69,7 @@ std::shared_ptr<const Codec> make_codec(const Job& job, const std::vector<RawPai
   CodecParts parts;
   parts.task = job.task;
   parts.length = job.max_length();
+  parts.source_end = job.config.source_end.value_or(true);
   const MadeTokenizer source =
       make_tokenizer(job, {"tokenizer", job.config.tokenizer, sources, specials});
   parts.source = source.tokenizer;
@@ -113,7 +114,7 @@ class PairExamples final : public Examples {
   std::int64_t bytes() const override { return sources_.bytes() + targets_.bytes(); }
 
  private:
-  Sequences sources_, targets_;  // with the end token at the end; without begin and end
+  Sequences sources_, targets_;  // with the end token, where there is one; without begin and end
   std::int32_t begin_, end_, padding_, target_padding_;
 };
 
@@ -163,7 +164,8 @@ EncodedPair encode(const Codec& codec, const RawPair& raw, std::int64_t max_leng
       at_line(*raw.source_file, raw.line, [&] { return codec.encode_source(raw.source); });
   pair.target =
       at_line(*raw.target_file, raw.line, [&] { return codec.encode_target(raw.target); });
-  const std::int64_t source = static_cast<std::int64_t>(pair.source.size()) - 1;  // without the end
+  const std::int64_t source =  // without the end
+      static_cast<std::int64_t>(pair.source.size()) - (codec.has_source_end() ? 1 : 0);
   const auto target = static_cast<std::int64_t>(pair.target.size());
   pair.too_long = std::max(source, target) > max_length;
   if (pair.too_long && !droppable)

@@ -43,6 +43,7 @@ struct Finished {
   double log_probability = 0;
   double score = 0;
   std::size_t order = 0;  // in which it came
+  bool ended = true;      // by an end token, not by the longest length
 };
 
 // One of the continuations of a step.
@@ -54,50 +55,87 @@ struct Continuation {
 
 class Sentence {
  public:
-  Sentence(const BeamOptions& options, std::vector<std::int32_t> ends, std::int64_t longest)
-      : options_(&options), ends_(std::move(ends)), longest_(longest), live_(1) {}
+  Sentence(const BeamOptions& options, const BeamStart& start, std::int64_t longest)
+      : options_(&options), start_(&start), longest_(longest), live_(1) {}
 
   const std::vector<Live>& live() const { return live_; }
   bool done() const { return done_; }
   std::int32_t last_token(std::size_t i) const {
     return nodes_[static_cast<std::size_t>(live_[i].node)].token;
   }
-  std::int64_t room() const { return options_->beam - static_cast<std::int64_t>(finished_.size()); }
+  // Tokens of each live hypothesis that may be needed.
+  std::int64_t wanted() const {
+    return full() ? room() + static_cast<std::int64_t>(start_->ends.size()) : room();
+  }
 
   // Takes the best continuations of the live hypotheses, given the best tokens of each; the places
   // of the parents of those that are live now.
   std::vector<std::size_t> step(std::span<const std::vector<ScoredToken>> best) {
     ++length_;
+    const bool last = length_ == longest_;
+    if (last && start_->ends_at_limit) {
+      for (const Live& l : live_) finish(rated(l.node, l.log_probability, true));
+      live_.clear();
+      done_ = true;
+      return {};
+    }
     std::vector<Live> next;
     std::vector<std::size_t> parents;
+    const std::int64_t room = this->room();
+    std::int64_t rank = 0;
     for (const Continuation& c : choose(best)) {
       const std::int32_t before = live_[c.parent].node;
-      if (std::ranges::find(ends_, c.token) != ends_.end()) {
-        finished_.push_back(rated(before, c.log_probability, finished_.size()));
+      const bool good = rank++ < room;  // of a full beam, others are there to take the places
+      if (is_end(c.token)) {
+        if (good) finish(rated(before, c.log_probability, true));
         continue;
       }
+      if (last && full() && !good) continue;
+      if (std::ssize(next) == room) continue;
       next.push_back({static_cast<std::int32_t>(nodes_.size()), c.log_probability});
       nodes_.push_back({before, c.token});
       parents.push_back(c.parent);
     }
     live_ = std::move(next);
-    done_ = live_.empty() || length_ == longest_ || nothing_better();
+    done_ = live_.empty() || last || nothing_better();
     return parents;
   }
 
   std::vector<Hypothesis> result() const {
-    std::vector<Finished> cut;  // at the longest length
-    for (const Live& l : live_)
-      if (length_ == longest_) cut.push_back(rated(l.node, l.log_probability, cut.size()));
+    std::vector<Finished> finished = finished_, cut;  // at the longest length
+    for (const Live& l : live_) {
+      if (length_ != longest_) break;
+      Finished f = rated(l.node, l.log_probability, false);
+      f.order += cut.size();
+      (full() ? finished : cut).push_back(f);
+    }
     std::vector<Hypothesis> all;
-    for (const Finished& f : ranked(finished_)) all.push_back(hypothesis(f, true));
-    for (const Finished& f : ranked(cut)) all.push_back(hypothesis(f, false));
+    for (const Finished& f : ranked(std::move(finished))) all.push_back(hypothesis(f));
+    for (const Finished& f : ranked(std::move(cut))) all.push_back(hypothesis(f));
     all.resize(std::min(all.size(), static_cast<std::size_t>(options_->best)));
     return all;
   }
 
  private:
+  bool full() const { return options_->kind == BeamKind::full && options_->beam > 1; }
+  bool is_end(std::int32_t token) const {
+    return std::ranges::find(start_->ends, token) != start_->ends.end();
+  }
+  // Places for live hypotheses.
+  std::int64_t room() const {
+    return full() ? options_->beam : options_->beam - std::ssize(finished_);
+  }
+
+  void finish(const Finished& f) {
+    finished_.push_back(f);
+    ++ends_;
+    if (std::ssize(finished_) <= options_->beam) return;
+    finished_ = ranked(std::move(finished_));
+    finished_.pop_back();
+  }
+
   std::vector<Continuation> choose(std::span<const std::vector<ScoredToken>> best) const {
+    if (length_ == 1 && start_->first) return {{0, *start_->first, live_.front().log_probability}};
     std::vector<Continuation> all;
     for (std::size_t parent = 0; parent < live_.size(); ++parent)
       for (const ScoredToken& t : best[parent])
@@ -108,15 +146,17 @@ class Sentence {
       if (a.log_probability != b.log_probability) return a.log_probability > b.log_probability;
       return a.parent != b.parent ? a.parent < b.parent : a.token < b.token;
     };
-    const auto count = std::min(all.size(), static_cast<std::size_t>(room()));
+    const auto count = std::min(
+        all.size(),
+        static_cast<std::size_t>(full() ? room() * (1 + std::ssize(start_->ends)) : room()));
     std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
                       better);
     all.resize(count);
     return all;
   }
 
-  Finished rated(std::int32_t node, double log_probability, std::size_t order) const {
-    return {node, log_probability, log_probability / penalty(*options_, length_), order};
+  Finished rated(std::int32_t node, double log_probability, bool ended) const {
+    return {node, log_probability, log_probability / penalty(*options_, length_), ends_, ended};
   }
 
   static std::vector<Finished> ranked(std::vector<Finished> all) {
@@ -135,21 +175,22 @@ class Sentence {
     return ranked(finished_)[best - 1].score >= hope;
   }
 
-  Hypothesis hypothesis(const Finished& f, bool finished) const {
+  Hypothesis hypothesis(const Finished& f) const {
     Hypothesis h;
     for (std::int32_t at = f.node; at != kNone; at = nodes_[static_cast<std::size_t>(at)].before)
       h.tokens.push_back(nodes_[static_cast<std::size_t>(at)].token);
     std::reverse(h.tokens.begin(), h.tokens.end());
     h.log_probability = f.log_probability;
     h.score = f.score;
-    h.finished = finished;
+    h.finished = f.ended;
     return h;
   }
 
   const BeamOptions* options_;
-  std::vector<std::int32_t> ends_;
+  const BeamStart* start_;
   std::int64_t longest_;
   std::int64_t length_ = 0;
+  std::size_t ends_ = 0;  // hypotheses that finished
   bool done_ = false;
   std::vector<Node> nodes_;
   std::vector<Live> live_;  // the best first
@@ -162,7 +203,7 @@ class Search {
  public:
   Search(BeamStart& start, const BeamOptions& options) : start_(start) {
     for (const std::int64_t longest : start.longest)
-      sentences_.emplace_back(options, start.ends, longest);
+      sentences_.emplace_back(options, start, longest);
     places_.resize(sentences_.size());
     std::iota(places_.begin(), places_.end(), 0);
   }
@@ -171,8 +212,11 @@ class Search {
   bool step(const Tensor& logits) {
     std::vector<std::int64_t> counts;
     for (const std::size_t s : places_)
-      counts.insert(counts.end(), sentences_[s].live().size(), sentences_[s].room());
-    const auto best = best_tokens(logits, counts);
+      counts.insert(counts.end(), sentences_[s].live().size(), sentences_[s].wanted());
+    const Possible possible{
+        .known = start_.tokenizer != nullptr ? start_.tokenizer->vocabulary() : 0,
+        .never = start_.never};
+    const auto best = best_tokens(logits, counts, possible);
     std::vector<std::size_t> going;
     rows_.clear();
     tokens_.clear();
@@ -234,10 +278,14 @@ void check_start(const BeamStart& start) {
     if (longest < 1)
       fail(ErrorCode::invalid_argument, kBeamSearch, "longest length", "1 or more",
            std::to_string(longest));
-  for (const std::int32_t end : start.ends)
-    if (end < 0 || end >= start.logits.size(1))
-      fail(ErrorCode::out_of_range, kBeamSearch, "end token",
-           "0 to " + std::to_string(start.logits.size(1) - 1), std::to_string(end));
+  const auto check_token = [&](std::int32_t token, const char* what) {
+    if (token < 0 || token >= start.logits.size(1))
+      fail(ErrorCode::out_of_range, kBeamSearch, what,
+           "0 to " + std::to_string(start.logits.size(1) - 1), std::to_string(token));
+  };
+  for (const std::int32_t end : start.ends) check_token(end, "end token");
+  for (const std::int32_t token : start.never) check_token(token, "token that is never written");
+  if (start.first) check_token(*start.first, "first token");
 }
 
 }  // namespace
@@ -287,6 +335,7 @@ std::vector<Hypothesis> beam_continue(const model::Model& model,
   start.logits = model.next(*start.state, Tensor::from<std::int32_t>({1, length}, prompt), pass);
   start.longest = {tokens};
   start.ends = decoding.ends;
+  start.tokenizer = decoding.tokenizer;
   auto found = std::move(beam_search(model, std::move(start), options, pass).front());
   for (Hypothesis& h : found)
     if (decoding.tokenizer != nullptr) h.text = text_of(*decoding.tokenizer, h.tokens, prompt);

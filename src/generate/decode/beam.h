@@ -5,6 +5,10 @@
 // are finished. So `beam` hypotheses are kept, finished ones included, and a beam of 1 is greedy
 // decoding. Of equal sums the one whose beginning was better comes first, then the lower token.
 //
+// That is a narrowing beam. A full one keeps `beam` live hypotheses beside the `beam` best finished
+// ones: a hypothesis that ends as one of the best `beam` continuations is finished, and the best
+// `beam` that do not end stay. At the longest length all that are left rank with the finished ones.
+//
 // Finished hypotheses are ranked by score = log-probability / length^a (mean) or
 // log-probability / ((5 + length) / 6)^a (gnmt: Wu et al. 2016), where a is the length penalty and
 // the end token counts. With a = 0 both are the plain sum, which favours short texts.
@@ -31,9 +35,13 @@ void validate(const BeamOptions& options);
 // A batch of sentences whose beginnings the model has read.
 struct BeamStart {
   std::unique_ptr<model::DecodeState> state;
-  Tensor logits;                      // [B, V] after the beginnings
-  std::vector<std::int64_t> longest;  // of each: tokens at most, the end token included
-  std::vector<std::int32_t> ends;     // none: all hypotheses go on to the longest length
+  Tensor logits;                               // [B, V] after the beginnings
+  std::vector<std::int64_t> longest;           // of each: tokens at most, the end token included
+  std::vector<std::int32_t> ends;              // none: all hypotheses go on to the longest length
+  std::vector<std::int32_t> never = {};        // no hypothesis has one of these
+  std::optional<std::int32_t> first = {};      // the first token of all hypotheses, at no cost
+  bool ends_at_limit = false;                  // the last token may only be an end, at no cost
+  const text::Tokenizer* tokenizer = nullptr;  // its tokens alone are written; null: all scores'
 };
 
 // The best hypotheses of each sentence, best first: finished ones, then, where there are too few

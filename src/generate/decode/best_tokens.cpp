@@ -50,17 +50,25 @@ std::vector<ScoredToken> best_of_row(std::span<const float> scores, std::size_t 
 }  // namespace
 
 std::vector<std::vector<ScoredToken>> best_tokens(const Tensor& logits,
-                                                  std::span<const std::int64_t> counts) {
+                                                  std::span<const std::int64_t> counts,
+                                                  const Possible& possible) {
   const NoGrad no_grad;
-  const Tensor logs =
-      ops::log_softmax(ops::contiguous(ops::cast(logits, DType::f32))).to(Device::cpu);
+  Tensor logs = ops::log_softmax(ops::contiguous(ops::cast(logits, DType::f32))).to(Device::cpu);
   const auto vocabulary = static_cast<std::size_t>(logs.size(1));
-  const float* scores = logs.data<float>();
+  const std::size_t known = possible.known > 0
+                                ? std::min(vocabulary, static_cast<std::size_t>(possible.known))
+                                : vocabulary;
+  auto* scores = logs.mutable_data<float>();
+  for (const std::int32_t token : possible.never)
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      if (token >= 0 && static_cast<std::size_t>(token) < vocabulary)
+        scores[i * vocabulary + static_cast<std::size_t>(token)] =
+            -std::numeric_limits<float>::infinity();
   std::vector<std::vector<ScoredToken>> best(counts.size());
   parallel_ranges(
       static_cast<std::int64_t>(counts.size()), 4, [&](std::int64_t begin, std::int64_t end) {
         for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-          best[i] = best_of_row({scores + i * vocabulary, vocabulary},
+          best[i] = best_of_row({scores + i * vocabulary, known},
                                 static_cast<std::size_t>(std::max<std::int64_t>(counts[i], 1)));
       });
   // NaN and +inf make the logarithms of the whole row NaN.

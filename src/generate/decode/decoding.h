@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/dtype.h"
+#include "heddle/tensor.h"
 #include "text/tokenizer.h"
 
 namespace heddle::generate {
@@ -17,5 +18,9 @@ struct Decoding {
   std::vector<std::int32_t> ends = {};         // each of these tokens ends a text
   DType precision = DType::f32;                // of activations
 };
+
+// The scores [R, V] of tokens that there are. A model's table may have more rows than its tokenizer
+// has tokens; nobody has learned those, and they have no text.
+Tensor of_known_tokens(const Tensor& scores, const text::Tokenizer* tokenizer);
 
 }  // namespace heddle::generate

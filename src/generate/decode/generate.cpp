@@ -144,6 +144,10 @@ class Loop {
     result_.prompt_seconds = seconds_since(begin);
     const auto decode = Clock::now();
     while (true) {
+      if (options_.cancelled && options_.cancelled()) {
+        for (Writer& writer : writers_) finish(writer, Finish::cancelled);
+        break;
+      }
       const std::vector<std::int64_t> rows = write(logits);
       if (writers_.empty()) break;
       // Rows keep their order, so as many as before are the same as before.
@@ -155,11 +159,13 @@ class Loop {
   }
 
  private:
+  std::size_t prompt() const { return static_cast<std::size_t>(result_.prompt_tokens); }
+
   // Draws a token for each; the rows of those that go on. One row of scores is everyone's.
   std::vector<std::int64_t> write(const Tensor& logits) {
     const bool shared = logits.size(0) == 1;
-    const auto vocabulary = static_cast<std::size_t>(logits.size(1));
-    const Tensor here = logits.to(Device::cpu);
+    const Tensor here = of_known_tokens(logits, decoding_.tokenizer).to(Device::cpu);
+    const auto vocabulary = static_cast<std::size_t>(here.size(1));
     const float* scores = here.data<float>();
     std::vector<std::int64_t> rows;
     std::vector<Writer> going;
@@ -178,11 +184,7 @@ class Loop {
     Sample& sample = result_.samples[static_cast<std::size_t>(writer.sample)];
     const DrawPlace place{static_cast<std::int64_t>(writer.sequence.size()),
                           static_cast<std::uint32_t>(writer.sample)};
-    // A model's table may have more rows than there are tokens; nobody has learned those.
-    if (decoding_.tokenizer != nullptr)
-      scores = scores.first(
-          std::min(scores.size(), static_cast<std::size_t>(decoding_.tokenizer->vocabulary())));
-    const std::int32_t token = sampler_.draw(scores, writer.sequence, place);
+    const std::int32_t token = sampler_.draw(scores, {writer.sequence, prompt()}, place);
     if (std::ranges::find(decoding_.ends, token) != decoding_.ends.end())
       return finish(writer, Finish::end);
     writer.sequence.push_back(token);

@@ -58,6 +58,16 @@ void validate(const SamplingOptions& o) {
   require(o.min_p >= 0 && o.min_p <= 1, "min_p", "0 (all tokens) to 1", o.min_p);
   require(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "repetition_penalty",
           "more than 0; 1 is none", o.repetition_penalty);
+  require(std::isfinite(o.presence_penalty), "presence_penalty", "a number; 0 is none",
+          o.presence_penalty);
+  require(std::isfinite(o.frequency_penalty), "frequency_penalty", "a number; 0 is none",
+          o.frequency_penalty);
+  for (const LogitBias& b : o.logit_bias) {
+    require(b.bias < std::numeric_limits<double>::infinity(), "logit_bias",
+            "numbers, or -inf for a token that is never written", b.bias);
+    require(std::ranges::count(o.logit_bias, b.token, &LogitBias::token) == 1, "logit_bias",
+            "each token once", b.token);
+  }
 }
 
 std::int32_t best_token(std::span<const float> logits) {
@@ -77,22 +87,55 @@ std::int32_t best_token(std::span<const float> logits) {
 
 Sampler::Sampler(const SamplingOptions& options) : options_(options) { validate(options_); }
 
-std::span<const float> Sampler::penalised(std::span<const float> logits,
-                                          std::span<const std::int32_t> history) {
-  if (options_.repetition_penalty == 1 || history.empty()) return logits;
+namespace {
+
+// The score of a token, which must be one of the model's.
+float& score_of(std::vector<float>& scores, std::int32_t token, std::string_view what) {
+  if (token < 0 || static_cast<std::size_t>(token) >= scores.size())
+    fail(ErrorCode::out_of_range, kSampler, what, "0 to " + std::to_string(scores.size() - 1),
+         std::to_string(token));
+  return scores[static_cast<std::size_t>(token)];
+}
+
+}  // namespace
+
+// Once for each token, however often it was there.
+void Sampler::penalise_repetition(std::span<const std::int32_t> tokens) {
   const auto penalty = static_cast<float>(options_.repetition_penalty);
-  penalised_.assign(logits.begin(), logits.end());
-  seen_.assign(logits.size(), false);
-  for (const std::int32_t token : history) {
-    const auto i = static_cast<std::size_t>(token);
-    if (token < 0 || i >= logits.size())
-      fail(ErrorCode::out_of_range, kSampler, "token of the history",
-           "0 to " + std::to_string(logits.size() - 1), std::to_string(token));
-    if (seen_[i]) continue;  // once, however often it was there
-    seen_[i] = true;
-    penalised_[i] = penalised_[i] > 0 ? penalised_[i] / penalty : penalised_[i] * penalty;
+  seen_.assign(changed_.size(), false);
+  for (const std::int32_t token : tokens) {
+    float& score = score_of(changed_, token, "token of the history");
+    if (seen_[static_cast<std::size_t>(token)]) continue;
+    seen_[static_cast<std::size_t>(token)] = true;
+    score = score > 0 ? score / penalty : score * penalty;
   }
-  return penalised_;
+}
+
+void Sampler::penalise_written(std::span<const std::int32_t> tokens) {
+  counts_.assign(changed_.size(), 0);
+  for (const std::int32_t token : tokens) {
+    score_of(changed_, token, "token of the history");
+    ++counts_[static_cast<std::size_t>(token)];
+  }
+  for (std::size_t i = 0; i < counts_.size(); ++i)
+    if (counts_[i] > 0)
+      changed_[i] -=
+          static_cast<float>(options_.presence_penalty + options_.frequency_penalty * counts_[i]);
+}
+
+// The scores after biases and penalties.
+std::span<const float> Sampler::changed(std::span<const float> logits, const History& history) {
+  const bool repetition = options_.repetition_penalty != 1 && !history.tokens.empty();
+  const auto written = history.tokens.subspan(std::min(history.prompt, history.tokens.size()));
+  const bool again =
+      (options_.presence_penalty != 0 || options_.frequency_penalty != 0) && !written.empty();
+  if (!repetition && !again && options_.logit_bias.empty()) return logits;
+  changed_.assign(logits.begin(), logits.end());
+  for (const LogitBias& b : options_.logit_bias)
+    score_of(changed_, b.token, "option logit_bias") += static_cast<float>(b.bias);
+  if (repetition) penalise_repetition(history.tokens);
+  if (again) penalise_written(written);
+  return changed_;
 }
 
 // The `count` best, by id.
@@ -163,9 +206,9 @@ double Sampler::keep(std::span<const float> logits) {
   return total;
 }
 
-std::int32_t Sampler::draw(std::span<const float> logits, std::span<const std::int32_t> history,
+std::int32_t Sampler::draw(std::span<const float> logits, const History& history,
                            const DrawPlace& place) {
-  const double total = keep(penalised(logits, history));
+  const double total = keep(changed(logits, history));
   if (kept_.size() == 1) return kept_[0].token;
   const RandomKey key{options_.seed, place.stream, kSamplingOp};
   const double target = unit_double(key, static_cast<std::uint64_t>(place.position)) * total;
@@ -181,8 +224,8 @@ std::int32_t Sampler::draw(std::span<const float> logits, std::span<const std::i
 }
 
 std::vector<Candidate> Sampler::distribution(std::span<const float> logits,
-                                             std::span<const std::int32_t> history) {
-  const double total = keep(penalised(logits, history));
+                                             const History& history) {
+  const double total = keep(changed(logits, history));
   std::vector<Candidate> result;
   result.reserve(kept_.size());
   for (std::size_t i = 0; i < kept_.size(); ++i)

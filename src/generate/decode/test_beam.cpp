@@ -57,6 +57,21 @@ void enumerate(const TreeModel& model, const BeamOptions& o, std::size_t longest
   }
 }
 
+// Takes the continuations, from the best, into a beam of one of the two kinds.
+void take(const BeamOptions& o, const std::vector<Hypothesis>& all, bool last,
+          std::vector<Hypothesis>& live, std::vector<Hypothesis>& done) {
+  const bool full = o.kind == BeamKind::full && o.beam > 1;
+  const auto beam = static_cast<std::size_t>(o.beam);
+  const std::size_t room = full ? beam : beam - done.size();
+  live.clear();
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const bool good = rank < room;
+    if (all[rank].finished && good) done.push_back(all[rank]);
+    const bool stays = good || (full && !last && live.size() < beam);
+    if (!all[rank].finished && stays) live.push_back(all[rank]);
+  }
+}
+
 // The search as beam.h defines it, plainly: whole sequences, all candidates sorted, no early end.
 std::vector<Hypothesis> plain_search(const TreeModel& model, const BeamOptions& o,
                                      std::size_t longest) {
@@ -77,14 +92,13 @@ std::vector<Hypothesis> plain_search(const TreeModel& model, const BeamOptions& 
     }
     sort_stably(all,
                 [](const auto& a, const auto& b) { return a.log_probability > b.log_probability; });
-    all.resize(std::min(all.size(), static_cast<std::size_t>(o.beam) - done.size()));
-    live.clear();
-    for (const Hypothesis& h : all) (h.finished ? done : live).push_back(h);
+    take(o, all, length == longest, live, done);
   }
   const auto by_score = [](const auto& a, const auto& b) { return a.score > b.score; };
   sort_stably(done, by_score);
   sort_stably(live, by_score);
   done.insert(done.end(), live.begin(), live.end());
+  if (o.kind == BeamKind::full && o.beam > 1) sort_stably(done, by_score);
   done.resize(std::min(done.size(), static_cast<std::size_t>(o.best)));
   return done;
 }
@@ -136,8 +150,61 @@ TEST(Beam, NarrowItIsThePlainSearchAndItsEarlyEndChangesNothing) {
         for (const std::int64_t best : {std::int64_t{1}, beam}) {
           o.beam = beam;
           o.best = best;
-          expect_same(beam_continue(model, kBeamPrompt, 8, o, kEnds), plain_search(model, o, 8));
+          for (const BeamKind kind : {BeamKind::narrowing, BeamKind::full}) {
+            SCOPED_TRACE(to_string(kind));
+            o.kind = kind;
+            expect_same(beam_continue(model, kBeamPrompt, 8, o, kEnds), plain_search(model, o, 8));
+          }
         }
+  }
+}
+
+// What the files of a model say about its texts.
+TEST(Beam, TokensThatMustAndMustNotBeWritten) {
+  const TreeModel model({.vocabulary = 6, .translate = true});
+  const auto search = [&](BeamKind kind, const auto& change) {
+    BeamStart start;
+    start.longest = {6};
+    start.ends = {kEnd};
+    change(start);
+    model::Batch batch;
+    batch.tokens = Tensor::from<std::int32_t>({1, 2}, {3, 4});
+    start.state = model.begin(batch, 1, 7, {});
+    start.logits = model.next(*start.state, Tensor::from<std::int32_t>({1, 1}, {1}), {});
+    BeamOptions o;
+    o.beam = o.best = 4;
+    o.kind = kind;
+    return beam_search(model, std::move(start), o, {})[0];
+  };
+  for (const BeamKind kind : {BeamKind::narrowing, BeamKind::full}) {
+    for (const Hypothesis& h : search(kind, [](BeamStart& s) { s.never = {2, 5}; })) {
+      double sum = 0;  // of the probabilities that all tokens have
+      Tokens history = {3, 4, 1};
+      for (const std::int32_t t : h.tokens) {
+        EXPECT_TRUE(t != 2 && t != 5);
+        sum += log_probability(model, history, t);
+        history.push_back(t);
+      }
+      if (h.finished) sum += log_probability(model, history, kEnd);
+      EXPECT_NEAR(h.log_probability, sum, 1e-5);
+    }
+    for (const Hypothesis& h : search(kind, [](BeamStart& s) { s.first = 4; })) {
+      ASSERT_FALSE(h.tokens.empty());
+      EXPECT_EQ(h.tokens[0], 4);
+      if (h.tokens.size() == 1 && h.finished) {
+        EXPECT_NEAR(h.log_probability, log_probability(model, {3, 4, 1, 4}, kEnd), 1e-5);
+      }
+    }
+    for (const Hypothesis& h : search(kind, [](BeamStart& s) {
+           s.never = {kEnd};
+           s.ends_at_limit = true;
+         })) {
+      EXPECT_TRUE(h.finished);
+      EXPECT_EQ(h.tokens.size(), 5u);  // and the end, at no cost
+      EXPECT_NEAR(h.score, h.log_probability / 6, 1e-9);
+    }
+    for (const std::int32_t bad : {-1, 6})
+      EXPECT_THROW(search(kind, [&](BeamStart& s) { s.never = {bad}; }), Error);
   }
 }
 

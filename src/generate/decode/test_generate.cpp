@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "generate/decode/beam.h"
 #include "generate/decode/context.h"
 #include "generate/decode/generate.h"
 #include "generate/decode/sampler.h"
 #include "generate/decode/test_model.h"
 #include "heddle/error.h"
+#include "text/train.h"
 
 namespace heddle::generate {
 namespace {
@@ -77,6 +79,37 @@ TEST(Generate, ASampleDoesNotDependOnTheOthers) {
   EXPECT_TRUE(std::any_of(six.begin(), six.end(), ended));
   for (const Sample& s : six)
     EXPECT_EQ(std::count(s.tokens.begin(), s.tokens.end(), 0), 0) << "the end is no part of it";
+}
+
+TEST(Generate, EachOfSeveralTokensEndsAText) {
+  const TreeModel model({.vocabulary = 5});
+  const auto plain = generate(model, kPrompt, sampling(40)).samples[0].tokens;
+  const auto first = [&](std::int32_t a, std::int32_t b) {
+    return std::ranges::find_if(plain, [&](std::int32_t t) { return t == a || t == b; });
+  };
+  for (const auto& [a, b] : {std::pair{0, 3}, {3, 0}, {1, 4}}) {
+    const Sample s = generate(model, kPrompt, sampling(40), {.ends = {a, b}}).samples[0];
+    EXPECT_EQ(s.finish, Finish::end);
+    EXPECT_EQ(s.tokens, Tokens(plain.begin(), first(a, b)));
+  }
+}
+
+// A table of 300 rows for a tokenizer of 256 bytes: the greedy token is often one of the others.
+TEST(Generate, RowsThatAreNoTokensAreNeverWritten) {
+  const TreeModel model({.vocabulary = 300});
+  const std::string_view text = "a";
+  const auto bytes =
+      text::train_tokenizer(text::TokenizerSpec::parse("byte", "test"), {&text, 1}, {});
+  const auto beyond = [](const Tokens& tokens) {
+    return std::ranges::any_of(tokens, [](std::int32_t t) { return t >= 256; });
+  };
+  EXPECT_TRUE(beyond(generate(model, kPrompt, sampling(60)).samples[0].tokens));
+  const Decoding decoding = {.tokenizer = bytes.get()};
+  EXPECT_FALSE(beyond(generate(model, kPrompt, sampling(60), decoding).samples[0].tokens));
+  BeamOptions beam;
+  beam.beam = 3;
+  EXPECT_TRUE(beyond(beam_continue(model, kPrompt, 60, beam, {})[0].tokens));
+  EXPECT_FALSE(beyond(beam_continue(model, kPrompt, 60, beam, decoding)[0].tokens));
 }
 
 TEST(Generate, WithoutACacheEverythingIsTheSame) {

@@ -230,6 +230,39 @@ TEST(Sampler, RepetitionIsMadeLessLikelyOnEitherSideOfZero) {
   EXPECT_THROW(greedy.draw(scores, std::vector<std::int32_t>{-1}, {}), Error);
 }
 
+TEST(Sampler, BiasesAreAddedBeforeAnythingElse) {
+  Scores changed = kEight;
+  changed[1] += 4;
+  changed[2] -= 1;
+  const std::vector<std::int32_t> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  expect_distribution({.logit_bias = {{1, 4}, {2, -1}}}, kEight, softmax_of(changed, all));
+  changed[1] /= 2;
+  expect_distribution({.repetition_penalty = 2, .logit_bias = {{1, 4}, {2, -1}}}, kEight,
+                      softmax_of(changed, all), {1});
+  expect_distribution({.temperature = 0, .logit_bias = {{2, -kInfinity}}}, kEight, {{4, 1.0}});
+  EXPECT_THROW(Sampler({.logit_bias = {{8, 1}}}).draw(kEight, {}, {}), Error);
+  EXPECT_THROW(Sampler({.logit_bias = {{-1, 1}}}).draw(kEight, {}, {}), Error);
+  EXPECT_THROW(Sampler({.logit_bias = {{1, kInfinity}}}), Error);
+  EXPECT_THROW(Sampler({.logit_bias = {{1, 1}, {1, 2}}}), Error);
+}
+
+// Of what was written behind the prompt: once, and as often as it was.
+TEST(Sampler, PresenceAndFrequencyCountWhatWasWritten) {
+  const std::vector<std::int32_t> history = {0, 0, 3, 4, 4, 3, 4};
+  const std::vector<std::int32_t> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  Scores changed = kEight;
+  changed[3] -= 0.5f + 0.25f;  // one of the two is of the prompt
+  changed[4] -= 0.5f + 3 * 0.25f;
+  Sampler sampler({.presence_penalty = 0.5, .frequency_penalty = 0.25});
+  const auto expected = softmax_of(changed, all), plain = softmax_of(kEight, all);
+  for (const Candidate& c : sampler.distribution(kEight, {history, 3}))
+    EXPECT_NEAR(c.probability, expected.at(c.token), 1e-7) << c.token;
+  for (const Candidate& c : sampler.distribution(kEight, {history, history.size()}))
+    EXPECT_NEAR(c.probability, plain.at(c.token), 1e-12);
+  EXPECT_THROW(Sampler({.presence_penalty = kInfinity}), Error);
+  EXPECT_THROW(Sampler({.frequency_penalty = -kInfinity}), Error);
+}
+
 TEST(Sampler, OfEqualScoresTheLowestIdIsTheBest) {
   const Scores tied = {0, 3, 3, 3, 1};
   EXPECT_EQ(best_token(tied), 1);

@@ -66,15 +66,13 @@ std::vector<Prediction> classify_texts(const model::Model& model, const data::Co
   check(model, model::Task::classify, kWhere, options);
   const NoGrad no_grad;
   std::vector<Prediction> all(texts.size());
-  const auto most = static_cast<std::size_t>(codec.max_tokens());
   EncodedTexts encoded;
   encoded.tokens.resize(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (is_blank(texts[i])) continue;
-    auto& tokens = encoded.tokens[i];
-    tokens = at_line(kWhere, i, [&] { return codec.encode_source(texts[i]); });
-    all[i].cut = tokens.size() > most;
-    if (all[i].cut) tokens.resize(most);
+    data::CutText text = at_line(kWhere, i, [&] { return codec.encode_beginning(texts[i]); });
+    encoded.tokens[i] = std::move(text.tokens);
+    all[i].cut = text.cut;
   }
   const auto labels = static_cast<std::size_t>(model.config().sizes.classes);
   for (const auto& bucket : buckets(encoded.lengths(), {options.batch})) {

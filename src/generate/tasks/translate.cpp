@@ -48,7 +48,12 @@ BeamStart start(const model::Model& model, const data::Codec& codec,
                 std::span<const std::vector<std::int32_t>> sources, const TranslationOptions& o,
                 const nn::Pass& pass) {
   BeamStart start;
-  start.ends = {codec.end()};
+  const data::Writing& writing = codec.writing();
+  start.ends = writing.ends;
+  start.never = writing.never;
+  start.first = writing.first;
+  start.ends_at_limit = writing.ends_at_limit;
+  start.tokenizer = &codec.target();
   for (const auto& source : sources) start.longest.push_back(longest(model, o, source.size()));
   const auto count = static_cast<std::int64_t>(sources.size());
   const std::int64_t most = *std::max_element(start.longest.begin(), start.longest.end());

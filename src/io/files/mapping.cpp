@@ -1,8 +1,10 @@
 #include "io/files/mapping.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -22,6 +24,16 @@ Mapping::Mapping(const Descriptor& file, const std::string& path, std::uint64_t 
 
 Mapping::~Mapping() {
   if (!bytes_.empty()) ::munmap(const_cast<std::uint8_t*>(bytes_.data()), bytes_.size());
+}
+
+// Whole pages only: the first and the last one may have neighbours of interest.
+void Mapping::forget(std::span<const std::uint8_t> part) noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t begin = reinterpret_cast<std::uintptr_t>(part.data()) % page;
+  const std::size_t before = begin == 0 ? 0 : page - begin;
+  if (part.size() < before + page) return;
+  ::madvise(const_cast<std::uint8_t*>(part.data()) + before, (part.size() - before) / page * page,
+            MADV_DONTNEED);
 }
 
 Mapping::Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}

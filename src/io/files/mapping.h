@@ -23,6 +23,9 @@ class Mapping {
 
   std::span<const std::uint8_t> bytes() const noexcept { return bytes_; }
 
+  // Part of bytes() is not going to be read again soon: its pages need not stay in memory.
+  static void forget(std::span<const std::uint8_t> part) noexcept;
+
  private:
   std::span<const std::uint8_t> bytes_;
 };

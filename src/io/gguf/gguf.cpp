@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/parallel.h"
 #include "heddle/error.h"
@@ -80,12 +81,36 @@ void GgufFile::read_rows(const GgufTensor& tensor, std::int64_t first,
   });
 }
 
-Tensor GgufFile::load(std::string_view name) const {
+// Some rows at a time, so that no copy in f32 is as large as the tensor.
+void GgufFile::read_rounded(const GgufTensor& tensor, std::span<bf16> values) const {
+  const std::int64_t row = tensor.row_weights(), rows = tensor.elements() / row;
+  const std::int64_t step = std::max<std::int64_t>(1, (std::int64_t{1} << 19) / row);
+  std::vector<float> wide(static_cast<std::size_t>(std::min(step, rows) * row));
+  for (std::int64_t first = 0; first < rows; first += step) {
+    const std::int64_t count = std::min(step, rows - first) * row;
+    read_rows(tensor, first, std::span(wide).first(static_cast<std::size_t>(count)));
+    bf16* const to = values.data() + first * row;
+    parallel_ranges(count, kDecodedAtOnce, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        to[i] = bf16::from_float(wide[static_cast<std::size_t>(i)]);
+    });
+  }
+}
+
+Tensor GgufFile::load(std::string_view name, DType type) const {
+  if (type != DType::f32 && type != DType::bf16)
+    fail(ErrorCode::dtype_mismatch, path_, "type to load weights in", "f32 or bf16",
+         to_string(type));
   const GgufTensor& found = tensor(name);
   decoded_format(path_, found);  // before memory is taken
-  Tensor values = Tensor::empty(Shape(found.shape), DType::f32);
+  Tensor values = Tensor::empty(Shape(found.shape), type);
   const auto elements = static_cast<std::size_t>(values.elements());
-  if (elements > 0) read_rows(found, 0, {values.mutable_data<float>(), elements});
+  if (elements == 0) return values;
+  if (type == DType::bf16)
+    read_rounded(found, {values.mutable_data<bf16>(), elements});
+  else
+    read_rows(found, 0, {values.mutable_data<float>(), elements});
+  Mapping::forget(bytes(found));
   return values;
 }
 

@@ -36,10 +36,12 @@ class GgufFile {
   // Rows of a tensor as floats: values.size() / row_weights() of them from `first` on. Throws Error
   // for a type that is not decoded and for rows that are not there.
   void read_rows(const GgufTensor& tensor, std::int64_t first, std::span<float> values) const;
-  // All of it, as f32.
-  Tensor load(std::string_view name) const;
+  // All of it, as f32 or rounded to bf16. Its pages of the file are given back.
+  Tensor load(std::string_view name, DType type = DType::f32) const;
 
  private:
+  void read_rounded(const GgufTensor& tensor, std::span<bf16> values) const;
+
   std::string path_;
   Descriptor file_;
   std::uint64_t length_ = 0;

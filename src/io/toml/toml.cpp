@@ -217,6 +217,11 @@ bool TomlTable::exists() const { return state_->find_table(path_) != nullptr; }
 
 bool TomlTable::has(std::string_view key) const { return state_->ask(path_, key) != nullptr; }
 
+bool TomlTable::is_array(std::string_view key) const {
+  const TomlValue* value = state_->ask(path_, key);
+  return value != nullptr && std::holds_alternative<TomlArray>(value->data);
+}
+
 void TomlTable::pass_over(std::string_view key) const {
   const TomlValue* value = state_->ask(path_, key);
   if (value == nullptr || value->members() == nullptr) return;

@@ -59,7 +59,8 @@ class TomlTable {
   std::string path() const;  // "model.attention"; empty for the whole document
   bool exists() const;
   bool has(std::string_view key) const;
-  std::vector<std::string> keys() const;  // of the document, in its order; makes none known
+  bool is_array(std::string_view key) const;  // false as well when it is not there
+  std::vector<std::string> keys() const;      // of the document, in its order; makes none known
   TomlTable table(std::string_view key) const;
   // The key, and all that is in it if it is a table, counts as requested: it has no effect.
   void pass_over(std::string_view key) const;

@@ -1,4 +1,6 @@
-// The encoder: a Transformer that sees both sides. Tags, classes of whole texts, masked tokens.
+// The encoder: a Transformer that sees both sides. Tags, classes of whole texts, masked tokens, and
+// vectors of texts.
+#include <optional>
 #include <utility>
 
 #include "model/kinds/headed.h"
@@ -11,7 +13,9 @@ namespace heddle::model {
 
 namespace {
 
-Head make_head(const ModelConfig& config, const Tensor& table, const nn::Scope& scope) {
+std::optional<Head> make_head(const ModelConfig& config, const Tensor& table,
+                              const nn::Scope& scope) {
+  if (config.task == Task::embed) return std::nullopt;
   if (config.task == Task::masked) return token_head(config, config.sizes.vocabulary, table, scope);
   return label_head(config, scope);
 }
@@ -22,30 +26,44 @@ class Encoder final : public HeadedModel {
       : HeadedModel(config, std::move(parameters)),
         input_(config, config.sizes.vocabulary, this->parameters().root()),
         stack_(stack_config(config), this->parameters().root()),
-        head_(make_head(config, input_.table(), this->parameters().root())) {
-    if (config.task == Task::classify) pool_.emplace(config, this->parameters().root());
+        head_(make_head(config, input_.table(), this->parameters().root())),
+        pool_(config, this->parameters().root()) {}
+
+  Tensor embed(const Batch& batch, Pooling pooling, const nn::Pass& pass) const override {
+    std::vector<Tensor> balance;
+    return pool_.reduce(tokens(batch, pass, balance), batch.lengths, pooling);
   }
 
  private:
-  const Head& head() const override { return head_; }
+  const Head& head() const override {
+    if (!head_)
+      fail(ErrorCode::unsupported, to_string(config().kind), "scores",
+           "a model with a classifier: this one has vectors alone",
+           "task " + std::string(to_string(config().task)));
+    return *head_;
+  }
+
+  // [B, T, C], the class token first where the model has one.
+  Tensor tokens(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {
+    nn::StackCall call;
+    call.lengths = pool_.lengths(batch.lengths);
+    call.documents = batch.documents;
+    const std::int64_t first = config().has_class_token() ? 1 : 0;
+    const Tensor x = pool_.extend(input_.forward(batch.tokens, first, pass));
+    return stack_.forward(x, call, pass, balance);
+  }
 
   // [B, T, C], or [B, C] for classify.
   Tensor hidden(const Batch& batch, const nn::Pass& pass,
                 std::vector<Tensor>& balance) const override {
-    nn::StackCall call;
-    call.lengths = batch.lengths;
-    call.documents = batch.documents;
-    const std::int64_t first = config().has_class_token() ? 1 : 0;
-    const Tensor x = input_.forward(batch.tokens, first, pass);
-    if (!pool_) return stack_.forward(x, call, pass, balance);
-    call.lengths = pool_->lengths(batch.lengths);
-    return pool_->reduce(stack_.forward(pool_->extend(x), call, pass, balance), batch.lengths);
+    const Tensor y = tokens(batch, pass, balance);
+    return config().task == Task::classify ? pool_.reduce(y, batch.lengths) : y;
   }
 
   TokenInput input_;
   nn::Stack stack_;
-  Head head_;
-  std::optional<Pool> pool_;
+  std::optional<Head> head_;
+  Pool pool_;  // what stands for the whole: classify, and vectors
 };
 
 }  // namespace

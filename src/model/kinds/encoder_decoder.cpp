@@ -85,7 +85,7 @@ class EncoderDecoder final : public HeadedModel {
 
   // One table for both languages and the classifier where there is one vocabulary.
   Tensor shared_table(const ModelConfig& config) const {
-    return config.tied && config.sizes.target_vocabulary == 0 ? source_.table() : Tensor();
+    return config.shares_embedding() ? source_.table() : Tensor();
   }
 
   // The decoder's embeddings drop by a stream of their own.

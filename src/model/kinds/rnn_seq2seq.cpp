@@ -122,7 +122,7 @@ class RnnSeq2Seq final : public Model {
 
   // One table for both languages and the classifier where there is one vocabulary.
   Tensor shared_table(const ModelConfig& config) const {
-    return config.tied && config.sizes.target_vocabulary == 0 ? source_.table() : Tensor();
+    return config.shares_embedding() ? source_.table() : Tensor();
   }
 
   void make_products(const ModelConfig& config) {

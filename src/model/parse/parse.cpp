@@ -78,9 +78,11 @@ void parse_norm(const TomlTable& t, ModelConfig& c) {
 }
 
 // Keys of a stack of Transformer layers that recurrent kinds have no use for.
-constexpr std::array kStackKeys = {"last_norm", "embedding_norm", "qk_norm",        "parallel",
-                                   "ffn_clamp", "qkv_bias",       "out_bias",       "ffn_bias",
-                                   "norm_bias", "key_bias",       "residual_scale", "layer_scale"};
+constexpr std::array kStackKeys = {
+    "last_norm",           "embedding_norm", "qk_norm",        "parallel",
+    "ffn_clamp",           "qkv_bias",       "out_bias",       "ffn_bias",
+    "norm_bias",           "key_bias",       "first_norm",     "head_transform",
+    "head_transform_bias", "head_norm",      "residual_scale", "layer_scale"};
 
 void parse_optional(const TomlTable& t, const char* key, std::optional<bool>& value) {
   if (t.has(key)) value = t.boolean(key);
@@ -103,6 +105,9 @@ void parse_branches(const TomlTable& t, ModelConfig& c) {
        "another norm_place: behind the last layer of norm_place = \"post\" the stream is "
        "normalised");
   parse_optional(t, "last_norm", c.last_norm);
+  only(t, "first_norm", c.norm_place == nn::NormPlace::pre,
+       "norm_place = \"pre\": only there a norm stands before attention alone");
+  c.first_norm = t.boolean_or("first_norm", c.first_norm);
   c.embedding_norm = t.boolean_or("embedding_norm", c.embedding_norm);
   c.qk_norm = choice_or(t, "qk_norm", c.qk_norm, {QkNorm::none, QkNorm::head, QkNorm::full});
   c.parallel =
@@ -120,9 +125,22 @@ void parse_ends(const TomlTable& t, ModelConfig& c) {
   only(t, "embedding_scale", !c.scale_embedding.value_or(false),
        "scale_embedding = false: embeddings are multiplied once");
   if (t.has("embedding_scale")) c.embedding_scale = t.number("embedding_scale", {1e-6, 1e6});
+  only(t, "shared_embedding", c.two_stacks(), "encoder-decoder or rnn-seq2seq");
+  parse_optional(t, "shared_embedding", c.shared_embedding);
   parse_optional(t, "head_bias", c.head_bias);
   c.logit_scale = t.number_or("logit_scale", c.logit_scale, {1e-6, 1e6});
   c.logit_softcap = t.number_or("logit_softcap", 0, {1e-3, 1e9});
+}
+
+// The first of a classifier's two layers.
+void parse_head(const TomlTable& t, ModelConfig& c) {
+  using enum HeadTransform;
+  c.head_transform = choice_or(t, "head_transform", c.head_transform,
+                               {none, tanh, relu, gelu, gelu_tanh, quick_gelu, silu});
+  for (const char* key : {"head_transform_bias", "head_norm"})
+    only(t, key, c.head_transform != none, "head_transform: it is a part of that layer");
+  parse_optional(t, "head_transform_bias", c.head_transform_bias);
+  c.head_norm = t.boolean_or("head_norm", c.head_norm);
 }
 
 void parse_init(const TomlTable& t, ModelConfig& c) {
@@ -142,8 +160,12 @@ void parse_transformer(const TomlTable& t, ModelConfig& c) {
   parse_branches(t, c);
   parse_ffn(t, c);
   parse_attention(t.table("attention"), c);
+  parse_head(t, c);
   only(t, "pooling", c.task == Task::classify, "a task that classifies the whole");
-  c.pooling = choice_or(t, "pooling", c.pooling, {Pooling::class_token, Pooling::mean});
+  c.pooling = c.kind == Kind::vit
+                  ? choice_or(t, "pooling", c.pooling, {Pooling::class_token, Pooling::mean})
+                  : choice_or(t, "pooling", c.pooling,
+                              {Pooling::class_token, Pooling::first_token, Pooling::mean});
   only(t, "patch", c.kind == Kind::vit, "kind = \"vit\": only images are cut into patches");
   if (c.kind == Kind::vit) c.patch = t.integer("patch", {1, 4096});
 }

@@ -44,6 +44,9 @@ nn::RopeScaling parse_scaling(const TomlTable& t) {
   s.beta_fast = t.number_or("beta_fast", s.beta_fast, {1e-3, 1e6});
   s.beta_slow = t.number_or("beta_slow", s.beta_slow, {1e-3, 1e6});
   if (t.has("attention_factor")) s.attention_factor = t.number("attention_factor", {1e-3, 1e3});
+  s.mscale = t.number_or("mscale", s.mscale, {1e-3, 1e3});
+  s.mscale_all_dim = t.number_or("mscale_all_dim", s.mscale_all_dim, {1e-3, 1e3});
+  s.truncate = t.boolean_or("truncate", s.truncate);
   return s;
 }
 

@@ -126,6 +126,9 @@ layers = 6
 width = 64
 norm_place = "sandwich"
 last_norm = false
+head_transform = "gelu-tanh"
+head_transform_bias = true
+head_norm = true
 embedding_norm = true
 qk_norm = "head"
 ffn = "swiglu-clamped"
@@ -157,6 +160,9 @@ softcap = 50
 )");
   EXPECT_EQ(c.norm_place, nn::NormPlace::sandwich);
   EXPECT_EQ(c.last_norm, false);
+  EXPECT_EQ(c.head_transform, HeadTransform::gelu_tanh);
+  EXPECT_EQ(c.head_transform_bias, true);
+  EXPECT_TRUE(c.head_norm);
   EXPECT_TRUE(c.embedding_norm);
   EXPECT_EQ(c.qk_norm, nn::QkNorm::head);
   EXPECT_EQ(c.ffn, nn::FfnKind::swiglu_clamped);
@@ -182,6 +188,18 @@ softcap = 50
   EXPECT_EQ(plain.softcap, 50);
   EXPECT_TRUE(std::holds_alternative<nn::NoPosition>(plain.position));
   EXPECT_EQ(std::get<nn::RopePosition>(c.attention.position).base, 1e6);
+}
+
+TEST(ParseModel, ReadsHowEncodersBeginAndEnd) {
+  const ModelConfig c = parse(
+      "[model]\nkind=\"encoder\"\ntask=\"classify\"\nlayers=2\nwidth=8\nfirst_norm=false\n"
+      "pooling=\"first-token\"\nhead_transform=\"tanh\"\n[model.attention]\nheads=2\n");
+  EXPECT_FALSE(c.first_norm);
+  EXPECT_EQ(c.pooling, Pooling::first_token);
+  EXPECT_EQ(c.head_transform, HeadTransform::tanh);
+  EXPECT_FALSE(c.head_transform_bias);
+  EXPECT_FALSE(c.head_norm);
+  EXPECT_FALSE(c.has_class_token());
 }
 
 TEST(ParseModel, ReadsHowExpertsAreChosen) {
@@ -325,6 +343,13 @@ TEST(ParseModel, RefusesWhatItWouldHaveToIgnore) {
   refused(decoder + "norm=\"rms\"\nnorm_bias=true\n", "norm_bias");
   refused(decoder + "norm_place=\"post\"\nlast_norm=true\n", "last_norm");
   refused(decoder + "norm_place=\"behind\"\n", "sandwich");
+  refused(decoder + "norm_place=\"post\"\nfirst_norm=false\n", "first_norm");
+  refused(decoder + "head_norm=true\n", "head_norm");
+  refused(decoder + "head_transform_bias=false\n", "head_transform_bias");
+  refused(decoder + "head_transform=\"mish\"\n", "quick-gelu");
+  refused("[model]\nkind=\"encoder\"\ntask=\"embed\"\nlayers=2\nwidth=4\n", "task");
+  refused("[model]\nkind=\"vit\"\nlayers=2\nwidth=4\npatch=2\npooling=\"first-token\"\n",
+          "pooling");
   refused(decoder + "scale_embedding=true\nembedding_scale=2\n", "embedding_scale");
   refused("[model]\nkind=\"vit\"\nlayers=2\nwidth=4\npatch=2\nembedding_scale=2\n",
           "embedding_scale");
@@ -345,7 +370,8 @@ TEST(ParseModel, RefusesWhatItWouldHaveToIgnore) {
   for (const char* line :
        {"last_norm=true", "embedding_norm=true", "qk_norm=\"head\"", "parallel=\"one-norm\"",
         "ffn_clamp=4", "qkv_bias=true", "out_bias=true", "ffn_bias=true", "norm_bias=true",
-        "key_bias=true", "residual_scale=2", "layer_scale=2"})
+        "key_bias=true", "residual_scale=2", "layer_scale=2", "first_norm=false",
+        "head_transform=\"tanh\"", "head_transform_bias=true", "head_norm=true"})
     refused(rnn + line + "\n", std::string(line).substr(0, std::string(line).find('=')));
   refused(rnn + "residual=true\nnorm_place=\"sandwich\"\n", "norm_place");
   refused(rnn + "ffn=\"relu\"\n", "ffn");

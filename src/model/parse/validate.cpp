@@ -67,7 +67,8 @@ void check_task(const ModelConfig& c) {
     case Kind::rnn_seq2seq: only(Task::translate); break;
     case Kind::vit: only(Task::classify); break;
     case Kind::encoder:
-      expect(c.task == Task::tag || c.task == Task::classify || c.task == Task::masked,
+      expect(c.task == Task::tag || c.task == Task::classify || c.task == Task::masked ||
+                 c.task == Task::embed,
              {"model.task", "model.kind"}, "tag, classify or masked with kind = encoder",
              to_string(c.task));
       break;
@@ -112,6 +113,24 @@ void check_factors(const ModelConfig& c) {
          "another factor than √width");
 }
 
+// A classifier of two layers, and what it reads of a whole.
+void check_head(const ModelConfig& c) {
+  const bool transformed = c.head_transform != HeadTransform::none;
+  expect(transformed || !c.head_norm, {"model.head_norm", "model.head_transform"},
+         "none without head_transform: it stands behind that layer", "true");
+  expect(transformed || !c.head_transform_bias,
+         {"model.head_transform_bias", "model.head_transform"},
+         "none without head_transform: it is a part of that layer", "a bias");
+  expect(!transformed || c.task != Task::embed, {"model.head_transform", "model.task"},
+         "none: a model of task embed has no classifier", to_string(c.head_transform));
+  expect(c.pooling != Pooling::first_token || c.kind != Kind::vit, {"model.pooling", "model.kind"},
+         "class-token or mean: patches have no first one", to_string(c.pooling));
+  expect(c.task != Task::embed || c.pooling != Pooling::class_token,
+         {"model.pooling", "model.task"},
+         "first-token or mean: a model of task embed has no class token of its own",
+         to_string(c.pooling));
+}
+
 void check_numbers(const ModelConfig& c) {
   expect_at_least_one(c.layers, "model.layers");
   expect_at_least_one(c.width, "model.width");
@@ -134,6 +153,12 @@ void check_numbers(const ModelConfig& c) {
   expect(!c.tied || c.generates() || c.task == Task::masked,
          {"model.tied", "model.task", "model.kind"},
          "false: the classifier scores labels, not tokens", "true");
+  expect(!c.shared_embedding || c.two_stacks(), {"model.shared_embedding", "model.kind"},
+         "none: only encoder-decoder and rnn-seq2seq embed two sequences",
+         c.shared_embedding.value_or(false) ? "true" : "false");
+  expect(!c.shared_embedding.value_or(false) || c.sizes.target_vocabulary == 0,
+         {"model.shared_embedding", "data.target_tokenizer"},
+         "false: source and target have vocabularies of their own", "true");
 }
 
 void check_transformer(const ModelConfig& c) {
@@ -186,6 +211,7 @@ void validate(const ModelConfig& config) {
   check_factors(config);
   check_task(config);
   check_sizes(config);
+  check_head(config);
   if (config.recurrent())
     validate_recurrent(config);
   else

@@ -25,6 +25,7 @@ void check_no_stack(const ModelConfig& c) {
   const std::string reason = "none: it is a choice of a Transformer's layers";
   const auto key = [&](bool ok, const char* name) { untouched(ok, c, name, reason); };
   key(c.norm_place == nn::NormPlace::pre || c.norm_place == nn::NormPlace::post, "norm_place");
+  key(c.first_norm, "first_norm");
   key(!c.last_norm, "last_norm");
   key(!c.embedding_norm, "embedding_norm");
   key(c.qk_norm == plain.qk_norm, "qk_norm");
@@ -38,6 +39,9 @@ void check_no_stack(const ModelConfig& c) {
   key(!c.key_bias, "key_bias");
   key(c.residual_scale == plain.residual_scale, "residual_scale");
   key(!c.layer_scale, "layer_scale");
+  key(c.head_transform == plain.head_transform, "head_transform");
+  key(!c.head_transform_bias, "head_transform_bias");
+  key(!c.head_norm, "head_norm");
 }
 
 void check_layers(const ModelConfig& c) {

@@ -1,6 +1,7 @@
 // The way out of a model: scores for every token or label, and the loss against targets.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -8,13 +9,33 @@
 #include "model/batch.h"
 #include "model/model.h"
 #include "nn/linear/linear.h"
+#include "nn/norm/norm.h"
 
 namespace heddle::model {
 
+// The first layer of a classifier of two: norm(f(W x + b)), the norm where the configuration has
+// it.
+class HeadLayer {
+ public:
+  // "head_transform.…" [C, C] and "head_norm.…"
+  HeadLayer(const ModelConfig& config, const nn::Scope& scope);
+
+  Tensor forward(const Tensor& x) const;  // [..., C] -> [..., C]
+
+ private:
+  HeadTransform function_;
+  nn::Linear product_;
+  std::optional<nn::Norm> norm_;
+};
+
+// Where the configuration has one.
+std::optional<HeadLayer> head_layer(const ModelConfig& config, const nn::Scope& scope);
+
 class Head {
  public:
-  Head(const ModelConfig& config, nn::Linear classifier)
-      : classifier_(std::move(classifier)),
+  Head(const ModelConfig& config, nn::Linear classifier, std::optional<HeadLayer> first = {})
+      : first_(std::move(first)),
+        classifier_(std::move(classifier)),
         scale_(config.logit_scale),
         softcap_(config.logit_softcap) {}
 
@@ -27,13 +48,15 @@ class Head {
             const std::vector<Tensor>& balance) const;
 
  private:
-  Tensor scaled(const Tensor& x) const;
+  Tensor read(const Tensor& x) const;  // what the classifier reads of it
 
+  std::optional<HeadLayer> first_;
   nn::Linear classifier_;
   double scale_, softcap_;
 };
 
-// Over labels: "head.weight" [classes, C] and, with a bias, "head.bias".
+// Both have the first of two layers where the configuration asks for it. Over labels: "head.weight"
+// [classes, C] and, with a bias, "head.bias".
 Head label_head(const ModelConfig& config, const nn::Scope& scope);
 // Over tokens: "head.weight" [V, C], or the embedding table when tied, and "head.bias" where the
 // configuration asks for it.

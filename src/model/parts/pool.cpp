@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "heddle/error.h"
 #include "ops/concat/concat.h"
 #include "ops/copy/copy.h"
 #include "ops/mean_pool/mean_pool.h"
@@ -29,7 +30,7 @@ Tensor mask_of(const Tensor& lengths, std::int64_t positions, Device device) {
 
 }  // namespace
 
-Pool::Pool(const ModelConfig& config, const nn::Scope& scope) {
+Pool::Pool(const ModelConfig& config, const nn::Scope& scope) : pooling_(config.pooling) {
   if (config.has_class_token()) class_token_ = scope.table("class_token", {1, config.width});
 }
 
@@ -49,9 +50,22 @@ Tensor Pool::lengths(const Tensor& lengths) const {
   return Tensor::from<std::int64_t>(lengths.shape(), std::span<const std::int64_t>(counts));
 }
 
-Tensor Pool::reduce(const Tensor& y, const Tensor& lengths) const {
-  if (class_token_.defined()) return ops::reshape(ops::slice(y, 1, 0, 1), {y.size(0), y.size(2)});
-  return ops::mean_pool(y, lengths.defined() ? mask_of(lengths, y.size(1), y.device()) : Tensor());
+Tensor Pool::reduce(const Tensor& y, const Tensor& lengths, Pooling pooling) const {
+  const std::int64_t first = class_token_.defined() ? 1 : 0;
+  const auto vector_at = [&](std::int64_t place) {
+    return ops::reshape(ops::slice(y, 1, place, place + 1), {y.size(0), y.size(2)});
+  };
+  switch (pooling) {
+    case Pooling::class_token:
+      if (first == 1) return vector_at(0);
+      fail(ErrorCode::invalid_argument, "pool", "a class token is not there",
+           "first-token or mean: the model was built without one", to_string(pooling));
+    case Pooling::first_token: return vector_at(first);
+    case Pooling::mean: break;
+  }
+  const Tensor tokens = first == 0 ? y : ops::slice(y, 1, first, y.size(1));
+  const Tensor mask = lengths.defined() ? mask_of(lengths, tokens.size(1), y.device()) : Tensor();
+  return ops::mean_pool(tokens, mask);
 }
 
 }  // namespace heddle::model

@@ -15,10 +15,15 @@ class Pool {
   Tensor extend(const Tensor& x) const;
   Tensor lengths(const Tensor& lengths) const;  // undefined stays undefined
   // ... and its result becomes [B, C]. lengths: of the sequences without class token.
-  Tensor reduce(const Tensor& y, const Tensor& lengths) const;
+  Tensor reduce(const Tensor& y, const Tensor& lengths) const {
+    return reduce(y, lengths, pooling_);
+  }
+  // The same in another way than the model's own. class_token: of a model that has one, else Error.
+  Tensor reduce(const Tensor& y, const Tensor& lengths, Pooling pooling) const;
 
  private:
-  Tensor class_token_;  // undefined: mean
+  Pooling pooling_;
+  Tensor class_token_;  // undefined: there is none
 };
 
 }  // namespace heddle::model

@@ -61,6 +61,15 @@ struct Attention::Inputs {
   ops::AttentionOptions options;
 };
 
+namespace {
+
+// Numbers that attention reads in f32 next to activations of any type.
+Tensor read_wide(const Tensor& weight) {
+  return weight.dtype() == DType::bf16 ? ops::cast(weight, DType::f32) : weight;
+}
+
+}  // namespace
+
 Attention::Attention(const AttentionConfig& config, const Scope& scope,
                      std::shared_ptr<const Rotary> rotary, const Tensor& t5_table)
     : config_(config), rotary_(std::move(rotary)) {
@@ -90,16 +99,17 @@ void Attention::make_parameters(const Scope& scope) {
   if (c.out_bias) p_.out_bias = scope.zeros("out.bias", {width});
   if (c.score == Score::multiplicative)
     p_.score = scope.weight("score.weight", {heads, d, d}, {d, d});
-  if (c.score == Score::concat) p_.score = scope.weight("score.weight", {heads, 2 * d}, {2 * d, 1});
+  if (c.score == Score::concat)
+    p_.score = read_wide(scope.weight("score.weight", {heads, 2 * d}, {2 * d, 1}));
   if (c.score == Score::additive) {
-    p_.score = scope.weight("score.weight", {heads, s}, {s, 1});
+    p_.score = read_wide(scope.weight("score.weight", {heads, s}, {s, 1}));
     p_.score_query = scope.weight("score.query", {heads, s, d}, {2 * d, s});
     p_.score_key = scope.weight("score.key", {groups, s, d}, {2 * d, s});
   }
   make_norms(scope);
   if (const auto* t5 = std::get_if<T5Position>(&c.position);
       t5 != nullptr && !p_.t5_table.defined())
-    p_.t5_table = scope.weight("t5.table", {t5->buckets, heads}, {width, heads});
+    p_.t5_table = read_wide(scope.weight("t5.table", {t5->buckets, heads}, {width, heads}));
   if (c.sinks) p_.sinks = scope.zeros("sinks", {heads});
 }
 

@@ -24,6 +24,8 @@ struct Routing {
   // A number per expert that is added to the scores where experts are chosen, and only there. It
   // has no gradient: whoever trains it looks at the load (DeepSeek-V3).
   bool correction = false;
+
+  bool operator==(const Routing&) const = default;
 };
 
 struct MoeConfig {

@@ -61,10 +61,14 @@ struct Block::Run {
     return key && block.dropout_ > 0 ? ops::dropout(x, block.dropout_, *key) : x;
   }
 
-  // sum += branch, and its norm.
-  static ops::NormResidual joined(const Stream& s, const Norm& norm) {
-    if (s.branch.defined()) return norm.join(s.branch, s.sum);
-    return {s.sum, norm.forward(s.sum)};
+  // sum += branch, and its norm; without a norm the sum itself.
+  static ops::NormResidual joined(const Stream& s, const std::optional<Norm>& norm) {
+    if (!norm) {
+      const Tensor sum = s.branch.defined() ? ops::add(s.sum, s.branch) : s.sum;
+      return {sum, sum};
+    }
+    if (s.branch.defined()) return norm->join(s.branch, s.sum);
+    return {s.sum, norm->forward(s.sum)};
   }
 
   // pre:       sum += branch;  branch = f(norm(sum))
@@ -81,7 +85,7 @@ struct Block::Run {
       s.sum = ops::add(s.sum, joining(f(s.sum), joint, site));
       return;
     }
-    const ops::NormResidual in = joined(s, *joint.own);
+    const ops::NormResidual in = joined(s, joint.own);
     s = {in.sum, joining(f(in.y), joint, site)};
   }
 
@@ -112,7 +116,7 @@ struct Block::Run {
 
   // sum += branch;  branch = attention(norm(sum)) + ffn(norm(sum))
   Stream side_by_side(const Stream& s) const {
-    const ops::NormResidual in = joined(s, *block.self_joint_.own);
+    const ops::NormResidual in = joined(s, block.self_joint_.own);
     const Tensor attended = joining(self_attention(in.y), block.self_joint_, kSelfBranch);
     const std::optional<Norm>& norm = block.ffn_joint_.own;
     const Tensor fed = feed_forward(norm ? norm->forward(in.sum) : in.y);
@@ -131,11 +135,12 @@ struct Block::Run {
   }
 };
 
-Block::Joint Block::make_joint(const StackConfig& config, const Scope& scope, const char* name) {
+Block::Joint Block::make_joint(const StackConfig& config, const Scope& scope, const char* name,
+                               bool normed) {
   Joint joint;
   const NormPlace place = config.norm_place;
   const bool shares = config.parallel == ParallelResidual::one_norm && std::string(name) == "ffn";
-  if (place != NormPlace::branch && !shares)
+  if (place != NormPlace::branch && !shares && normed)
     joint.own.emplace(norm_config(config), scope / (std::string(name) + "_norm"));
   if (place == NormPlace::branch || place == NormPlace::sandwich)
     joint.behind.emplace(norm_config(config), scope / (std::string(name) + "_post_norm"));
@@ -150,7 +155,7 @@ Block::Block(const StackConfig& config, std::int64_t layer, const Scope& scope,
       parallel_(config.parallel),
       dropout_(config.dropout),
       residual_scale_(config.residual_scale),
-      self_joint_(make_joint(config, scope, "attention")),
+      self_joint_(make_joint(config, scope, "attention", config.first_norm || layer > 0)),
       self_(nn::self_attention(config, layer), scope / "attention", std::move(rotary), t5_table),
       ffn_joint_(make_joint(config, scope, "ffn")),
       ffn_(make_ffn(config, layer, scope / "ffn")) {

@@ -68,7 +68,8 @@ class Block {
     std::optional<Norm> own, behind;
     Tensor gain;  // layer scale, [C]
   };
-  static Joint make_joint(const StackConfig& config, const Scope& scope, const char* name);
+  static Joint make_joint(const StackConfig& config, const Scope& scope, const char* name,
+                          bool normed = true);
 
   NormPlace place_;
   ParallelResidual parallel_;

@@ -110,6 +110,10 @@ void check_norms(const StackConfig& c) {
   require(!c.last_norm || !*c.last_norm || c.norm_place != NormPlace::post, "stack",
           {"last_norm", "norm_place"}, "none with norm_place = post: its stream is normalised",
           "true");
+  require(c.first_norm || (pre && c.parallel == ParallelResidual::none), "stack",
+          {"first_norm", "norm_place", "parallel"},
+          "norm_place = pre and parallel = none: only there a norm stands before attention alone",
+          "false");
   require(c.parallel == ParallelResidual::none || pre, "stack", {"parallel", "norm_place"},
           "norm_place = pre: branches side by side read the normalised stream",
           to_string(c.norm_place));

@@ -39,6 +39,8 @@ struct MoeOptions {
   bool shared_gate = false;
   std::int64_t dense_layers = 0;  // the first layers have one dense feed-forward layer instead ...
   std::int64_t dense_width = 0;   // ... of this hidden width; 0: that of an expert
+
+  bool operator==(const MoeOptions&) const = default;
 };
 
 //   {.layers = 4, .width = 128, .attention = {.heads = 4, .causal = true}}
@@ -53,6 +55,7 @@ struct StackConfig {
 
   NormKind norm = NormKind::layer;
   NormPlace norm_place = NormPlace::pre;
+  bool first_norm = true;              // before the first layer's attention, with norm_place pre
   std::optional<bool> last_norm = {};  // after the last layer; absent: unless norm_place is post
   double norm_epsilon = 1e-5;
   QkNorm qk_norm = QkNorm::none;  // of the same kind and epsilon

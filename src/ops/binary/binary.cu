@@ -38,6 +38,16 @@ void binary_as(ops::BinaryCall& c) {
         "binary", stream, walk.count,
         [=] __device__(Compute<S> v, Compute<S> w) { return value<Compute<S>>(kind, v, w); }, y, a,
         b);
+  if (walk.comes_in(kVector<S>) && aligned(a) && aligned(b) && aligned(y)) {
+    const Walk<3> vectors = walk.in_vectors(kVector<S>);
+    return each("binary", stream, vectors.count, [=] __device__(std::int64_t i) {
+      using C = Compute<S>;
+      std::int64_t at[3];
+      vectors.offsets(i, at);
+      store(y + at[2], mapped<S>([=](C v, C w) { return value<C>(kind, v, w); }, load(a + at[0]),
+                                 load(b + at[1])));
+    });
+  }
   each("binary", stream, walk.count, [=] __device__(std::int64_t i) {
     std::int64_t at[3];
     walk.offsets(i, at);

@@ -14,6 +14,9 @@ struct EmbeddingCall {
   const Tensor& table;  // [V, C]
   const Tensor& ids;    // [...]
   Tensor& y;            // [..., C]
+  // Workspace, where the device holds the table in a form of its own: the rows of the ids, and
+  // their numbers.
+  Tensor rows = {}, numbers = {};
 
   const Tensor& output() const { return y; }
   Cost cost() const {

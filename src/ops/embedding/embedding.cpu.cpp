@@ -1,17 +1,37 @@
 // embedding on the CPU.
+#include <numeric>
+
 #include "backend/cpu/kernels.h"
 #include "ops/embedding/embedding.call.h"
 #include "ops/embedding/embedding.kernels.h"
 #include "ops/support/cpu.h"
+#include "ops/support/cpu/packed_weight.h"
 
 namespace heddle::cpu {
 
 namespace {
 
+// y[i, :] = table[ids[i], :]
+void run_rows(const Tensor& table, const Tensor& ids, Tensor& y) {
+  kernels<EmbeddingKernels>().forward({worth_streaming(y), table.dtype(), y.dtype(), ids.dtype(),
+                                       ids.elements(), table.size(0), table.size(1), ids.raw(),
+                                       table.raw(), y.mutable_raw()});
+}
+
+// A table that is a classifier's weight as well may be held as that alone.
+void plan_embedding(ops::EmbeddingCall& c) {
+  if (packed_rows(c.table).form == nullptr) return;
+  const std::int64_t count = c.ids.elements();
+  c.rows = workspace({count, c.table.size(1)}, c.table.dtype(), c.y);
+  c.numbers = workspace({count}, DType::i64, c.y);
+}
+
 void run_embedding(ops::EmbeddingCall& c) {
-  kernels<EmbeddingKernels>().forward(
-      {worth_streaming(c.y), c.table.dtype(), c.y.dtype(), c.ids.dtype(), c.ids.elements(),
-       c.table.size(0), c.table.size(1), c.ids.raw(), c.table.raw(), c.y.mutable_raw()});
+  if (!c.rows.defined()) return run_rows(c.table, c.ids, c.y);
+  packed_rows(c.table).copy(c.ids, c.rows);
+  auto* number = c.numbers.mutable_data<std::int64_t>();
+  std::iota(number, number + c.ids.elements(), 0);
+  run_rows(c.rows, c.numbers, c.y);
 }
 
 // The places of each row, in their order: then every row is summed by one thread.
@@ -40,7 +60,7 @@ void run_embedding_backward(ops::EmbeddingBackwardCall& c) {
 }  // namespace
 
 void add_embedding_routines() {
-  add<ops::EmbeddingCall>({run_embedding});
+  add<ops::EmbeddingCall>({run_embedding, plan_embedding});
   add<ops::EmbeddingBackwardCall>({run_embedding_backward, plan_embedding_backward});
 }
 

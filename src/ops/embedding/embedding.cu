@@ -12,6 +12,15 @@ namespace {
 
 constexpr std::int64_t kPiece = 64;
 
+// As many numbers as a vector of To holds, of the same type or of that in which To is computed.
+template <class To, class From>
+__device__ Values<To> load_from(const From* p) {
+  if constexpr (std::is_same_v<From, To>)
+    return load(p);
+  else
+    return load_parameters<To>(p);
+}
+
 // An id that is no row gives NaNs: they come out at the loss, and nothing outside was read.
 template <class From, class To, class I>
 void embedding_as(ops::EmbeddingCall& c) {
@@ -20,7 +29,22 @@ void embedding_as(ops::EmbeddingCall& c) {
   const I* const ids = in<I>(c.ids);
   const From* const table = in<From>(c.table);
   To* const y = out<To>(c.y);
-  each("embedding", stream_of(c.y.device()), c.y.elements(), [=] __device__(std::int64_t i) {
+  cudaStream_t const stream = stream_of(c.y.device());
+  if constexpr (std::is_same_v<From, To> || std::is_same_v<From, C>) {
+    const std::int64_t vectors = width / kVector<To>;
+    if (width % kVector<To> == 0 && aligned(table) && aligned(y))
+      return each("embedding", stream, c.ids.elements() * vectors, [=] __device__(std::int64_t i) {
+        const std::int64_t place = i / vectors, column = (i - place * vectors) * kVector<To>;
+        const std::int64_t row = static_cast<std::int64_t>(ids[place]);
+        Values<To> v;
+        if (row >= 0 && row < rows)
+          v = load_from<To>(table + row * width + column);
+        else
+          for (C& e : v.v) e = static_cast<C>(NAN);
+        store(y + place * width + column, v);
+      });
+  }
+  each("embedding", stream, c.y.elements(), [=] __device__(std::int64_t i) {
     const std::int64_t place = i / width;
     const std::int64_t row = static_cast<std::int64_t>(ids[place]);
     const bool there = row >= 0 && row < rows;

@@ -4,21 +4,29 @@
 #include <span>
 
 #include "backend/meta/cost.h"
+#include "ops/support/host.h"
 #include "ops/support/product.h"
 
 namespace heddle::ops {
+
+// Whether a device's products multiply by Product::factor while a sum is in registers. Elsewhere
+// (GPUs, whose products are a library's) the pass of RowSums does it, which reads the sums for
+// dbias anyway.
+inline bool multiplies_on_the_way(Device device) { return host_sees(device); }
 
 // The step of a layer's gradient that comes before its products, in one pass over dy:
 //   dsum = dy · slope, dbias[n] = Σ_rows dsum
 // Without a slope dsum is dy itself. The output of a relu says as much as its slope, which is 1
 // where that is positive and else 0.
 struct RowSums {
-  Tensor dy;             // [rows, N], contiguous
-  Tensor slope;          // as dy, or undefined
-  bool of_relu = false;  // slope is the output of a relu
-  Tensor dsum;           // as dy; written where there is a slope
-  Tensor dbias;          // [N] in the parameters' type; undefined: not wanted
-  Tensor partial;        // workspace
+  Tensor dy;                                 // [rows, N], contiguous
+  Tensor slope;                              // as dy: the product's `derivative`; or undefined
+  bool of_relu = false;                      // slope is the output of a relu
+  Activation activation = Activation::none;  // of the product that wrote it, and its bias
+  Tensor bias;
+  Tensor dsum;     // as dy, and may be dy itself; written where there is a slope
+  Tensor dbias;    // [N] in the parameters' type; undefined: not wanted
+  Tensor partial;  // workspace
 
   Cost cost() const {
     const bool active = slope.defined();

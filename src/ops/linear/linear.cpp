@@ -107,12 +107,16 @@ Product weight_gradient(const Tensor& dsum, const Tensor& x, DType dtype) {
 
 // The slope of the activation, kept for the backward pass.
 struct Slope {
-  Tensor tensor;      // the derivative; undefined without activation
+  Tensor tensor;      // what the product wrote as its derivative; undefined without activation
   bool relu = false;  // the output of a relu instead, of which only the sign is asked
+  Activation activation = Activation::none;
+  Tensor bias = {};
 };
 
-// Nothing is left to do where it has neither slope nor dbias: dsum is the cotangent then.
-RowSums row_sums(const Tensor& cotangent, const Slope& slope, bool wants_bias) {
+// Nothing is left to do where it has neither slope nor dbias: dsum is the cotangent then. Where
+// nobody else wants the cotangent, dsum may take its place.
+RowSums row_sums(const Tensor& cotangent, const Slope& slope, bool wants_bias,
+                 bool in_place = false) {
   RowSums s;
   if (!slope.tensor.defined() && !wants_bias) {
     s.dsum = as_rows(cotangent);
@@ -121,7 +125,9 @@ RowSums row_sums(const Tensor& cotangent, const Slope& slope, bool wants_bias) {
   s.dy = as_rows(dense(cotangent));
   s.slope = slope.tensor;
   s.of_relu = slope.relu;
-  s.dsum = slope.tensor.defined() ? empty_like(s.dy) : s.dy;
+  s.activation = slope.activation;
+  s.bias = dense_or_none(slope.bias);
+  s.dsum = slope.tensor.defined() && !in_place ? empty_like(s.dy) : s.dy;
   if (wants_bias) s.dbias = Tensor::empty({s.dy.size(1)}, parameter_dtype(s.dy), s.dy.device());
   return s;
 }
@@ -161,9 +167,18 @@ LayerGradient layer_gradient(RowSums sums, const Tensor& x, const Tensor& weight
   return g;
 }
 
-struct Kept {
-  Saved x, weight, slope;
+// The slope, as the tape keeps it.
+struct KeptSlope {
+  Saved tensor, bias;
   bool relu;
+  Activation activation;
+
+  Slope get() const { return {tensor.get(), relu, activation, bias.get()}; }
+};
+
+struct Kept {
+  Saved x, weight;
+  KeptSlope slope;
 };
 
 void backward(VjpContext& c, const Kept& kept) {
@@ -171,7 +186,7 @@ void backward(VjpContext& c, const Kept& kept) {
   const Tensor dy = cast(c.cotangent(), x.dtype());  // of a wide y it is f32
   if (c.needs(3)) c.add(3, dy);
   if (!c.needs(0) && !c.needs(1) && !c.needs(2)) return;
-  const LayerGradient g = layer_gradient(row_sums(dy, {kept.slope.get(), kept.relu}, c.needs(2)), x,
+  const LayerGradient g = layer_gradient(row_sums(dy, kept.slope.get(), c.needs(2)), x,
                                          kept.weight.get(), {c.needs(0), c.needs(1)});
   if (g.dbias.defined()) c.add(2, g.dbias);
   if (g.dx.defined()) c.add(0, g.dx);
@@ -227,7 +242,8 @@ std::vector<Gradient> gradients_of_many(const VjpContext& c, const KeptMany& kep
 }
 
 struct KeptPair {
-  Saved x, first, slope, hidden, second;
+  Saved x, first, hidden, second;
+  KeptSlope slope;
 };
 
 // Inputs: x, first weight and bias, second weight and bias. With h = activation(sum) between them:
@@ -235,14 +251,17 @@ struct KeptPair {
 //   dx = dsum·W1, dW1 = dsumᵀ·x, dbias1 = Σ_rows dsum
 void backward_pair(VjpContext& c, const KeptPair& kept) {
   const bool below = c.needs(0) || c.needs(1) || c.needs(2);
+  const Slope slope = kept.slope.get();
+  const bool on_the_way = multiplies_on_the_way(c.cotangent().device());
   const LayerGradient second =
       layer_gradient(row_sums(c.cotangent(), {}, c.needs(4)), kept.hidden.get(), kept.second.get(),
-                     {below, c.needs(3)}, kept.slope.get());
+                     {below, c.needs(3)}, on_the_way ? slope.tensor : Tensor());
   if (c.needs(3)) c.add(3, second.dw);
   if (c.needs(4)) c.add(4, second.dbias);
   if (!below) return;
-  const LayerGradient first = layer_gradient(row_sums(second.dx, {}, c.needs(2)), kept.x.get(),
-                                             kept.first.get(), {c.needs(0), c.needs(1)});
+  const LayerGradient first =
+      layer_gradient(row_sums(second.dx, on_the_way ? Slope{} : slope, c.needs(2), true),
+                     kept.x.get(), kept.first.get(), {c.needs(0), c.needs(1)});
   if (c.needs(0)) c.add(0, first.dx);
   if (c.needs(1)) c.add(1, first.dw);
   if (c.needs(2)) c.add(2, first.dbias);
@@ -283,7 +302,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
     run(p);
   }
   if (on_tape) {
-    const Kept kept{Saved(x), Saved(weight), Saved(from_output ? y.detach() : slope), from_output};
+    const Kept kept{Saved(x), Saved(weight),
+                    KeptSlope{Saved(from_output ? y.detach() : slope), Saved(bias), from_output,
+                              options.activation}};
     record("linear", {&x, &weight, &bias, &residual}, {&y},
            [kept](VjpContext& c) { backward(c, kept); });
   }
@@ -371,8 +392,8 @@ Tensor linear_pair(const Tensor& x, const LinearWeights& first, Activation activ
     run(p);
   }
   if (on_tape) {
-    const KeptPair kept{Saved(x), Saved(first.weight), Saved(slope), Saved(hidden),
-                        Saved(second.weight)};
+    const KeptPair kept{Saved(x), Saved(first.weight), Saved(hidden), Saved(second.weight),
+                        KeptSlope{Saved(slope), Saved(first.bias), false, activation}};
     record("linear_pair", {&x, &first.weight, &first.bias, &second.weight, &second.bias}, {&y},
            [kept](VjpContext& c) { backward_pair(c, kept); });
   }

@@ -92,13 +92,14 @@ class SumBlocks {
 // Products that GemmPath::run_all() can run together.
 class Together {
  public:
-  explicit Together(DType operand) : operand_(operand) {}
-  void add(const GemmJob& job) {
-    if (count_ == jobs_.size()) run();
-    jobs_[count_++] = job;
+  void add(Product& p) {
+    const Operands operands = operands_of(p);
+    if (count_ == jobs_.size() || operands != operands_) run();
+    operands_ = operands;
+    jobs_[count_++] = job_of(p);
   }
   void run() {
-    if (count_ == 1) kernels<ProductKernels>().run(operand_, jobs_[0]);
+    if (count_ == 1) kernels<ProductKernels>().run(operands_, jobs_[0]);
     if (count_ > 1) run_beside(nullptr);
     count_ = 0;
   }
@@ -115,10 +116,10 @@ class Together {
 
  private:
   void run_beside(const Beside* beside) {
-    kernels<ProductKernels>().run_all(operand_, std::span(jobs_).first(count_), beside);
+    kernels<ProductKernels>().run_all(operands_, std::span(jobs_).first(count_), beside);
   }
 
-  DType operand_;
+  Operands operands_ = DType::f32;
   std::array<GemmJob, kTogether> jobs_;
   std::size_t count_ = 0;
 };
@@ -138,7 +139,7 @@ void plan_products(ops::ProductsCall& c) {
   const Product* before = nullptr;
   for (Product& p : c.products) {
     if (p.of_weight) {
-      p.prepared = packed_weight(p.b, p.a.dtype());
+      p.prepared = packed_weight(p.b, operands_of(p));
       continue;
     }
     const bool shared = before != nullptr && before->b.impl() == p.b.impl() &&
@@ -152,15 +153,14 @@ void plan_products(ops::ProductsCall& c) {
 
 void run_products(ops::ProductsCall& c) {
   if (c.products.empty()) return run_sums(c.sums);
-  const DType operand = c.products[0].a.dtype();
   if (c.products.size() == 1 && c.sums.empty() && !in_pieces(c.products[0]))
-    return kernels<ProductKernels>().run(operand, job_of(c.products[0]));
-  Together together(operand);
+    return kernels<ProductKernels>().run(operands_of(c.products[0]), job_of(c.products[0]));
+  Together together;
   for (Product& p : c.products)
     if (in_pieces(p))
       run_in_pieces(p);
     else
-      together.add(job_of(p));
+      together.add(p);
   if (c.sums.empty())
     together.run();
   else

@@ -1,6 +1,8 @@
 // linear, linear_many and linear_pair on CUDA: products one after the other, and the sums of bias
 // gradients before them.
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "backend/copy.call.h"
 #include "backend/cuda/columns.h"
@@ -21,10 +23,6 @@ ProductOperand operand_of(const Tensor& x) {
   return o;
 }
 
-bool finishes(const ops::Product& p) {
-  return p.activation != Activation::none || p.factor.defined();
-}
-
 void plan_sums(ops::RowSums& s) {
   if (s.dbias.defined())
     s.partial =
@@ -42,6 +40,10 @@ void prepare(ops::Product& p) {
   } else {
     p.prepared = p.b;
   }
+  // The library adds a bias of y's type alone, and rounds it as weights are rounded.
+  const bool added = p.of_weight && p.bias.defined() && p.activation == Activation::none;
+  if (added && p.bias.dtype() != p.c.dtype() && p.c.dtype() == operand && p.columns() > 0)
+    p.prepared_bias = prepared_weight(views::reshape(p.bias, {1, p.columns()}), operand);
 }
 
 void plan_products(ops::ProductsCall& c) {
@@ -49,27 +51,53 @@ void plan_products(ops::ProductsCall& c) {
   std::size_t bytes = 0;
   for (ops::Product& p : c.products) {
     prepare(p);
-    bytes = std::max(bytes, layer_room({p.a.dtype(), p.c.dtype(), p.rows(), p.columns(),
-                                        p.residual.defined() && finishes(p)}));
+    const bool apart = p.residual.defined() && p.activation != Activation::none;
+    bytes = std::max(bytes, layer_room({p.a.dtype(), p.c.dtype(), p.rows(), p.columns(), apart}));
   }
   if (bytes > 0) c.room = workspace({static_cast<std::int64_t>(bytes)}, DType::u8, c.products[0].a);
 }
 
-void run_sums(ops::RowSums& s, cudaStream_t stream) {
+ColumnSums column_sums(ops::RowSums& s) {
   ColumnSums sums;
   sums.dtype = s.dy.dtype();
   sums.rows = s.dy.size(0);
   sums.columns = sums.stride = s.dy.size(1);
   sums.x = in<void>(s.dy);
-  sums.slope = in<void>(s.slope);
+  sums.before = in<void>(s.slope);
   sums.of_relu = s.of_relu;
+  sums.activation = s.activation;
+  sums.bias = in<void>(s.bias);
   if (s.slope.defined()) sums.product = out<void>(s.dsum);
   sums.partial = out<void>(s.partial);
   sums.sums = out<void>(s.dbias);
-  sum_columns(sums, stream);
+  return sums;
+}
+
+bool alike(const ColumnSums& a, const ColumnSums& b) {
+  return a.dtype == b.dtype && a.rows == b.rows && a.columns == b.columns &&
+         (a.before == nullptr) == (b.before == nullptr) &&
+         (a.partial == nullptr) == (b.partial == nullptr);
+}
+
+// Neighbours that are alike go together.
+void run_sums(std::span<ops::RowSums> all, cudaStream_t stream) {
+  std::array<ColumnSums, kColumnSumsTogether> group;
+  std::size_t count = 0;
+  for (ops::RowSums& s : all) {
+    const ColumnSums next = column_sums(s);
+    if (count == group.size() || (count > 0 && !alike(group[0], next))) {
+      sum_columns(std::span(group).first(count), stream);
+      count = 0;
+    }
+    group[count++] = next;
+  }
+  sum_columns(std::span(group).first(count), stream);
 }
 
 void run_product(ops::Product& p, const Room& room, cudaStream_t stream) {
+  if (p.factor.defined())
+    fail(ErrorCode::unsupported, "linear", "CUDA's products take no factor", "one in RowSums",
+         p.factor.describe());
   Product product;
   product.dtype = p.a.dtype();
   product.y_dtype = p.c.dtype();
@@ -79,18 +107,18 @@ void run_product(ops::Product& p, const Room& room, cudaStream_t stream) {
   product.a = operand_of(p.a);
   product.b = operand_of(p.prepared);
   product.bias = in<void>(p.bias);
+  product.narrow_bias = in<void>(p.prepared_bias);
   product.residual = in<void>(p.residual);
   product.y = out<void>(p.c);
   Finish finish;
   finish.activation = p.activation;
-  finish.derivative = out<void>(p.derivative);
-  finish.factor = in<void>(p.factor);
+  finish.before = out<void>(p.derivative);
   multiply_layer(product, finish, room, p.c.device().index, stream);
 }
 
 void run_products(ops::ProductsCall& c) {
   cudaStream_t const stream = stream_of(c.output().device());
-  for (ops::RowSums& s : c.sums) run_sums(s, stream);
+  run_sums(c.sums, stream);
   const Room room{out<void>(c.room), c.room.defined() ? c.room.bytes() : 0};
   for (ops::Product& p : c.products) run_product(p, room, stream);
 }

@@ -175,40 +175,41 @@ const bool registered = [] {
     };
   });
   using P = cpu::ProductKernels;
-  add_kernel_mutant<P>(
-      "linear", "the activation between two layers is not differentiated", [](P& p) {
-        p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
-          std::vector<cpu::GemmJob> b(jobs.begin(), jobs.end());
-          for (cpu::GemmJob& job : b) job.epilogue.factor = nullptr;
-          sound<P>().run_all(t, b, beside);
-        };
-      });
+  add_kernel_mutant<P>("linear", "the activation between two layers is not differentiated",
+                       [](P& p) {
+                         p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs,
+                                        const cpu::Beside* beside) {
+                           std::vector<cpu::GemmJob> b(jobs.begin(), jobs.end());
+                           for (cpu::GemmJob& job : b) job.epilogue.factor = nullptr;
+                           sound<P>().run_all(t, b, beside);
+                         };
+                       });
   add_kernel_mutant<P>("linear", "bias sums beside products are forgotten", [](P& p) {
-    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside*) {
+    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs, const cpu::Beside*) {
       sound<P>().run_all(t, jobs, nullptr);
     };
   });
   add_kernel_mutant<P>("linear", "the last of several products is forgotten", [](P& p) {
-    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
+    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
       sound<P>().run_all(t, jobs.first(jobs.size() - 1), beside);
     };
   });
   add_kernel_mutant<P>("linear", "the input's gradient is that of the last layer", [](P& p) {
-    p.run_all = [](DType t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
+    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
       std::vector<cpu::GemmJob> b(jobs.begin(), jobs.end());
       for (cpu::GemmJob& job : b) job.epilogue.residual = nullptr;
       sound<P>().run_all(t, b, beside);
     };
   });
   add_kernel_mutant<P>("linear", "the residual is forgotten", [](P& p) {
-    p.run = [](DType t, const cpu::GemmJob& job) {
+    p.run = [](cpu::Operands t, const cpu::GemmJob& job) {
       cpu::GemmJob b = job;
       b.epilogue.residual = nullptr;
       sound<P>().run(t, b);
     };
   });
   add_kernel_mutant<P>("linear", "later rows replace the weight's gradient", [](P& p) {
-    p.run = [](DType t, const cpu::GemmJob& job) {
+    p.run = [](cpu::Operands t, const cpu::GemmJob& job) {
       cpu::GemmJob b = job;
       b.epilogue.accumulate = false;
       sound<P>().run(t, b);

@@ -48,7 +48,7 @@ void run_logits(Fused& f, const Chunk& chunk) {
   p.prepared = f.prepared;
   p.c = first_rows(f.logits, chunk);
   p.bias = f.bias;
-  kernels<ProductKernels>().run(f.x.dtype(), job_of(p));
+  kernels<ProductKernels>().run(operands_of(p), job_of(p));
 }
 
 void run_rows(Fused& f, const ops::LossTerms& terms, const Chunk& chunk) {
@@ -92,6 +92,10 @@ void run_gradients(Fused& f, const Chunk& chunk) {
   if (f.dx.defined()) {
     dx = input_gradient(f, chunk);
     jobs[count++] = job_of(dx);
+    if (const Operands own = operands_of(dx); own != f.x.dtype()) {
+      kernels<ProductKernels>().run(own, jobs[0]);
+      count = 0;
+    }
   }
   if (f.dw.defined()) {
     dw = weight_gradient(f, chunk);
@@ -114,10 +118,11 @@ void run_chunk(Fused& f, const ops::LossTerms& terms, const Chunk& chunk) {
 // Room for one chunk, and the packed weight.
 void plan_fused(Fused& f) {
   const DType compute = compute_dtype(f.x), operand = f.x.dtype();
+  const Operands operands = operands_of(f.x, f.weight);
   const std::int64_t rows = f.x.size(0), classes = f.weight.size(0);
   const std::int64_t chunk = logits_rows(rows, classes);
-  f.prepared = packed_weight(views::transpose(f.weight, 0, 1), operand);
-  if (f.dx.defined()) f.prepared_back = packed_weight(f.weight, operand);
+  f.prepared = packed_weight(views::transpose(f.weight, 0, 1), operands);
+  if (f.dx.defined()) f.prepared_back = packed_weight(f.weight, operands);
   f.logits = workspace({chunk, classes}, compute, f.x);
   if (f.wants_gradient())
     f.dlogits = operand == compute ? f.logits : workspace({chunk, classes}, operand, f.x);

@@ -1,6 +1,7 @@
 // The classifier and its loss on CUDA: some thousand rows at a time, the gradient of their logits
 // in the place of the logits.
 #include <algorithm>
+#include <span>
 
 #include "backend/cuda/columns.h"
 #include "backend/cuda/layer.h"
@@ -138,7 +139,7 @@ void make_bias_gradient(const Classifier& c, const Chunk& chunk) {
   s.partial = out<void>(c.f.partial);
   s.sums = out<void>(c.f.dbias);
   s.accumulate = chunk.begin > 0;
-  sum_columns(s, c.stream);
+  sum_columns(std::span(&s, 1), c.stream);
 }
 
 DType sums_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }

@@ -110,6 +110,9 @@ const bool registered = [] {
   add_given("weighted, each row, smoothed", {7, 35}, targets({7}, 35, 3), each_smooth, true);
   add_given("weighted, all ignored", {3, 5}, targets({3}, 5, 1), smooth, true);
   add_given("weighted, several pieces", {70, 600}, targets({70}, 600, 5), each_smooth, true);
+  // Rows that GPUs share among blocks; the last one's part is shorter.
+  add_given("long rows", {5, 4808}, targets({5}, 4808, 4));
+  add_given("long rows, weighted, smoothed", {5, 4808}, targets({5}, 4808, 4), smooth, true);
 
   add_fused("one row", {{4}, 5}, targets({}, 5, 0));
   add_fused("odd", {{7, 6}, 13}, targets({7}, 13, 3));
@@ -120,6 +123,10 @@ const bool registered = [] {
   add_fused("no rows", {{0, 4}, 5}, targets({0}, 5, 0));
   // 352 rows at a time, and the rest.
   add_fused("several chunks", {{690, 3}, 2100}, targets({690}, 2100, 7), smooth);
+  // ... whose last vector is not whole.
+  add_fused("long rows", {{9, 3}, 5003}, targets({9}, 5003, 4), summed);
+  add_fused("long rows, weighted, smoothed", {{9, 3}, 5003, true, true}, targets({9}, 5003, 4),
+            smooth);
   add_fused("each row by itself", {{2, 4, 6}, 13}, targets({2, 4}, 13, 3), each);
   add_fused("each row by itself, no rows", {{0, 4}, 5}, targets({0}, 5, 0), each);
   add_fused("weighted", {{7, 6}, 13, true, true}, targets({7}, 13, 3));

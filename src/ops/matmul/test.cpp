@@ -82,21 +82,22 @@ const bool registered = [] {
 
   using K = cpu::ProductKernels;
   add_kernel_mutant<K>("matmul", "the last product of a batch is left out", [](K& k) {
-    k.run = [](DType t, const cpu::GemmJob& job) {
+    k.run = [](cpu::Operands t, const cpu::GemmJob& job) {
       cpu::GemmJob b = job;
       if (b.batch > 1) b.batch -= 1;
       sound<K>().run(t, b);
     };
   });
   add_kernel_mutant<K>("matmul", "every product takes the first b", [](K& k) {
-    k.run = [](DType t, const cpu::GemmJob& job) {
+    k.run = [](cpu::Operands t, const cpu::GemmJob& job) {
       cpu::GemmJob b = job;
       b.b_batch_stride = 0;
       sound<K>().run(t, b);
     };
   });
   add_kernel_mutant<K>("matmul", "b is packed as if it were row-major", [](K& k) {
-    k.pack_b = [](DType t, std::int64_t depth, std::int64_t n, const cpu::MatrixRef& b, void* to) {
+    k.pack_b = [](cpu::Operands t, std::int64_t depth, std::int64_t n, const cpu::MatrixRef& b,
+                  void* to) {
       cpu::MatrixRef r = b;
       if (r.row_stride == 1 && depth > 1) {
         r.row_stride = n;

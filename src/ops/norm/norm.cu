@@ -1,5 +1,8 @@
 // Normalised rows on CUDA, forward and backward; rms_norm and layer_norm are this template without
 // and with the mean. A row comes from memory once: the threads that share it hold it in registers.
+#include <array>
+#include <span>
+
 #include "backend/cuda/columns.h"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
@@ -392,12 +395,15 @@ void backward_as(ops::NormBackwardCall& c) {
       });
   if (!taken) backward_any<S, kCentred><<<blocks, kThreads, 0, stream>>>(a);
   check_launch("norm, backward");
-  const auto sum = [&](Tensor& partial, Tensor& grad) {
-    if (grad.defined())
-      sum_parts(grad.dtype(), in<void>(partial), parts, a.columns, out<void>(grad), false, stream);
+  std::array<PartSums, 2> sums;
+  std::size_t count = 0;
+  const auto add = [&](const Tensor& partial, Tensor& grad) {
+    if (grad.defined()) sums[count++] = {in<void>(partial), out<void>(grad)};
   };
-  sum(c.dgain_partial, c.dgain);
-  sum(c.dbias_partial, c.dbias);
+  add(c.dgain_partial, c.dgain);
+  add(c.dbias_partial, c.dbias);
+  const DType dtype = c.x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  sum_parts(dtype, std::span(sums).first(count), {parts, a.columns}, stream);
 }
 
 void forward(ops::NormCall& c) {

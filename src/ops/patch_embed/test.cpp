@@ -62,14 +62,15 @@ const bool registered = [] {
 
   using K = cpu::ProductKernels;
   add_kernel_mutant<K>("patch_embed", "the bias is forgotten", [](K& k) {
-    k.run = [](DType t, const cpu::GemmJob& job) {
+    k.run = [](cpu::Operands t, const cpu::GemmJob& job) {
       cpu::GemmJob b = job;
       b.epilogue.bias = nullptr;
       sound<K>().run(t, b);
     };
   });
   add_kernel_mutant<K>("patch_embed", "all pixels take the weight of the first", [](K& k) {
-    k.pack_b = [](DType t, std::int64_t depth, std::int64_t n, const cpu::MatrixRef& b, void* to) {
+    k.pack_b = [](cpu::Operands t, std::int64_t depth, std::int64_t n, const cpu::MatrixRef& b,
+                  void* to) {
       cpu::MatrixRef r = b;
       if (r.row_stride == 1 && depth > 1) r.row_stride = 0;
       sound<K>().pack_b(t, depth, n, r, to);

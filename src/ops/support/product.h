@@ -17,11 +17,14 @@ struct Product {
   // b is a weight, or a view of one: a device may keep it in a form of its own until it changes.
   bool of_weight = false;
   Activation activation = Activation::none;
-  Tensor bias;        // [N] in the type that sums are made in
-  Tensor derivative;  // as c: written, activation'(sum + bias)
-  Tensor factor;      // as c
-  Tensor residual;    // as c, and may be c itself: then c grows by the product
-  Tensor prepared;    // b as the device's products read it, or room for it: what its plan makes
+  Tensor bias;  // [N] in the type that sums are made in
+  // As c: written, for RowSums to have the slope from: activation'(sum + bias), or the sum itself,
+  // whichever costs the device less.
+  Tensor derivative;
+  Tensor factor;    // as c; where multiplies_on_the_way() says so
+  Tensor residual;  // as c, and may be c itself: then c grows by the product
+  // b, and the bias, as the device's products read them, or room for b: what its plan makes.
+  Tensor prepared, prepared_bias;
 
   std::int64_t rows() const { return a.size(0); }
   std::int64_t inner() const { return a.size(1); }

@@ -1,6 +1,8 @@
 // One function per family, in files by descent.
 #pragma once
 
+#include <vector>
+
 #include "pretrained/family.h"
 
 namespace heddle::pretrained {
@@ -20,8 +22,18 @@ Family olmo2_family();
 Family neox_family();
 Family bloom_family();
 Family falcon_family();
+Family bert_family();
+Family roberta_family();
+Family xlm_roberta_family();
+Family distilbert_family();
+Family modernbert_family();
 
-Family gguf_gpt2_family();
-Family gguf_llama_family();
+Family t5_family();
+Family bart_family();
+Family mbart_family();
+Family marian_family();
+
+// By architecture.
+std::vector<Family> all_gguf_families();
 
 }  // namespace heddle::pretrained

@@ -50,6 +50,22 @@ model::ModelConfig read_gpt2(const io::TomlTable& s) {
   return c;
 }
 
+Settings write_gpt2(const model::ModelConfig& c) {
+  Settings s;
+  put(s, "n_layer", c.layers);
+  put(s, "n_embd", c.width);
+  put(s, "n_head", c.attention.heads);
+  put(s, "n_inner", model::ffn_config(c).hidden);
+  put(s, "activation_function", std::string(activation_name(c.ffn)));
+  put(s, "layer_norm_epsilon", c.norm_epsilon);
+  put(s, "vocab_size", c.sizes.vocabulary);
+  put(s, "n_positions", c.sizes.context);
+  put(s, "n_ctx", c.sizes.context);
+  put(s, "tie_word_embeddings", c.tied);
+  put(s, "scale_attn_weights", c.attention.scale != 1);
+  return s;
+}
+
 }  // namespace
 
 Family gpt2_family() {
@@ -57,7 +73,9 @@ Family gpt2_family() {
           .read = read_gpt2,
           .names = kNames,
           .prefix = "transformer.",
-          .unused = kUnused};
+          .unused = kUnused,
+          .write = write_gpt2,
+          .architecture = "GPT2LMHeadModel"};
 }
 
 }  // namespace heddle::pretrained

@@ -37,4 +37,19 @@ model::ModelConfig read_like_llama(const io::TomlTable& s, const LikeLlama& diff
   return c;
 }
 
+Settings write_like_llama(const model::ModelConfig& c, const LikeLlama& differs) {
+  Settings s = write_sizes(c);
+  put(s, "rms_norm_eps", c.norm_epsilon);
+  put(s, differs.activation_key, std::string(activation_name(c.ffn)));
+  put(s, "tie_word_embeddings", c.tied);
+  const auto* rope = std::get_if<nn::RopePosition>(&c.attention.position);
+  if (!differs.rope || rope == nullptr) return s;
+  const std::int64_t head_width = model::self_attention(c, 0, true).width_of_head();
+  Settings both = write_rope(*rope, head_width, c.sizes.context);
+  // Readers of older files know no rope_parameters.
+  put(s, "rope_theta", both.front().value);
+  put(s, "rope_parameters", std::move(both));
+  return s;
+}
+
 }  // namespace heddle::pretrained

@@ -29,4 +29,7 @@ struct LikeLlama {
 // Sizes, norms, gates, positions; no biases.
 model::ModelConfig read_like_llama(const io::TomlTable& settings, const LikeLlama& differs);
 
+// The way back, of a configuration with biases or without.
+Settings write_like_llama(const model::ModelConfig& config, const LikeLlama& differs);
+
 }  // namespace heddle::pretrained

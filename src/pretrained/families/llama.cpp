@@ -19,21 +19,35 @@ constexpr std::array kNames = std::to_array<TensorName>({
     {"layers.#.ffn.experts.#.in.weight", "model.layers.#.block_sparse_moe.experts.#.w1.weight",
      nullptr, "model.layers.#.block_sparse_moe.experts.#.w3.weight"},
     {"layers.#.ffn.experts.#.out.weight", "model.layers.#.block_sparse_moe.experts.#.w2.weight"},
-    // Phi-3
+});
+
+constexpr std::array kPhi3Names = std::to_array<TensorName>({
+    {"layers.#.attention_norm.*", "model.layers.#.input_layernorm.*"},
+    {"layers.#.ffn_norm.*", "model.layers.#.post_attention_layernorm.*"},
     {"layers.#.attention.q.*", "model.layers.#.self_attn.qkv_proj.*", fused<Part::query>},
     {"layers.#.attention.k.*", "model.layers.#.self_attn.qkv_proj.*", fused<Part::key>},
     {"layers.#.attention.v.*", "model.layers.#.self_attn.qkv_proj.*", fused<Part::value>},
     {"layers.#.ffn.in.*", "model.layers.#.mlp.gate_up_proj.*"},
 });
 
-Family like_llama(std::string_view name, model::ModelConfig (*read)(const io::TomlTable&)) {
+struct Ways {
+  model::ModelConfig (*read)(const io::TomlTable&);
+  Settings (*write)(const model::ModelConfig&);
+};
+
+Family like_llama(std::string_view name, std::string_view architecture, const Ways& ways,
+                  std::span<const TensorName> names = kNames) {
   return {.name = name,
-          .read = read,
-          .names = kNames,
+          .read = ways.read,
+          .names = names,
           .shared_names = names_like_llama(),
           .prefix = "model.",
-          .unused = kUnusedLikeLlama};
+          .unused = kUnusedLikeLlama,
+          .write = ways.write,
+          .architecture = architecture};
 }
+
+bool qkv_biased(const model::ModelConfig& c) { return model::self_attention(c, 0, true).bias; }
 
 model::ModelConfig read_llama(const io::TomlTable& s) {
   model::ModelConfig c = read_like_llama(s, {});
@@ -44,10 +58,26 @@ model::ModelConfig read_llama(const io::TomlTable& s) {
   return c;
 }
 
+Settings write_llama(const model::ModelConfig& c) {
+  Settings s = write_like_llama(c, {});
+  put(s, "attention_bias", qkv_biased(c));
+  put(s, "mlp_bias", model::ffn_config(c).bias);
+  return s;
+}
+
 model::ModelConfig read_mistral(const io::TomlTable& s) {
   model::ModelConfig c = read_like_llama(s, {});
   c.attention.look_back = read_look_back(s);
   return c;
+}
+
+Settings write_mistral(const model::ModelConfig& c) {
+  Settings s = write_like_llama(c, {});
+  if (c.attention.look_back)
+    put(s, "sliding_window", *c.attention.look_back + 1);
+  else
+    put(s, "sliding_window", nullptr);
+  return s;
 }
 
 model::ModelConfig read_mixtral(const io::TomlTable& s) {
@@ -59,6 +89,15 @@ model::ModelConfig read_mixtral(const io::TomlTable& s) {
   pass_over(s, {"output_router_logits", "router_jitter_noise"});
   c.moe = moe;
   return c;
+}
+
+Settings write_mixtral(const model::ModelConfig& c) {
+  Settings s = write_mistral(c);
+  const nn::MoeOptions moe = c.moe.value_or(nn::MoeOptions{});
+  put(s, "num_local_experts", moe.experts);
+  put(s, "num_experts_per_tok", moe.active);
+  put(s, "router_aux_loss_coef", moe.balance);
+  return s;
 }
 
 // Layers from max_window_layers on have a window, if use_sliding_window says so.
@@ -75,6 +114,12 @@ void read_qwen_window(const io::TomlTable& s, model::ModelConfig& c) {
   });
 }
 
+void write_qwen_window(Settings& s, const model::ModelConfig& c) {
+  const Windows windows = windows_of(c);
+  put(s, "use_sliding_window", windows.any());
+  write_windows(s, windows);
+}
+
 model::ModelConfig read_qwen2(const io::TomlTable& s) {
   model::ModelConfig c = read_like_llama(s, {});
   c.qkv_bias = true;
@@ -84,12 +129,25 @@ model::ModelConfig read_qwen2(const io::TomlTable& s) {
   return c;
 }
 
+Settings write_qwen2(const model::ModelConfig& c) {
+  Settings s = write_like_llama(c, {});
+  write_qwen_window(s, c);
+  return s;
+}
+
 model::ModelConfig read_qwen3(const io::TomlTable& s) {
   model::ModelConfig c = read_like_llama(s, {});
   c.qkv_bias = c.out_bias = s.boolean_or("attention_bias", false);
   c.qk_norm = nn::QkNorm::head;
   read_qwen_window(s, c);
   return c;
+}
+
+Settings write_qwen3(const model::ModelConfig& c) {
+  Settings s = write_like_llama(c, {});
+  put(s, "attention_bias", qkv_biased(c));
+  write_qwen_window(s, c);
+  return s;
 }
 
 model::ModelConfig read_phi3(const io::TomlTable& s) {
@@ -101,6 +159,12 @@ model::ModelConfig read_phi3(const io::TomlTable& s) {
     c.sizes.context =
         s.integer_or("original_max_position_embeddings", c.sizes.context, {1, c.sizes.context});
   return c;
+}
+
+Settings write_phi3(const model::ModelConfig& c) {
+  Settings s = write_mistral(c);
+  put(s, "original_max_position_embeddings", c.sizes.context);
+  return s;
 }
 
 // Every fourth layer has no position at all, or as no_rope_layers lists them (1: it has).
@@ -131,14 +195,41 @@ model::ModelConfig read_smollm3(const io::TomlTable& s) {
   return c;
 }
 
+Settings write_smollm3(const model::ModelConfig& c) {
+  model::ModelConfig turned = c;
+  std::vector<std::int64_t> has_rope;
+  has_rope.reserve(static_cast<std::size_t>(c.layers));
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const nn::Position position = model::self_attention(c, i, true).position;
+    has_rope.push_back(std::holds_alternative<nn::RopePosition>(position) ? 1 : 0);
+    if (has_rope.back() != 0) turned.attention.position = position;
+  }
+  Settings s = write_like_llama(turned, {});
+  put(s, "attention_bias", qkv_biased(c));
+  put(s, "mlp_bias", model::ffn_config(c).bias);
+  put(s, "no_rope_layers", std::move(has_rope));
+  const Windows windows = windows_of(c);
+  put(s, "use_sliding_window", windows.any());
+  write_windows(s, windows);
+  return s;
+}
+
 }  // namespace
 
-Family llama_family() { return like_llama("llama", read_llama); }
-Family mistral_family() { return like_llama("mistral", read_mistral); }
-Family mixtral_family() { return like_llama("mixtral", read_mixtral); }
-Family qwen2_family() { return like_llama("qwen2", read_qwen2); }
-Family qwen3_family() { return like_llama("qwen3", read_qwen3); }
-Family phi3_family() { return like_llama("phi3", read_phi3); }
-Family smollm3_family() { return like_llama("smollm3", read_smollm3); }
+Family llama_family() { return like_llama("llama", "LlamaForCausalLM", {read_llama, write_llama}); }
+Family mistral_family() {
+  return like_llama("mistral", "MistralForCausalLM", {read_mistral, write_mistral});
+}
+Family mixtral_family() {
+  return like_llama("mixtral", "MixtralForCausalLM", {read_mixtral, write_mixtral});
+}
+Family qwen2_family() { return like_llama("qwen2", "Qwen2ForCausalLM", {read_qwen2, write_qwen2}); }
+Family qwen3_family() { return like_llama("qwen3", "Qwen3ForCausalLM", {read_qwen3, write_qwen3}); }
+Family phi3_family() {
+  return like_llama("phi3", "Phi3ForCausalLM", {read_phi3, write_phi3}, kPhi3Names);
+}
+Family smollm3_family() {
+  return like_llama("smollm3", "SmolLM3ForCausalLM", {read_smollm3, write_smollm3});
+}
 
 }  // namespace heddle::pretrained

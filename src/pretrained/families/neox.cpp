@@ -32,11 +32,15 @@ constexpr std::array kNeoxNames = std::to_array<TensorName>({
 constexpr std::array<std::string_view, 4> kNeoxUnused = {
     ".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq", "embed_out.weight"};
 
+bool two_norms(const model::ModelConfig& c) {
+  return c.parallel == nn::ParallelResidual::two_norms;
+}
+
 // Bloom and Falcon.
 constexpr std::array kTransformerNames = std::to_array<TensorName>({
     {"embed.weight", "transformer.word_embeddings.weight"},
     {"embed_norm.*", "transformer.word_embeddings_layernorm.*"},
-    {"layers.#.attention_norm.*", "transformer.h.#.ln_attn.*"},
+    {"layers.#.attention_norm.*", "transformer.h.#.ln_attn.*", nullptr, {}, two_norms},
     {"layers.#.attention_norm.*", "transformer.h.#.input_layernorm.*"},
     {"layers.#.attention.q.*", "transformer.h.#.self_attention.query_key_value.*",
      fused_by_group<Part::query>},
@@ -45,7 +49,7 @@ constexpr std::array kTransformerNames = std::to_array<TensorName>({
     {"layers.#.attention.v.*", "transformer.h.#.self_attention.query_key_value.*",
      fused_by_group<Part::value>},
     {"layers.#.attention.out.*", "transformer.h.#.self_attention.dense.*"},
-    {"layers.#.ffn_norm.*", "transformer.h.#.ln_mlp.*"},
+    {"layers.#.ffn_norm.*", "transformer.h.#.ln_mlp.*", nullptr, {}, two_norms},
     {"layers.#.ffn_norm.*", "transformer.h.#.post_attention_layernorm.*"},
     {"layers.#.ffn.in.*", "transformer.h.#.mlp.dense_h_to_4h.*"},
     {"layers.#.ffn.out.*", "transformer.h.#.mlp.dense_4h_to_h.*"},
@@ -74,6 +78,28 @@ model::ModelConfig read_neox(const io::TomlTable& s) {
   return c;
 }
 
+Settings write_neox(const model::ModelConfig& c) {
+  Settings s = write_sizes(c);
+  // It has as many key heads as heads, of width / heads, whatever such a key says.
+  std::erase_if(s, [](const Setting& setting) {
+    return setting.key == "num_key_value_heads" || setting.key == "head_dim";
+  });
+  put(s, "layer_norm_eps", c.norm_epsilon);
+  put(s, "hidden_act", std::string(activation_name(c.ffn)));
+  put(s, "tie_word_embeddings", c.tied);
+  const nn::AttentionConfig a = model::self_attention(c, 0, true);
+  put(s, "attention_bias", a.bias);
+  put(s, "use_parallel_residual", c.parallel == nn::ParallelResidual::two_norms);
+  if (const auto* rope = std::get_if<nn::RopePosition>(&c.attention.position)) {
+    // All of a head is something that this family has to say.
+    Settings table = write_rope(*rope, a.width_of_head(), c.sizes.context);
+    if (rope->rotated == 0 || rope->rotated == a.width_of_head())
+      put(table, "partial_rotary_factor", 1.0);
+    put(s, "rope_parameters", std::move(table));
+  }
+  return s;
+}
+
 model::ModelConfig read_bloom(const io::TomlTable& s) {
   model::ModelConfig c;
   c.layers = s.integer("n_layer", {1, kMostLayers});
@@ -93,6 +119,18 @@ model::ModelConfig read_bloom(const io::TomlTable& s) {
                 "masked_softmax_fusion", "offset_alibi", "skip_bias_add", "skip_bias_add_qkv",
                 "attention_softmax_in_fp32", "bias_dropout_fusion"});
   return c;
+}
+
+Settings write_bloom(const model::ModelConfig& c) {
+  Settings s;
+  put(s, "n_layer", c.layers);
+  put(s, "hidden_size", c.width);
+  put(s, "n_head", c.attention.heads);
+  put(s, "layer_norm_epsilon", c.norm_epsilon);
+  put(s, "tie_word_embeddings", c.tied);
+  put(s, "vocab_size", c.sizes.vocabulary);
+  put(s, "seq_length", c.sizes.context);
+  return s;
 }
 
 // Which of three designs a file has: one norm for both branches, two norms, or one after the other.
@@ -131,6 +169,35 @@ model::ModelConfig read_falcon(const io::TomlTable& s) {
   return c;
 }
 
+Settings write_falcon(const model::ModelConfig& c) {
+  Settings s;
+  const nn::AttentionConfig a = model::self_attention(c, 0, true);
+  const bool new_design = c.parallel == nn::ParallelResidual::two_norms ||
+                          (a.key_heads() != 1 && a.key_heads() != a.heads);
+  put(s, "num_hidden_layers", c.layers);
+  put(s, "hidden_size", c.width);
+  put(s, "num_attention_heads", a.heads);
+  put(s, "vocab_size", c.sizes.vocabulary);
+  put(s, "max_position_embeddings", c.sizes.context);
+  put(s, "ffn_hidden_size", model::ffn_config(c).hidden);
+  put(s, "activation", std::string(activation_name(c.ffn)));
+  put(s, "layer_norm_epsilon", c.norm_epsilon);
+  put(s, "tie_word_embeddings", c.tied);
+  put(s, "bias", a.bias);
+  put(s, "alibi", false);
+  put(s, "new_decoder_architecture", new_design);
+  put(s, "multi_query", a.key_heads() == 1);
+  put(s, "parallel_attn", c.parallel != nn::ParallelResidual::none);
+  if (new_design) {
+    put(s, "num_kv_heads", a.key_heads());
+    put(s, "num_ln_in_parallel_attn",
+        std::int64_t{c.parallel == nn::ParallelResidual::two_norms ? 2 : 1});
+  }
+  if (const auto* rope = std::get_if<nn::RopePosition>(&c.attention.position))
+    put(s, "rope_parameters", write_rope(*rope, a.width_of_head(), c.sizes.context));
+  return s;
+}
+
 }  // namespace
 
 Family neox_family() {
@@ -138,7 +205,9 @@ Family neox_family() {
           .read = read_neox,
           .names = kNeoxNames,
           .prefix = "gpt_neox.",
-          .unused = kNeoxUnused};
+          .unused = kNeoxUnused,
+          .write = write_neox,
+          .architecture = "GPTNeoXForCausalLM"};
 }
 
 Family bloom_family() {
@@ -146,7 +215,9 @@ Family bloom_family() {
           .read = read_bloom,
           .names = kTransformerNames,
           .prefix = "transformer.",
-          .unused = kTransformerUnused};
+          .unused = kTransformerUnused,
+          .write = write_bloom,
+          .architecture = "BloomForCausalLM"};
 }
 
 Family falcon_family() {
@@ -154,7 +225,9 @@ Family falcon_family() {
           .read = read_falcon,
           .names = kTransformerNames,
           .prefix = "transformer.",
-          .unused = kTransformerUnused};
+          .unused = kTransformerUnused,
+          .write = write_falcon,
+          .architecture = "FalconForCausalLM"};
 }
 
 }  // namespace heddle::pretrained

@@ -37,6 +37,10 @@ MetaspaceOptions read_metaspace(const io::Json& json);
 Frame read_post_processor(const io::Json& json, std::size_t vocabulary);
 DecoderPtr read_decoder(const io::Json& json);
 
+// Of a Unigram model whose ids are not the places in its vocabulary: {"name": id}. No other program
+// knows it.
+inline constexpr std::string_view kNamesKey = "heddle_names";
+
 // Added tokens, and the tokens of the model.
 struct Tokens {
   std::vector<AddedToken> added;

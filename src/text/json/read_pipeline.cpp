@@ -67,7 +67,7 @@ ModelPtr read_char_bpe(const Json& model, const Tokens& tokens,
 
 ModelPtr read_unigram(const Json& model, const Tokens& tokens,
                       std::optional<std::int32_t>& unknown) {
-  check_keys(model, {"type", "unk_id", "vocab", "byte_fallback"});
+  check_keys(model, {"type", "unk_id", "vocab", "byte_fallback", kNamesKey});
   const Json vocabulary = model.at("vocab");
   if (!vocabulary.is_array()) vocabulary.refuse("an array");
   const bool byte_fallback = model.boolean_or("byte_fallback", false);
@@ -81,11 +81,16 @@ ModelPtr read_unigram(const Json& model, const Tokens& tokens,
                       .in_text = !(byte_fallback && fallback_byte(name))});
   }
   for (const AddedToken& token : tokens.added)
-    if (token.special && static_cast<std::size_t>(token.id) < scored.size())
+    if (!model.has(kNamesKey) && token.special &&
+        static_cast<std::size_t>(token.id) < scored.size())
       scored[static_cast<std::size_t>(token.id)].in_text = false;
-  if (model.has("unk_id"))
+  const bool renamed = model.has(kNamesKey);
+  const std::size_t count = renamed ? tokens.names.size() : scored.size();
+  if (renamed && byte_fallback) model.at("byte_fallback").refuse("false beside other names");
+  if (renamed || model.has("unk_id"))
     unknown = static_cast<std::int32_t>(
-        model.at("unk_id").integer(0, static_cast<std::int64_t>(scored.size()) - 1));
+        model.at("unk_id").integer(0, static_cast<std::int64_t>(count) - 1));
+  if (renamed) return std::make_unique<Unigram>(scored, *unknown, tokens.ids);
   return std::make_unique<Unigram>(scored, unknown, byte_fallback);
 }
 

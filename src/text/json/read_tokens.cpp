@@ -105,7 +105,7 @@ std::int32_t merge_token(const NameIds& ids, const Json& merge, const std::strin
 
 Tokens read_tokens(const Json& document, const Json& model) {
   Tokens tokens;
-  const Json vocabulary = model.at("vocab");
+  const Json vocabulary = model.at(model.has(kNamesKey) ? kNamesKey : "vocab");
   const std::size_t added = document.has("added_tokens") ? document.at("added_tokens").size() : 0;
   const std::size_t count = vocabulary.is_array() ? vocabulary.size() : vocabulary.keys().size();
   if (count + added == 0 || count + added > static_cast<std::size_t>(kMaxVocabulary))

@@ -26,6 +26,15 @@ Unigram::Unigram(const std::vector<Scored>& tokens, std::optional<std::int32_t> 
   if (byte_fallback) bytes_ = byte_fallback_ids(all);
 }
 
+Unigram::Unigram(const std::vector<Scored>& tokens, std::int32_t unknown, const NameIds& names)
+    : Unigram(tokens, std::nullopt, false) {
+  unknown_ = unknown;
+  renamed_.reserve(tokens.size());
+  for (const Scored& token : tokens)
+    renamed_.push_back(find_name(names, token.name).value_or(unknown));
+  ids_ = names;
+}
+
 // Viterbi: from left to right, the best way to each place where a character ends.
 std::vector<Unigram::Step> Unigram::best_steps(std::string_view word) const {
   std::vector<Step> steps(word.size() + 1);
@@ -60,7 +69,7 @@ void Unigram::encode(std::string_view word, std::size_t offset,
   // Unknown characters in a row are one unknown token.
   std::size_t unknown_from = 0, unknown_to = 0;
   const auto is_unknown = [&](std::int32_t id) {
-    return id == kUnknownToken || (unknown_ && id == *unknown_);
+    return id == kUnknownToken || (renamed_.empty() && unknown_ && id == *unknown_);
   };
   const auto flush = [&] {
     if (unknown_to > unknown_from)
@@ -76,7 +85,7 @@ void Unigram::encode(std::string_view word, std::size_t offset,
       continue;
     }
     flush();
-    ids.push_back(step.id);
+    ids.push_back(renamed_.empty() ? step.id : renamed_[static_cast<std::size_t>(step.id)]);
   }
   flush();
 }

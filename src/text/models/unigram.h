@@ -24,6 +24,9 @@ class Unigram final : public Model {
   // does not become the token: special tokens, and bytes where there is a fallback to them.
   Unigram(const std::vector<Scored>& tokens, std::optional<std::int32_t> unknown,
           bool byte_fallback);
+  // The tokens' ids are those of `names`, whatever their places: tokens that have none there are
+  // unknown, and so is a text without tokens unless it is a name (Marian's vocab.json).
+  Unigram(const std::vector<Scored>& tokens, std::int32_t unknown, const NameIds& names);
 
   void encode(std::string_view word, std::size_t offset,
               std::vector<std::int32_t>& ids) const override;
@@ -43,7 +46,8 @@ class Unigram final : public Model {
                       std::vector<std::int32_t>& ids) const;
 
   ByteTrie trie_;
-  NameIds ids_;  // of those in texts
+  NameIds ids_;                        // of those in texts
+  std::vector<std::int32_t> renamed_;  // ids of the places; empty: the places themselves
   std::vector<double> scores_;
   double unknown_score_ = 0;
   std::optional<std::int32_t> unknown_;

@@ -31,6 +31,8 @@ std::string class_of(const TokenizerConfig& config) {
       {"gemma", "GemmaTokenizer"},
       {"gemma2", "GemmaTokenizer"},
       {"t5", "T5Tokenizer"},
+      {"mt5", "T5Tokenizer"},
+      {"bart", "BartTokenizer"},
       {"bert", "BertTokenizer"},
       {"distilbert", "DistilBertTokenizer"},
       {"qwen2", "Qwen2Tokenizer"},
@@ -82,6 +84,39 @@ void add_specials(const TokenizerConfig& config, const NameIds& ids,
   }
 }
 
+// The name that a class has where no file gives another.
+void fallback(std::optional<NamedSpecial>& special, const char* token, const char* where) {
+  if (!special) special = NamedSpecial{.name = token, .where = where};
+}
+
+void name_bart_tokens(TokenizerConfig& config) {
+  const char* const bart = "the class BartTokenizer";
+  fallback(config.begin, "<s>", bart);
+  fallback(config.end, "</s>", bart);
+  fallback(config.unknown, "<unk>", bart);
+  fallback(config.pad, "<pad>", bart);
+  fallback(config.mask, "<mask>", bart);
+}
+
+// T5's gaps in a text, <extra_id_0> and so on: behind the pieces, the last of them first. Files
+// list them, or say how many there are.
+std::vector<AddedToken> behind_pieces(const SentencePieceModel& model,
+                                      const TokenizerConfig& config) {
+  if (!config.added.empty()) return config.added;
+  constexpr std::int64_t usual = 100, most = 65536;
+  const std::int64_t count = config.json && config.json->has("extra_ids")
+                                 ? config.json->at("extra_ids").integer(0, most)
+                                 : usual;
+  std::vector<AddedToken> added;
+  added.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    added.push_back({.id = static_cast<std::int32_t>(std::ssize(model.pieces) + i),
+                     .content = "<extra_id_" + std::to_string(count - 1 - i) + ">",
+                     .lstrip = true,
+                     .rstrip = true});
+  return added;
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {
@@ -104,7 +139,7 @@ std::string sentencepiece_file_json(const std::string& path, TokenizerConfig& co
   if (!is_llama && name != "T5Tokenizer")
     refuse_class(config, "LlamaTokenizer, GemmaTokenizer or T5Tokenizer", "a SentencePiece model");
   const SentencePieceModel model = read_sentencepiece(io::read_file(path, kMaxFileBytes), path);
-  if (!config.added.empty())
+  if (is_llama && !config.added.empty())
     io::fail_io(config.directory, "tokens that are added to " + path,
                 "none, or a tokenizer.json beside it",
                 std::to_string(config.added.size()) + " (added_tokens)");
@@ -114,16 +149,25 @@ std::string sentencepiece_file_json(const std::string& path, TokenizerConfig& co
   } else {
     config.add_begin = false;
     config.add_end = true;
+    const auto has = [&](std::string_view piece) {
+      return std::ranges::any_of(model.pieces, [&](const auto& p) { return p.name == piece; });
+    };
+    const char* const t5 = "the class T5Tokenizer";
+    if (has("</s>")) fallback(config.end, "</s>", t5);
+    if (has("<unk>")) fallback(config.unknown, "<unk>", t5);
+    if (has("<pad>")) fallback(config.pad, "<pad>", t5);
   }
-  return sentencepiece_json(model, path);
+  return sentencepiece_json(model, path, is_llama ? config.added : behind_pieces(model, config));
 }
 
 std::string vocabulary_and_merges_json(const std::string& vocabulary, const std::string& merges,
                                        TokenizerConfig& config) {
   const std::string name = class_of(config);
-  const bool is_qwen = name == "Qwen2Tokenizer";
-  if (name != "GPT2Tokenizer" && !is_qwen)
-    refuse_class(config, "GPT2Tokenizer or Qwen2Tokenizer", "vocab.json and merges.txt");
+  const bool is_qwen = name == "Qwen2Tokenizer", is_bart = name == "BartTokenizer";
+  if (name != "GPT2Tokenizer" && !is_qwen && !is_bart)
+    refuse_class(config, "GPT2Tokenizer, Qwen2Tokenizer or BartTokenizer",
+                 "vocab.json and merges.txt");
+  if (is_bart) name_bart_tokens(config);
   const Json json = Json::read(vocabulary);
   NameIds ids;
   std::vector<std::pair<std::string, std::int32_t>> names;
@@ -154,7 +198,8 @@ std::string vocabulary_and_merges_json(const std::string& vocabulary, const std:
   }
   parts.decoder = byte_level_step(prefix_space, true);
   parts.model = {{"type", "BPE"}, {"vocab", vocabulary_object(names)}, {"merges", std::move(list)}};
-  if (!config.add_begin) config.add_begin = false;
+  if (!config.add_begin) config.add_begin = is_bart;
+  if (!config.add_end && is_bart) config.add_end = true;
   return document_text(parts, config.directory);
 }
 
@@ -170,15 +215,12 @@ std::string word_piece_file_json(const std::string& path, TokenizerConfig& confi
     if (!ids.emplace(line, id).second)
       io::fail_io(path, "the token " + io::shown(line), "once", "twice");
   }
-  // The class has these names where no file gives others.
-  const auto fallback = [](std::optional<NamedSpecial>& special, const char* token) {
-    if (!special) special = NamedSpecial{.name = token, .where = "the class BertTokenizer"};
-  };
-  fallback(config.unknown, "[UNK]");
-  fallback(config.pad, "[PAD]");
-  fallback(config.separator, "[SEP]");
-  fallback(config.classify, "[CLS]");
-  fallback(config.mask, "[MASK]");
+  const char* const bert = "the class BertTokenizer";
+  fallback(config.unknown, "[UNK]", bert);
+  fallback(config.pad, "[PAD]", bert);
+  fallback(config.separator, "[SEP]", bert);
+  fallback(config.classify, "[CLS]", bert);
+  fallback(config.mask, "[MASK]", bert);
   const auto frame_token = [&](const NamedSpecial& special) {
     const auto id = find_name(ids, special.name);
     if (!id)

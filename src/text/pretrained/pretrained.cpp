@@ -20,7 +20,8 @@ PretrainedTokenizer load_directory(const std::filesystem::path& directory) {
   if (has("tokenizer.json"))
     return with_config(Tokenizer::load(file("tokenizer.json")), std::move(config));
   std::string json, source;
-  for (const char* name : {"tokenizer.model", "spiece.model", "source.spm"}) {
+  if (has("source.spm")) return load_marian(directory, std::move(config));
+  for (const char* name : {"tokenizer.model", "spiece.model"}) {
     if (!json.empty() || !has(name)) continue;
     source = file(name);
     json = sentencepiece_file_json(source, config);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/named_template.h"
 #include "text/tokenizer.h"
 
 namespace heddle::io {
@@ -15,16 +16,12 @@ class GgufFile;
 
 namespace heddle::text {
 
-// How the model wants conversations written: the text of a chat template (template/ renders it).
-struct NamedTemplate {
-  std::string name;  // "default", or another that the files give: "tool_use"
-  std::string text;
-};
-
 // The tokenizer's specials() are those that the files name; none is guessed. framed() adds the
 // tokens that the files ask for: begin and end of text, [CLS] and [SEP].
 struct PretrainedTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Tokenizer> target =
+      {};  // of the texts that the model writes, where it is another
   std::vector<NamedTemplate> templates;
 
   // The template called "default", or null.

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "text/process/added_token.h"
 
 namespace heddle::text {
 
@@ -39,7 +43,18 @@ struct SentencePieceModel {
 // Throws Error, naming `where`, for anything that is no such file or that Heddle does not do.
 SentencePieceModel read_sentencepiece(std::string_view file, std::string_view where);
 
-// The same tokenizer as a tokenizer.json.
-std::string sentencepiece_json(const SentencePieceModel& model, std::string_view where);
+// The same tokenizer as a tokenizer.json, with more tokens behind the pieces, or with other
+// settings for those that are pieces.
+std::string sentencepiece_json(const SentencePieceModel& model, std::string_view where,
+                               std::span<const AddedToken> added = {});
+
+// The same where another file says which ids the pieces have, as Marian's vocab.json.
+struct NamedPieces {
+  std::vector<std::pair<std::string, std::int32_t>> names;
+  std::int32_t unknown = 0;  // the id of pieces that have no name
+  std::vector<AddedToken> added;
+};
+std::string renamed_sentencepiece_json(const SentencePieceModel& model, const NamedPieces& named,
+                                       std::string_view where);
 
 }  // namespace heddle::text

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "io/errors.h"
+#include "text/json/read_parts.h"
 #include "text/models/vocabulary.h"
 #include "text/normalize/charsmap.h"
 #include "text/pretrained/document.h"
@@ -150,19 +151,58 @@ std::vector<AddedToken> spm_added(const SentencePieceModel& model) {
 
 }  // namespace
 
-std::string sentencepiece_json(const SentencePieceModel& model, std::string_view where) {
+std::string sentencepiece_json(const SentencePieceModel& model, std::string_view where,
+                               std::span<const AddedToken> more) {
   const NameIds ids = ids_of_pieces(model, where);
   const auto found =
       std::find_if(model.pieces.begin(), model.pieces.end(),
                    [](const SentencePiece& piece) { return piece.kind == Kind::unknown; });
   const SentencePiece* const unknown = found == model.pieces.end() ? nullptr : &*found;
   const bool is_bpe = model.kind == SentencePieceModel::Kind::bpe;
+  std::vector<AddedToken> added = spm_added(model);
+  for (const AddedToken& token : more) {
+    const auto known = std::find_if(added.begin(), added.end(),
+                                    [&](const AddedToken& other) { return other.id == token.id; });
+    if (known == added.end())
+      added.push_back(token);
+    else
+      *known = token;
+  }
   return document_text(
-      {.added = spm_added(model),
+      {.added = std::move(added),
        .normalizer = spm_normalizer(model),
        .decoder = spm_decoder(model),
        .model = is_bpe ? spm_bpe(model, ids, unknown) : spm_unigram(model, unknown)},
       where);
+}
+
+std::string renamed_sentencepiece_json(const SentencePieceModel& model, const NamedPieces& named,
+                                       std::string_view where) {
+  if (model.kind != SentencePieceModel::Kind::unigram || model.byte_fallback)
+    io::fail_io(where, "a SentencePiece model whose pieces have ids in another file",
+                "unigram, without bytes", "another kind");
+  (void)ids_of_pieces(model, where);  // refuses names that come twice
+  std::vector<Document> pieces;
+  pieces.reserve(model.pieces.size());
+  for (const SentencePiece& piece : model.pieces) {
+    if (piece.kind == Kind::user_defined)
+      io::fail_io(where, "the piece " + io::shown(piece.name),
+                  "another type than user defined, which is not supported here", "user defined");
+    if (piece.kind == Kind::normal) pieces.push_back(Document::array({piece.name, piece.score}));
+  }
+  // Spaces at the ends of a translation are not shown.
+  std::vector<Document> steps = {replace_step("String", kSpaceMark, " "), {{"type", "Fuse"}}};
+  constexpr int kAll = 1 << 20;
+  steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", kAll}, {"stop", kAll}});
+  return document_text({.added = named.added,
+                        .normalizer = spm_normalizer(model),
+                        .decoder = sequence_of("decoders", std::move(steps)),
+                        .model = {{"type", "Unigram"},
+                                  {"unk_id", named.unknown},
+                                  {"vocab", std::move(pieces)},
+                                  {"byte_fallback", false},
+                                  {kNamesKey, vocabulary_object(named.names)}}},
+                       where);
 }
 
 }  // namespace heddle::text

@@ -2,6 +2,7 @@
 // becomes the text of a tokenizer.json.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "io/gguf/gguf_metadata.h"
@@ -10,13 +11,17 @@
 
 namespace heddle::text {
 
-// tokenizer.model, spiece.model or source.spm. The class of the tokenizer says what stands around
+// tokenizer.model or spiece.model. The class of the tokenizer says what stands around
 // a text; one whose ids are not those of the file is refused.
 std::string sentencepiece_file_json(const std::string& path, TokenizerConfig& config);
 
 // vocab.json and merges.txt: byte-level BPE. The pattern that cuts words is that of the class.
 std::string vocabulary_and_merges_json(const std::string& vocabulary, const std::string& merges,
                                        TokenizerConfig& config);
+
+// Marian's source.spm and target.spm, with the ids of both in vocab.json, or those of the target in
+// target_vocab.json.
+PretrainedTokenizer load_marian(const std::filesystem::path& directory, TokenizerConfig config);
 
 // vocab.txt, a token a line: WordPiece.
 std::string word_piece_file_json(const std::string& path, TokenizerConfig& config);

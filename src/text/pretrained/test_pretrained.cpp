@@ -93,6 +93,84 @@ TEST(Pretrained, SentencePieceUnigram) {
   EXPECT_EQ(tokenizer->framed(tokenizer->encode("a")).ids, (Ids{2, 1}));
 }
 
+// Behind the pieces there are gaps to fill, unless the files list them.
+TEST(Pretrained, GapsOfT5) {
+  const std::string file = piece("<pad>", 0, Kind::control) + piece("</s>", 0, Kind::control) +
+                           piece("<unk>", 0, Kind::unknown) + piece("▁a", -1) +
+                           proto(2, proto(3, 1U));
+  const io::TempDir folder;
+  folder.file("spiece.model", file);
+  folder.file("tokenizer_config.json", R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 3})");
+  const auto tokenizer = load_pretrained_tokenizer(folder.path()).tokenizer;
+  EXPECT_EQ(tokenizer->vocabulary(), 7);
+  EXPECT_EQ(tokenizer->find("<extra_id_0>"), 6);
+  EXPECT_EQ(tokenizer->find("<extra_id_2>"), 4);
+  EXPECT_EQ(tokenizer->pad(), 0);
+  EXPECT_EQ(tokenizer->end(), 1);
+  EXPECT_EQ(tokenizer->decode(Ids{3, 6, 3}, ShowSpecials::no), "a a");
+  folder.file("added_tokens.json", R"({"<gap>": 4})");
+  EXPECT_EQ(load_pretrained_tokenizer(folder.path()).tokenizer->vocabulary(), 5);
+}
+
+class Marian : public ::testing::Test {
+ protected:
+  Marian() {
+    folder_.file("source.spm", unigram({{"▁a", -1}, {"b", -2}, {"▁c", -3}, {"▁", -4}}));
+    folder_.file("target.spm", unigram({{"▁x", -1}, {"y", -2}, {"▁", -3}}));
+    folder_.file("tokenizer_config.json", R"({"tokenizer_class": "MarianTokenizer"})");
+    folder_.file("vocab.json", R"({"</s>": 0, "<unk>": 1, ">>fra<<": 2, "▁a": 3, "▁x": 4, "y": 5,
+                                   "▁": 6, "b": 7, "<pad>": 8})");
+  }
+  static std::string unigram(const std::vector<std::pair<std::string, float>>& pieces) {
+    std::string file = piece("<unk>", 0, Kind::unknown) + piece("<s>", 0, Kind::control) +
+                       piece("</s>", 0, Kind::control);
+    for (const auto& [name, score] : pieces) file += piece(name, score);
+    return file + proto(2, proto(3, 1U));
+  }
+  io::TempDir folder_;
+};
+
+// Pieces of the one file have the ids of the other: those without are unknown, one by one, and a
+// character that is no piece has the id of its name.
+TEST_F(Marian, PiecesHaveTheIdsOfAnotherFile) {
+  const PretrainedTokenizer both = load_pretrained_tokenizer(folder_.path());
+  const Tokenizer& source = *both.tokenizer;
+  EXPECT_EQ(source.encode("ab c"), (Ids{3, 7, 1}));
+  EXPECT_EQ(source.encode("c c"), (Ids{1, 1}));
+  EXPECT_EQ(source.encode("ay"), (Ids{3, 5}));
+  EXPECT_EQ(source.encode("a??"), (Ids{3, 1}));
+  EXPECT_EQ(source.encode(">>fra<< a", SpecialsInText::plain), (Ids{2, 3}));
+  EXPECT_EQ(source.framed(source.encode("a")).ids, (Ids{3, 0}));
+  EXPECT_EQ(source.vocabulary(), 9);
+  EXPECT_EQ(source.pad(), 8);
+  ASSERT_NE(both.target, nullptr);
+  EXPECT_EQ(both.target->encode("xy a"), (Ids{4, 5, 6, 1}));
+  EXPECT_EQ(both.target->decode(Ids{4, 5, 4, 6, 0}, ShowSpecials::no), "xy x");
+  EXPECT_EQ(Tokenizer::from_json(source.to_json(), "again")->encode("ab c"), (Ids{3, 7, 1}));
+}
+
+TEST_F(Marian, TwoListsOfNames) {
+  folder_.file("tokenizer_config.json",
+               R"({"tokenizer_class": "MarianTokenizer", "separate_vocabs": true})");
+  folder_.file("target_vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 2, "▁x": 3})");
+  const PretrainedTokenizer both = load_pretrained_tokenizer(folder_.path());
+  EXPECT_EQ(both.target->encode("xy"), (Ids{3, 1}));
+  EXPECT_EQ(both.target->vocabulary(), 4);
+}
+
+TEST_F(Marian, WhatIsMissingIsNamed) {
+  folder_.file("vocab.json", R"({"</s>": 0, "▁a": 1, "<pad>": 2})");
+  expect_refusal([&] { load_pretrained_tokenizer(folder_.path()); }, {"vocab.json", "<unk>"});
+  folder_.file("vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 99999999})");
+  expect_refusal([&] { load_pretrained_tokenizer(folder_.path()); }, {"<pad>"});
+  const io::TempDir empty;
+  empty.file("source.spm", bpe_file());
+  expect_refusal([&] { load_pretrained_tokenizer(empty.path()); }, {"target.spm is missing"});
+  folder_.file("vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 2})");
+  folder_.file("source.spm", bpe_file());
+  expect_refusal([&] { load_pretrained_tokenizer(folder_.path()); }, {"source.spm", "unigram"});
+}
+
 TEST(Pretrained, ClassesThatAreNotKnownAreRefused) {
   const io::TempDir folder;
   folder.file("tokenizer.model", bpe_file());
@@ -130,6 +208,18 @@ TEST(Pretrained, VocabularyAndMerges) {
   EXPECT_EQ(tokenizer->begin(), std::nullopt);
   folder.file("special_tokens_map.json", R"({"eos_token": "<nothing>"})");
   expect_refusal([&] { load_pretrained_tokenizer(folder.path()); }, {"eos_token", "<nothing>"});
+}
+
+TEST(Pretrained, VocabularyAndMergesOfBart) {
+  const io::TempDir folder;
+  folder.file("vocab.json", R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "a": 4, "b": 5,
+                                "ab": 6, "Ġ": 7, "<mask>": 8})");
+  folder.file("merges.txt", "#version: 0.2\na b\n");
+  folder.file("config.json", R"({"model_type": "bart"})");
+  const auto tokenizer = load_pretrained_tokenizer(folder.path()).tokenizer;
+  EXPECT_EQ(tokenizer->framed(tokenizer->encode("ab b")).ids, (Ids{0, 6, 7, 5, 2}));
+  EXPECT_EQ(tokenizer->pad(), 1);
+  EXPECT_EQ(tokenizer->mask(), 8);
 }
 
 TEST(Pretrained, LinesOfWordPieces) {

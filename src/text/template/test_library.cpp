@@ -79,6 +79,8 @@ TEST(ChatTemplate, WhatFiltersGiveIsReadOnce) {
   EXPECT_EQ(render("{% set g = [1] | select %}{{ g | list }}{{ g | list }}{{ 1 if [] | select }}"),
             "[1][]1");
   EXPECT_NE(refusal("{{ [1] | select | length }}"), "");
+  EXPECT_EQ(render("{{ none | select('string') | list }}{{ none | map('upper') | list }}"), "[][]");
+  EXPECT_NE(refusal("{{ 1 | select('string') | list }}"), "");
   EXPECT_NE(refusal("{{ [1] | map('string') | tojson }}"), "");
 }
 

@@ -18,6 +18,11 @@ struct FloatRegisters {
 
   static Vec zero() { return _mm256_setzero_ps(); }
   static Vec load(const float* p) { return _mm256_loadu_ps(p); }
+  static Vec load(const std::uint16_t* p) {
+    const __m256i wide =
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+  }
   static Vec load_sums(const float* p) { return _mm256_loadu_ps(p); }
   static void store_sums(float* p, Vec v) { _mm256_storeu_ps(p, v); }
   static Vec broadcast(const float* p) { return _mm256_broadcast_ss(p); }
@@ -44,6 +49,9 @@ struct DoubleRegisters {
 struct F32 : F32Elements<F32>, FloatRegisters {
   static constexpr auto transpose = transpose_by_scalars<F32>;
 };
+struct F32ByBf16 : F32ByBf16Elements<F32ByBf16>, FloatRegisters {
+  static constexpr auto transpose = transpose_by_scalars<F32ByBf16>;
+};
 struct Bf16 : Bf16AsF32Elements<Bf16>, FloatRegisters {
   static constexpr auto transpose = transpose_by_scalars<Bf16>;
 };
@@ -54,6 +62,7 @@ struct F64 : F64Elements<F64>, DoubleRegisters {
 }  // namespace
 
 constinit const Kernels f32_kernels = make_kernels<F32>();
+constinit const Kernels f32_by_bf16_kernels = make_kernels<F32ByBf16>();
 constinit const Kernels bf16_kernels = make_kernels<Bf16>();
 constinit const Kernels f64_kernels = make_kernels<F64>();
 

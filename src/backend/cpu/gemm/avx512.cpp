@@ -21,6 +21,12 @@ struct FloatRegisters {
 
   static Vec zero() { return _mm512_setzero_ps(); }
   static Vec load(const float* p) { return _mm512_loadu_ps(p); }
+  // Forms with masks as in transpose16.h.
+  static Vec load(const std::uint16_t* p) {
+    const __m256i narrow = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, narrow);
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16));
+  }
   static Vec load_sums(const float* p) { return _mm512_loadu_ps(p); }
   static void store_sums(float* p, Vec v) { _mm512_storeu_ps(p, v); }
   static Vec broadcast(const float* p) { return _mm512_set1_ps(*p); }
@@ -48,6 +54,9 @@ struct DoubleRegisters {
 struct F32 : F32Elements<F32>, FloatRegisters {
   static constexpr auto transpose = transpose16<F32>;
 };
+struct F32ByBf16 : F32ByBf16Elements<F32ByBf16>, FloatRegisters {
+  static constexpr auto transpose = transpose16<F32ByBf16>;
+};
 struct Bf16 : Bf16AsF32Elements<Bf16>, FloatRegisters {
   static constexpr auto transpose = transpose16<Bf16>;
 };
@@ -58,6 +67,7 @@ struct F64 : F64Elements<F64>, DoubleRegisters {
 }  // namespace
 
 constinit const Kernels f32_kernels = make_kernels<F32>();
+constinit const Kernels f32_by_bf16_kernels = make_kernels<F32ByBf16>();
 constinit const Kernels bf16_kernels = make_kernels<Bf16>();
 constinit const Kernels f64_kernels = make_kernels<F64>();
 

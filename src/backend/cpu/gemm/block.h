@@ -41,8 +41,9 @@ struct InPlace {
   // Whole vectors, because nothing may be read past the end of a row.
   static bool b(const GemmJob& job) noexcept {
     constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Element));
-    return kAsStored && L::kPair == 1 && job.b.dtype == Ops::kDType && job.b.col_stride == 1 &&
-           job.n % L::kLanes == 0 && near(job.b.row_stride * kBytes, job.k);
+    return kAsStored && !L::kNarrow && L::kPair == 1 && job.b.dtype == Ops::kDType &&
+           job.b.col_stride == 1 && job.n % L::kLanes == 0 &&
+           near(job.b.row_stride * kBytes, job.k);
   }
 
  private:
@@ -56,6 +57,7 @@ class BlockProduct {
  public:
   using L = Layout<Ops>;
   using Element = typename Ops::Element;
+  using Stored = typename Ops::Stored;
   using Sum = typename Ops::Sum;
   using Source = typename Ops::Source;
 
@@ -64,11 +66,13 @@ class BlockProduct {
         range_(range),
         a_{static_cast<const Source*>(job.a.data) + range.batch * job.a_batch_stride,
            job.a.row_stride, job.a.col_stride},
-        b_(reinterpret_cast<const Element*>(static_cast<const char*>(job.packed_b) +
-                                            range.batch * job.b_batch_stride)),
+        b_(reinterpret_cast<const Stored*>(static_cast<const char*>(job.packed_b) +
+                                           range.batch * job.b_batch_stride)),
         finish_(job, range.batch),
         tile_rows_(even_rows(range.row_end - range.row_begin)),
         b_in_place_(InPlace<Ops>::b(job)),
+        widens_(L::kNarrow && job.packed_b != nullptr &&
+                range.row_end - range.row_begin > kWorthWidening * L::kRows),
         packed_a_(static_cast<Element*>(scratch.packed_a)),
         packed_b_(static_cast<Element*>(scratch.packed_b)),
         sums_(static_cast<Sum*>(scratch.sums)) {}
@@ -79,15 +83,20 @@ class BlockProduct {
     for (std::int64_t block = 0; block < blocks; ++block) {
       if (job_.packed_b == nullptr && !b_in_place_) pack_b(block);
       const ReadableA a = readable_a(block);
-      if (a.read == ReadA::along_k) {
-        multiply<ReadA::along_k>(a, block);
-      } else {
-        multiply<ReadA::across>(a, block);
+      if constexpr (L::kNarrow) {
+        if (job_.packed_b != nullptr && !widens_) {
+          multiply<Stored>(a, block);
+          continue;
+        }
       }
+      multiply<Element>(a, block);
     }
   }
 
  private:
+  // From so many tiles on, widening a panel once costs less than in each of them.
+  static constexpr std::int64_t kWorthWidening = 4;
+
   // A k-block of the range's rows, packed or in place: the operand of TileJob, and the distance
   // from one tile's rows to the next one's.
   struct ReadableA {
@@ -99,13 +108,13 @@ class BlockProduct {
   // Memory that tiles prefetch, a share each, until all of it is in flight. From then on they
   // prefetch data they already have, which costs less than a branch.
   struct Ahead {
-    const Element* next = nullptr;
-    const Element* end = nullptr;
+    const char* next = nullptr;
+    const char* end = nullptr;
 
     void aim(TileJob<Ops>& tile) noexcept {
-      constexpr std::int64_t kShare = L::kLineUnits / kAheadUnits * L::kLineElements;
+      constexpr std::int64_t kShare = L::kLineUnits / kAheadUnits * kLineBytes;
       const bool more = next < end;
-      tile.ahead = reinterpret_cast<const char*>(more ? next : tile.b);
+      tile.ahead = more ? next : static_cast<const char*>(tile.b);
       tile.ahead_step = more ? kLineBytes : 0;
       if (more) next += tile.units / L::kLineUnits * kShare;
     }
@@ -138,7 +147,17 @@ class BlockProduct {
     return {read, packed_a_, L::kLineElements, jump, L::a_panel(depth)};
   }
 
-  template <ReadA Read>
+  // B: how the tiles read the right side.
+  template <class B>
+  void multiply(const ReadableA& source, std::int64_t block) noexcept {
+    if (source.read == ReadA::along_k) {
+      multiply<ReadA::along_k, B>(source, block);
+    } else {
+      multiply<ReadA::across, B>(source, block);
+    }
+  }
+
+  template <ReadA Read, class B>
   void multiply(const ReadableA& source, std::int64_t block) noexcept {
     alignas(64) Sum local[L::kTileSums];
     const bool first = block == 0, last = block == L::depth_blocks(job_.k) - 1;
@@ -150,7 +169,7 @@ class BlockProduct {
     for (std::int64_t column = range_.column_begin, columns; column < range_.column_end;
          column += columns) {
       columns = tile_columns(column);
-      find_b(block, column, tile);
+      find_b(block, column, columns, tile);
       Ahead ahead = ahead_of(block, column + columns);
       tile.a = source.data;
       const bool straight = last && finish_.takes_sums(columns);
@@ -163,7 +182,7 @@ class BlockProduct {
         if (straight) finish_.aim(tile, row, column);
         if (last) finish_.prefetch(row, rows, column, columns);
         if constexpr (kAsksAhead<Ops>) ahead.aim(tile);
-        MicroTable<Ops, Read>::get(rows, columns)(tile);
+        MicroTable<Ops, Read, B>::get(rows, columns)(tile);
         if (last && !straight) finish_.tile(tile.to, row, rows, column, columns);
         tile.a += source.tile;
         waiting += L::kTileSums;
@@ -177,10 +196,12 @@ class BlockProduct {
     Packer<Ops>::block_b(job_.k, job_.n, job_.b, panels, packed_b_);
   }
 
-  void find_b(std::int64_t block, std::int64_t column, TileJob<Ops>& tile) const noexcept {
+  void find_b(std::int64_t block, std::int64_t column, std::int64_t columns,
+              TileJob<Ops>& tile) const noexcept {
     tile.b_step = L::kColumns * L::kPair;
     if (job_.packed_b != nullptr) {
-      tile.b = b_ + L::b_offset(job_.k, job_.n, block, column);
+      const Stored* panel = b_ + L::b_offset(job_.k, job_.n, block, column);
+      tile.b = widens_ ? static_cast<const void*>(widened(panel, tile.units, columns)) : panel;
     } else if (b_in_place_) {
       const std::int64_t k = block * L::kBlockDepth;
       tile.b = static_cast<const Element*>(job_.b.data) + k * job_.b.row_stride + column;
@@ -191,6 +212,17 @@ class BlockProduct {
     }
   }
 
+  // The columns of a panel in the type of the kernel, in this thread's scratch.
+  const Element* widened([[maybe_unused]] const Stored* panel, [[maybe_unused]] std::int64_t units,
+                         [[maybe_unused]] std::int64_t columns) const noexcept {
+    if constexpr (L::kNarrow) {
+      for (std::int64_t u = 0; u < units; ++u)
+        for (std::int64_t i = 0; i < columns; i += L::kLanes)
+          Ops::store_sums(packed_b_ + u * L::kColumns + i, Ops::load(panel + u * L::kColumns + i));
+    }
+    return packed_b_;
+  }
+
   // B that was packed beforehand comes from far away: while tiles use a panel, they ask for the one
   // at column `next`, or for the first one of the next k-block if there is none.
   Ahead ahead_of(std::int64_t block, std::int64_t next) const noexcept {
@@ -199,8 +231,9 @@ class BlockProduct {
       ++block;
     }
     if (job_.packed_b == nullptr || block == L::depth_blocks(job_.k)) return {};
-    const Element* panel = b_ + L::b_offset(job_.k, job_.n, block, next);
-    return {panel, panel + L::b_panel(L::depth_of(job_.k, block))};
+    const Stored* panel = b_ + L::b_offset(job_.k, job_.n, block, next);
+    return {reinterpret_cast<const char*>(panel),
+            reinterpret_cast<const char*>(panel + L::b_panel(L::depth_of(job_.k, block)))};
   }
 
   void finish_zeros() noexcept {
@@ -216,10 +249,10 @@ class BlockProduct {
   const GemmJob& job_;
   const CRange& range_;
   PackSource<Ops, Source> a_;
-  const Element* b_;
+  const Stored* b_;
   Finish<Ops, C> finish_;
   std::int64_t tile_rows_;
-  bool b_in_place_;
+  bool b_in_place_, widens_;
   Element* packed_a_;
   Element* packed_b_;
   Sum* sums_;
@@ -248,9 +281,12 @@ constexpr Kernels make_kernels() {
           .column_step = L::kColumnStep,
           .block_depth = L::kBlockDepth,
           .pair = L::kPair,
-          .element_bytes = sizeof(typename L::Element),
+          .element_bytes = sizeof(typename L::Stored),
           .sum_bytes = sizeof(typename L::Sum),
+          // Only packing rounds B to what it is stored in.
+          .stored_b = L::kNarrow && Ops::kDType == DType::f32,
           .pack_b = Packer<Ops>::pack_b,
+          .unpack_column = Packer<Ops>::unpack_column,
           .reads_b = InPlace<Ops>::b,
           .block = run_block<Ops>};
 }

@@ -14,6 +14,7 @@ struct F32Elements {
   static constexpr DType kDType = DType::f32;
   using Source = float;   // of A
   using Element = float;  // as packed
+  using Stored = float;   // in a packed B that is kept
   using Unit = float;
   using Sum = float;
   static constexpr int kPair = 1;
@@ -23,16 +24,27 @@ struct F32Elements {
   static float convert(bf16 x) { return Convert<Ops>::widen(x.bits); }
 };
 
+// f32 operands, with a B that is held in bf16.
+template <class Ops>
+struct F32ByBf16Elements : F32Elements<Ops> {
+  using Stored = std::uint16_t;
+  static Stored narrow(float x) { return Convert<Ops>::round_to_bf16(x); }
+  static float widen(Stored x) { return Convert<Ops>::widen(x); }
+};
+
 // bf16 operands without instructions for them: rounded to bf16, computed in f32.
 template <class Ops>
 struct Bf16AsF32Elements {
   static constexpr DType kDType = DType::bf16;
   using Source = bf16;
   using Element = float;
+  using Stored = std::uint16_t;
   using Unit = float;
   using Sum = float;
   static constexpr int kPair = 1;
 
+  static Stored narrow(float x) { return Convert<Ops>::round_to_bf16(x); }
+  static float widen(Stored x) { return Convert<Ops>::widen(x); }
   static float convert(float x) { return Convert<Ops>::widen(Convert<Ops>::round_to_bf16(x)); }
   static float convert(double x) { return Convert<Ops>::widen(Convert<Ops>::round_to_bf16(x)); }
   static float convert(bf16 x) { return Convert<Ops>::widen(x.bits); }
@@ -44,6 +56,7 @@ struct Bf16PairElements {
   static constexpr DType kDType = DType::bf16;
   using Source = bf16;
   using Element = std::uint16_t;
+  using Stored = std::uint16_t;
   using Unit = std::uint32_t;
   using Sum = float;
   static constexpr int kPair = 2;
@@ -58,6 +71,7 @@ struct F64Elements {
   static constexpr DType kDType = DType::f64;
   using Source = double;
   using Element = double;
+  using Stored = double;
   using Unit = double;
   using Sum = double;
   static constexpr int kPair = 1;

@@ -1,4 +1,5 @@
 // Any x86-64: the compilers' own vectors of 16 bytes, which are SSE2 registers.
+#include <cstdint>
 #include <cstring>
 
 #include "backend/cpu/gemm/block.h"
@@ -23,6 +24,13 @@ struct Registers {
     std::memcpy(&v, p, sizeof v);
     return v;
   }
+  static Vec load(const std::uint16_t* p) {  // bf16, in f32 registers
+    typedef std::uint32_t Bits __attribute__((vector_size(16)));
+    const Bits bits = Bits{p[0], p[1], p[2], p[3]} << 16;
+    Vec v;
+    std::memcpy(&v, &bits, sizeof v);
+    return v;
+  }
   static Vec load_sums(const T* p) { return load(p); }
   static void store_sums(T* p, Vec v) { std::memcpy(p, &v, sizeof v); }
   static Vec broadcast(const T* p) { return Vec{} + *p; }
@@ -31,12 +39,14 @@ struct Registers {
 };
 
 struct F32 : F32Elements<F32>, Registers<float> {};
+struct F32ByBf16 : F32ByBf16Elements<F32ByBf16>, Registers<float> {};
 struct Bf16 : Bf16AsF32Elements<Bf16>, Registers<float> {};
 struct F64 : F64Elements<F64>, Registers<double> {};
 
 }  // namespace
 
 constinit const Kernels f32_kernels = make_kernels<F32>();
+constinit const Kernels f32_by_bf16_kernels = make_kernels<F32ByBf16>();
 constinit const Kernels bf16_kernels = make_kernels<Bf16>();
 constinit const Kernels f64_kernels = make_kernels<F64>();
 

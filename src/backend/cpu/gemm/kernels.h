@@ -51,10 +51,14 @@ struct Kernels {
   std::int64_t column_step;    // a CRange begins at a multiple of this
   std::int64_t block_depth;    // elements of K in one k-block
   std::int64_t pair;           // neighbours along K that are packed together: 2 for vdpbf16ps
-  std::int64_t element_bytes;  // of one packed element
+  std::int64_t element_bytes;  // of one element of packed B
   std::int64_t sum_bytes;      // of one accumulator
+  bool stored_b;               // does block() take no B but a packed one?
   void (*pack_b)(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
                  void* dst) noexcept;
+  // One column of packed B as K neighbours.
+  void (*unpack_column)(std::int64_t k, std::int64_t n, const void* packed, std::int64_t column,
+                        void* to) noexcept;
   // Can block() read job.b in place?
   bool (*reads_b)(const GemmJob& job) noexcept;
   // With packed_b null it reads b in place if it can, and otherwise packs the part it needs.

@@ -7,6 +7,10 @@
 //   packed A   [panel of kRows][line of kLineUnits units][row][unit in line], or
 //              [panel of kRows][unit][kAcross]                 from an A that is column-major
 //
+// A packed B that is kept may be held in fewer bytes than the kernel computes with (Ops::Stored,
+// bf16 instead of f32): tiles widen it as they load, or read a panel that was widened for many of
+// them.
+//
 // A is read by broadcasts of single units, in either order: packing it is copying, not transposing.
 // B is padded with zeros to whole panels and whole units, A to whole lines.
 //
@@ -25,6 +29,7 @@ namespace heddle::cpu {
 template <class Ops>
 struct Layout {
   using Element = typename Ops::Element;
+  using Stored = typename Ops::Stored;
   using Sum = typename Ops::Sum;
 
   static constexpr std::int64_t kPair = Ops::kPair;
@@ -41,6 +46,8 @@ struct Layout {
   static constexpr std::int64_t kBlockDepth = kBlockLines * kLineElements;
   // Rows of a packed column-major panel: a power of two, so that they share few cache lines.
   static constexpr std::int64_t kAcross = kRows <= 4 ? 4 : kRows <= 8 ? 8 : 16;
+  static constexpr bool kNarrow =
+      sizeof(Stored) < sizeof(Element);  // is packed B held in fewer bytes?
   static constexpr std::int64_t kTileSums = kRows * kColumns;
 
   static_assert(kBlockRows % kRows == 0 && kRows <= kAcross);

@@ -24,8 +24,8 @@ struct TileJob {
   const typename Ops::Element* a;
   std::int64_t a_step;  // along_k: from row to row; across: from unit to unit
   std::int64_t a_jump;  // along_k: from the end of a line of units to the next one of the same row
-  const typename Ops::Element* b;
-  std::int64_t b_step;              // from unit to unit
+  const void* b;        // of the kernel's type B
+  std::int64_t b_step;  // from unit to unit
   const typename Ops::Sum* before;  // sums to begin with, in rows of kColumns; or null: zero
   typename Ops::Sum* to;
   std::int64_t to_step;  // from row to row
@@ -46,7 +46,8 @@ template <class Ops>
 inline constexpr bool kStoresBf16 =
     requires(bf16* p, typename Ops::Vec v) { Ops::store_bf16(p, v, v); };
 
-template <class Ops, ReadA Read, int Rows, int Vectors>
+// B: the type of packed B in memory, Ops::Element or Ops::Stored.
+template <class Ops, ReadA Read, class B, int Rows, int Vectors>
 struct MicroKernel {
   using L = Layout<Ops>;
   using Element = typename Ops::Element;
@@ -59,7 +60,7 @@ struct MicroKernel {
   // Indices as template arguments: the tile must be in registers at any optimisation level, and a
   // loop over an array of vectors is not until it is fully unrolled.
   template <int... R, int... V>
-  [[gnu::always_inline]] static void step(const Element* a, std::int64_t row_step, const Element* b,
+  [[gnu::always_inline]] static void step(const Element* a, std::int64_t row_step, const B* b,
                                           Vec (&sums)[Rows][Vectors],
                                           std::integer_sequence<int, R...>,
                                           std::integer_sequence<int, V...>) noexcept {
@@ -93,7 +94,7 @@ struct MicroKernel {
   // Where a kernel is in its operands, and how far it is to the next row of A and the next units.
   struct Place {
     const Element* a;
-    const Element* b;
+    const B* b;
     const char* ahead;
     std::int64_t row_step, a_step, b_step, ahead_step;
 
@@ -124,7 +125,9 @@ struct MicroKernel {
   [[gnu::always_inline]] static void along_k(const TileJob<Ops>& job,
                                              Vec (&sums)[Rows][Vectors]) noexcept {
     static_assert(L::kLineUnits % kAheadUnits == 0);
-    Place at{job.a, job.b, job.ahead, job.a_step, L::kPair, job.b_step, job.ahead_step};
+    Place at{
+        job.a,         static_cast<const B*>(job.b), job.ahead, job.a_step, L::kPair, job.b_step,
+        job.ahead_step};
     for (std::int64_t line = job.units / L::kLineUnits; line > 0; --line) {
       for (std::int64_t u = 0; u < L::kLineUnits; u += kAheadUnits) at.units_and_line(sums);
       at.a += job.a_jump;
@@ -134,7 +137,9 @@ struct MicroKernel {
 
   [[gnu::always_inline]] static void across(const TileJob<Ops>& job,
                                             Vec (&sums)[Rows][Vectors]) noexcept {
-    Place at{job.a, job.b, job.ahead, L::kPair, job.a_step, job.b_step, job.ahead_step};
+    Place at{
+        job.a,         static_cast<const B*>(job.b), job.ahead, L::kPair, job.a_step, job.b_step,
+        job.ahead_step};
     for (std::int64_t u = job.units / kAheadUnits; u > 0; --u) at.units_and_line(sums);
     for (std::int64_t u = job.units % kAheadUnits; u > 0; --u) at.unit(sums);
   }
@@ -187,7 +192,7 @@ struct MicroKernel {
 };
 
 // The kernels for 1..kRows rows and for 1..kVectors vectors of columns: no work on padding.
-template <class Ops, ReadA Read>
+template <class Ops, ReadA Read, class B>
 struct MicroTable {
   using L = Layout<Ops>;
   using Function = void (*)(const TileJob<Ops>&) noexcept;
@@ -198,7 +203,7 @@ struct MicroTable {
 
   template <int Vectors, int... R>
   static constexpr void fill(Function (&at)[L::kRows], std::integer_sequence<int, R...>) {
-    ((at[R] = MicroKernel<Ops, Read, R + 1, Vectors>::run), ...);
+    ((at[R] = MicroKernel<Ops, Read, B, R + 1, Vectors>::run), ...);
   }
 
   template <int... V>

@@ -36,6 +36,7 @@ template <class Ops>
 struct Packer {
   using L = Layout<Ops>;
   using Element = typename Ops::Element;
+  using Stored = typename Ops::Stored;
   using Unit = typename Ops::Unit;
 
   static constexpr std::int64_t kSide = L::kLineUnits;  // transposed blocks are kSide × kSide units
@@ -156,10 +157,10 @@ struct Packer {
   // ---- B
   // ------------------------------------------------------------------------------------------
 
-  // One panel after the other, the first one at dst.
-  template <class Source>
+  // One panel after the other, the first one at dst: of elements, or of what is stored.
+  template <class Source, class Target>
   static void b_panels(const PackSource<Ops, Source>& source, std::int64_t k, std::int64_t n,
-                       const PanelRange& range, Element* dst) noexcept {
+                       const PanelRange& range, Target* dst) noexcept {
     const std::int64_t depth = L::depth_of(k, range.depth_block);
     const std::int64_t k_begin = range.depth_block * L::kBlockDepth;
     const bool transpose = source.k_stride == 1 && source.outer_stride != 1;
@@ -169,16 +170,30 @@ struct Packer {
       for (std::int64_t p = 0; p < range.panels; ++p) {
         const std::int64_t column = range.column + p * L::kColumns;
         const std::int64_t columns = L::min(L::kColumns, n - column);
-        Element* to = dst + p * L::b_panel(depth) + done * L::kColumns;
-        if (transpose) {
-          b_line_transposed(source, column, columns, k_begin + done, count, to);
+        Target* to = dst + p * L::b_panel(depth) + done * L::kColumns;
+        const auto pack = [&](Element* line) {
+          transpose ? b_line_transposed(source, column, columns, k_begin + done, count, line)
+                    : b_line(source, column, columns, k_begin + done, count, line);
+        };
+        if constexpr (sizeof(Target) < sizeof(Element)) {
+          alignas(64) Element line[L::kLineElements * L::kColumns];
+          pack(line);
+          for (std::int64_t i = 0; i < count * L::kColumns; ++i) to[i] = Ops::narrow(line[i]);
         } else {
-          for (std::int64_t u = 0; u * L::kPair < count; ++u)
-            run_along_outer<L::kColumns>(source, column, k_begin + done + u * L::kPair, columns,
-                                         count - u * L::kPair, to + u * L::kPair * L::kColumns);
+          pack(to);
         }
       }
     }
+  }
+
+  // `count` elements of k of one panel, from a source that is not contiguous along k.
+  template <class Source>
+  static void b_line(const PackSource<Ops, Source>& source, std::int64_t column,
+                     std::int64_t columns, std::int64_t k, std::int64_t count,
+                     Element* to) noexcept {
+    for (std::int64_t u = 0; u * L::kPair < count; ++u)
+      run_along_outer<L::kColumns>(source, column, k + u * L::kPair, columns, count - u * L::kPair,
+                                   to + u * L::kPair * L::kColumns);
   }
 
   template <class Source>
@@ -217,11 +232,23 @@ struct Packer {
   static void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
                      void* dst) noexcept {
     const std::int64_t offset = L::b_offset(k, n, range.depth_block, range.column);
-    block_b(k, n, b, range, static_cast<Element*>(dst) + offset);
+    block_b(k, n, b, range, static_cast<Stored*>(dst) + offset);
   }
 
+  static void unpack_column(std::int64_t k, std::int64_t n, const void* packed, std::int64_t column,
+                            void* to) noexcept {
+    auto* out = static_cast<Stored*>(to);
+    for (std::int64_t block = 0; block < L::depth_blocks(k); ++block) {
+      const Stored* from = static_cast<const Stored*>(packed) + L::b_offset(k, n, block, column);
+      const std::int64_t depth = L::depth_of(k, block);
+      for (std::int64_t i = 0; i < depth; ++i)
+        *out++ = from[i / L::kPair * L::kPair * L::kColumns + i % L::kPair];
+    }
+  }
+
+  template <class Target>
   static void block_b(std::int64_t k, std::int64_t n, const MatrixRef& b, const PanelRange& range,
-                      Element* dst) noexcept {
+                      Target* dst) noexcept {
     const auto pack = [&](auto* typed) {
       using Source = std::remove_const_t<std::remove_pointer_t<decltype(typed)>>;
       const PackSource<Ops, Source> source{typed, b.col_stride, b.row_stride};

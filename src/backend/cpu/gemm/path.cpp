@@ -1,10 +1,14 @@
 // Planning and sharing of work, compiled for any machine, and the choice of a path.
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <string>
 
 #include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
+#include "backend/cpu/gemm/operands.h"
 #include "backend/cpu/gemm/paths.h"
 #include "backend/cpu/gemm/turns.h"
 #include "backend/cpu/scratch.h"
@@ -54,7 +58,7 @@ double operations(std::int64_t m, std::int64_t n, std::int64_t k) {
 // more: another meeting of the threads, and half of what a core reads was written by another one.
 bool packs_own_b(const Kernels& kernels, const GemmJob& job) {
   constexpr double kSmall = 1e8;  // floating-point operations
-  return job.packed_b == nullptr && job.batch == 1 && !kernels.reads_b(job) &&
+  return job.packed_b == nullptr && job.batch == 1 && !kernels.stored_b && !kernels.reads_b(job) &&
          operations(job.m, job.n, job.k) <= kSmall;
 }
 
@@ -202,36 +206,84 @@ struct Path {
   static constexpr GemmPath kPath = {packed_bytes, pack_b, run, run_all};
 };
 
-const GemmPath& f32_path(Isa isa) {
-  if (isa >= Isa::avx512) return Path<avx512::f32_kernels>::kPath;
-  if (isa >= Isa::avx2) return Path<avx2::f32_kernels>::kPath;
-  return Path<generic::f32_kernels>::kPath;
+struct Choice {
+  const Kernels& kernels;
+  const GemmPath& path;
+};
+
+template <const Kernels& kernels>
+constexpr Choice kChoice = {kernels, Path<kernels>::kPath};
+
+Choice f32_choice(Isa isa) {
+  if (isa >= Isa::avx512) return kChoice<avx512::f32_kernels>;
+  if (isa >= Isa::avx2) return kChoice<avx2::f32_kernels>;
+  return kChoice<generic::f32_kernels>;
 }
 
-const GemmPath& f64_path(Isa isa) {
-  if (isa >= Isa::avx512) return Path<avx512::f64_kernels>::kPath;
-  if (isa >= Isa::avx2) return Path<avx2::f64_kernels>::kPath;
-  return Path<generic::f64_kernels>::kPath;
+Choice f32_by_bf16_choice(Isa isa) {
+  if (isa >= Isa::avx512) return kChoice<avx512::f32_by_bf16_kernels>;
+  if (isa >= Isa::avx2) return kChoice<avx2::f32_by_bf16_kernels>;
+  return kChoice<generic::f32_by_bf16_kernels>;
 }
 
-const GemmPath& bf16_path(Isa isa) {
-  if (isa >= Isa::amx) return amx_bf16_path();
-  if (isa >= Isa::avx512_bf16) return Path<avx512_bf16::bf16_kernels>::kPath;
-  if (isa >= Isa::avx512) return Path<avx512::bf16_kernels>::kPath;
-  if (isa >= Isa::avx2) return Path<avx2::bf16_kernels>::kPath;
-  return Path<generic::bf16_kernels>::kPath;
+Choice f64_choice(Isa isa) {
+  if (isa >= Isa::avx512) return kChoice<avx512::f64_kernels>;
+  if (isa >= Isa::avx2) return kChoice<avx2::f64_kernels>;
+  return kChoice<generic::f64_kernels>;
+}
+
+// Without tiles, which have a path of their own.
+Choice bf16_choice(Isa isa) {
+  if (isa >= Isa::avx512_bf16) return kChoice<avx512_bf16::bf16_kernels>;
+  if (isa >= Isa::avx512) return kChoice<avx512::bf16_kernels>;
+  if (isa >= Isa::avx2) return kChoice<avx2::bf16_kernels>;
+  return kChoice<generic::bf16_kernels>;
+}
+
+bool on_tiles(Isa isa, Operands operands) { return isa >= Isa::amx && operands == DType::bf16; }
+
+Choice choice_of(Isa isa, Operands operands) {
+  if (operands == Operands{DType::f32, DType::bf16}) return f32_by_bf16_choice(isa);
+  if (operands.a != operands.b)
+    fail(ErrorCode::dtype_mismatch, "gemm", "operand types", "two alike, or f32 and bf16",
+         std::string(to_string(operands.a)) + " and " + std::string(to_string(operands.b)));
+  switch (operands.a) {
+    case DType::f32: return f32_choice(isa);
+    case DType::f64: return f64_choice(isa);
+    case DType::bf16: return bf16_choice(isa);
+    default: break;
+  }
+  fail(ErrorCode::dtype_mismatch, "gemm", "operand type", "f32, bf16 or f64",
+       to_string(operands.a));
+}
+
+// As amx/pack.h lays it out.
+void unpack_tiles(const PackedMatrix& packed, std::int64_t column, std::uint16_t* to) {
+  constexpr std::int64_t kBlock = amx::kBlock, kTile = kBlock / 2;  // a tile: 16 columns, 16 pairs
+  const auto* panel = static_cast<const std::uint16_t*>(packed.data) +
+                      column / kBlock * amx::blocks_of(packed.k) * amx::kBlockElements +
+                      column % kBlock / kTile * (amx::kBlockElements / 2) + column % kTile * 2;
+  for (std::int64_t i = 0; i < packed.k; ++i)
+    to[i] = panel[i / kBlock * amx::kBlockElements + i % kBlock / 2 * kBlock + i % 2];
 }
 
 }  // namespace
 
-const GemmPath& gemm_path(Isa isa, DType operand) {
-  switch (operand) {
-    case DType::f32: return f32_path(isa);
-    case DType::f64: return f64_path(isa);
-    case DType::bf16: return bf16_path(isa);
-    default: break;
-  }
-  fail(ErrorCode::dtype_mismatch, "gemm", "operand type", "f32, bf16 or f64", to_string(operand));
+const GemmPath& gemm_path(Isa isa, Operands operands) {
+  return on_tiles(isa, operands) ? amx_bf16_path() : choice_of(isa, operands).path;
+}
+
+const GemmPath& gemm_path(Isa isa, DType operand) { return gemm_path(isa, Operands{operand}); }
+
+void unpack_columns(Isa isa, Operands operands, const PackedMatrix& packed, std::int64_t begin,
+                    std::int64_t end, void* to) {
+  const auto bytes = packed.k * static_cast<std::int64_t>(size_of(operands.b));
+  auto* out = static_cast<std::byte*>(to);
+  for (std::int64_t column = begin; column < end; ++column, out += bytes)
+    if (on_tiles(isa, operands))
+      unpack_tiles(packed, column, reinterpret_cast<std::uint16_t*>(out));
+    else
+      choice_of(isa, operands).kernels.unpack_column(packed.k, packed.n, packed.data, column, out);
 }
 
 }  // namespace heddle::cpu

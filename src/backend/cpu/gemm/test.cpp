@@ -15,6 +15,7 @@
 
 #include "backend/cpu/gemm/amx/halves.h"
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/operands.h"
 #include "backend/cpu/gemm/test_slope.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/threads.h"
@@ -146,12 +147,13 @@ struct Case {
   bool factor = false;
   Activation activation = Activation::none;
 
-  std::string name(Isa isa, DType operand) const {
+  std::string name(Isa isa, Operands operand) const {
     const auto number = [](std::int64_t i) { return std::to_string(i); };
-    return std::string(to_string(isa)) + " " + std::string(to_string(operand)) + " " + number(m) +
-           "x" + number(n) + "x" + number(k) + " orders " + number(static_cast<int>(a_order)) +
-           number(static_cast<int>(b_order)) + " B " + std::string(to_string(b_dtype)) + " C " +
-           std::string(to_string(c_dtype)) + " batch " + number(batch);
+    return std::string(to_string(isa)) + " " + std::string(to_string(operand.a)) + " by " +
+           std::string(to_string(operand.b)) + " " + number(m) + "x" + number(n) + "x" + number(k) +
+           " orders " + number(static_cast<int>(a_order)) + number(static_cast<int>(b_order)) +
+           " B " + std::string(to_string(b_dtype)) + " C " + std::string(to_string(c_dtype)) +
+           " batch " + number(batch);
   }
 };
 
@@ -166,12 +168,12 @@ double epsilon(DType t) {
 // One case in memory: runs on a path, compares with the definition.
 class Trial {
  public:
-  Trial(const Case& c, Isa isa, DType operand)
+  Trial(const Case& c, Isa isa, Operands operand)
       : c_(c),
         operand_(operand),
         path_(gemm_path(isa, operand)),
         random_(1),
-        a_(c.m, c.k, operand, c.a_order, c.batch, random_),
+        a_(c.m, c.k, operand.a, c.a_order, c.batch, random_),
         b_(c.k, c.n, c.b_dtype, c.b_order, c.share_b ? 1 : c.batch, random_),
         row_stride_(c.n + 3),
         out_(output()),
@@ -193,6 +195,17 @@ class Trial {
   }
 
   void run() { path_.run(job()); }
+
+  // The first rows alone: are they those of `all`?
+  bool same_rows(std::int64_t rows, const std::vector<char>& all) {
+    std::memcpy(out_->data(), before_->data(), out_->bytes());
+    GemmJob few = job();
+    few.m = rows;
+    path_.run(few);
+    const auto bytes =
+        static_cast<std::size_t>((rows - 1) * row_stride_ + c_.n) * size_of(c_.c_dtype);
+    return std::memcmp(out_->data(), all.data(), bytes) == 0;
+  }
 
   // The same product with B in its own layout, not packed.
   void run_unpacked() {
@@ -268,7 +281,7 @@ class Trial {
   bool element_right(std::int64_t b, std::int64_t r, std::int64_t j) const {
     double sum = 0, magnitude = 0;
     for (std::int64_t i = 0; i < c_.k; ++i) {
-      const double product = a_.at(b, r, i) * rounded(b_.at(c_.share_b ? 0 : b, i, j), operand_);
+      const double product = a_.at(b, r, i) * rounded(b_.at(c_.share_b ? 0 : b, i, j), operand_.b);
       sum += product;
       magnitude += std::abs(product);
     }
@@ -309,7 +322,7 @@ class Trial {
   }
 
   Case c_;
-  DType operand_;
+  Operands operand_;
   const GemmPath& path_;
   std::mt19937 random_;
   TestMatrix a_, b_;
@@ -321,18 +334,20 @@ class Trial {
 template <class Body>
 void for_each_path(Body body) {
   for (const Isa isa : available_isas())
-    for (const DType operand : {DType::f32, DType::bf16, DType::f64}) body(isa, operand);
+    for (const Operands operand : {Operands{DType::f32}, Operands{DType::bf16},
+                                   Operands{DType::f64}, Operands{DType::f32, DType::bf16}})
+      body(isa, operand);
 }
 
 // Does the product on tiles take a B that is not packed in two halves?
-bool sums_in_halves(const Case& c, DType operand) {
+bool sums_in_halves(const Case& c, Operands operand) {
   GemmJob job;
   job.m = c.m, job.n = c.n, job.k = c.k;
   job.c_dtype = c.c_dtype;
   return operand == DType::bf16 && amx::sums_in_halves(job);
 }
 
-void expect_right(const Case& c, Isa isa, DType operand) {
+void expect_right(const Case& c, Isa isa, Operands operand) {
   Trial trial(c, isa, operand);
   trial.run();
   trial.compare(c.name(isa, operand));
@@ -346,7 +361,7 @@ void expect_right(const Case& c, Isa isa, DType operand) {
     EXPECT_EQ(packed, trial.output_bytes()) << name;
 }
 
-DType default_c(DType operand) { return operand == DType::f64 ? DType::f64 : DType::f32; }
+DType default_c(Operands operand) { return operand == DType::f64 ? DType::f64 : DType::f32; }
 
 constexpr Order kOrders[] = {Order::rows, Order::columns, Order::gaps};
 constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu,
@@ -359,11 +374,11 @@ TEST(Gemm, ShapesAndOrders) {
                                          {1, 17, 5},   {5, 1, 7},    {3, 33, 2},   {7, 13, 11},
                                          {12, 32, 16}, {13, 65, 33}, {16, 16, 32}, {24, 31, 65},
                                          {29, 47, 8},  {1, 64, 100}, {64, 1, 31}};
-  for_each_path([&](Isa isa, DType operand) {
+  for_each_path([&](Isa isa, Operands operand) {
     for (const auto& [m, n, k] : kShapes)
       for (const Order a : kOrders)
         for (const Order b : kOrders) {
-          Case c{.m = m, .n = n, .k = k, .a_order = a, .b_order = b, .b_dtype = operand};
+          Case c{.m = m, .n = n, .k = k, .a_order = a, .b_order = b, .b_dtype = operand.b};
           c.c_dtype = default_c(operand);
           expect_right(c, isa, operand);
         }
@@ -376,10 +391,10 @@ TEST(Gemm, LargerThanBlocks) {
   constexpr std::int64_t kShapes[][3] = {{37, 70, 801}, {150, 390, 20}, {12, 32, 1537},
                                          {300, 20, 50}, {4, 128, 2100}, {24, 128, 600},
                                          {5, 500, 70}};
-  for_each_path([&](Isa isa, DType operand) {
+  for_each_path([&](Isa isa, Operands operand) {
     int turn = 0;
     for (const auto& [m, n, k] : kShapes) {
-      Case c{.m = m, .n = n, .k = k, .b_dtype = operand};
+      Case c{.m = m, .n = n, .k = k, .b_dtype = operand.b};
       c.a_order = kOrders[turn % 3], c.b_order = kOrders[(turn + 1) % 3];
       c.c_dtype = default_c(operand);
       c.accumulate = turn % 2 == 1;
@@ -391,10 +406,10 @@ TEST(Gemm, LargerThanBlocks) {
 
 // Last panels of every number of vectors, full and not, after none, one and several others.
 TEST(Gemm, Widths) {
-  for_each_path([&](Isa isa, DType operand) {
+  for_each_path([&](Isa isa, Operands operand) {
     int turn = 0;
     for (std::int64_t n = 7; n <= 161; n += n % 8 == 1 ? 6 : 1, ++turn) {
-      Case c{.m = 1 + turn % 20, .n = n, .k = 37, .b_dtype = operand};
+      Case c{.m = 1 + turn % 20, .n = n, .k = 37, .b_dtype = operand.b};
       c.a_order = kOrders[turn % 3], c.b_order = kOrders[turn / 3 % 3];
       c.c_dtype = default_c(operand);
       expect_right(c, isa, operand);
@@ -411,9 +426,9 @@ TEST(Gemm, UnpackedOperandsGiveTheSameBits) {
                          {.m = 40, .n = 300, .k = 50, .a_order = kColumns, .b_order = kColumns},
                          {.m = 300, .n = 64, .k = 32, .a_order = kRows, .b_order = kColumns},
                          {.m = 260, .n = 500, .k = 410, .a_order = kColumns, .b_order = kRows}};
-  for_each_path([&](Isa isa, DType operand) {
+  for_each_path([&](Isa isa, Operands operand) {
     for (Case c : kCases) {
-      c.b_dtype = operand, c.c_dtype = default_c(operand);
+      c.b_dtype = operand.b, c.c_dtype = default_c(operand);
       if (isa == Isa::amx && sums_in_halves(c, operand)) continue;  // its own test: AmxGemm.Halves
       Trial trial(c, isa, operand);
       trial.run();
@@ -425,7 +440,7 @@ TEST(Gemm, UnpackedOperandsGiveTheSameBits) {
 }
 
 TEST(Gemm, SourceTypesOfB) {
-  for_each_path([&](Isa isa, DType operand) {
+  for_each_path([&](Isa isa, Operands operand) {
     for (const DType source : {DType::f32, DType::bf16, DType::f64})
       for (const Order order : kOrders) {
         Case c{.m = 9, .n = 39, .k = 71, .b_order = order, .b_dtype = source};
@@ -436,12 +451,12 @@ TEST(Gemm, SourceTypesOfB) {
 }
 
 TEST(Gemm, Epilogues) {
-  for_each_path([&](Isa isa, DType operand) {
+  for_each_path([&](Isa isa, Operands operand) {
     for (const DType c_dtype : {DType::f32, DType::bf16, DType::f64}) {
       if ((operand == DType::f64) != (c_dtype == DType::f64)) continue;
       for (const Activation activation : kActivations)
         for (int flags = 0; flags < 16; ++flags) {
-          Case c{.m = 14, .n = 37, .k = 9, .b_dtype = operand, .c_dtype = c_dtype};
+          Case c{.m = 14, .n = 37, .k = 9, .b_dtype = operand.b, .c_dtype = c_dtype};
           c.activation = activation;
           c.bias = flags & 1, c.derivative = flags & 2, c.residual = flags & 4;
           c.accumulate = (flags & 8) != 0 && c_dtype != DType::bf16;
@@ -454,9 +469,9 @@ TEST(Gemm, Epilogues) {
 }
 
 TEST(Gemm, Batches) {
-  for_each_path([&](Isa isa, DType operand) {
+  for_each_path([&](Isa isa, Operands operand) {
     for (const bool share_b : {false, true}) {
-      Case c{.m = 5, .n = 19, .k = 7, .b_dtype = operand, .batch = 33, .share_b = share_b};
+      Case c{.m = 5, .n = 19, .k = 7, .b_dtype = operand.b, .batch = 33, .share_b = share_b};
       c.c_dtype = default_c(operand);
       c.bias = c.residual = c.derivative = c.factor = true;
       c.activation = Activation::silu;
@@ -467,8 +482,8 @@ TEST(Gemm, Batches) {
 
 TEST(Gemm, SameBitsForAnyThreadCount) {
   const int threads = thread_count();
-  for_each_path([&](Isa isa, DType operand) {
-    Case c{.m = 301, .n = 210, .k = 900, .a_order = Order::columns, .b_dtype = operand};
+  for_each_path([&](Isa isa, Operands operand) {
+    Case c{.m = 301, .n = 210, .k = 900, .a_order = Order::columns, .b_dtype = operand.b};
     c.c_dtype = default_c(operand);
     c.bias = true;
     std::vector<char> first;
@@ -497,7 +512,7 @@ TEST(Gemm, RefusesTypesItDoesNotTake) {
 }
 
 // act(x · 1) for many x: the activations alone, in units in the last place of f32.
-std::vector<float> activated(Isa isa, DType operand, Activation activation,
+std::vector<float> activated(Isa isa, Operands operand, Activation activation,
                              const std::vector<float>& x) {
   const GemmPath& path = gemm_path(isa, operand);
   const float one = 1;
@@ -554,11 +569,11 @@ TEST(Gemm, ActivationsOfSpecialValues) {
 
 // A forward pass is the same to the bit, whether or not its tape wants the derivative.
 TEST(Gemm, DerivativesLeaveTheResultAlone) {
-  for_each_path([&](Isa isa, DType operand) {
+  for_each_path([&](Isa isa, Operands operand) {
     for (const DType c_dtype : {DType::f32, DType::bf16, DType::f64})
       for (const Activation activation : kActivations) {
         if ((operand == DType::f64) != (c_dtype == DType::f64)) continue;
-        Case c{.m = 70, .n = 45, .k = 20, .b_dtype = operand, .c_dtype = c_dtype, .bias = true};
+        Case c{.m = 70, .n = 45, .k = 20, .b_dtype = operand.b, .c_dtype = c_dtype, .bias = true};
         c.activation = activation;
         Trial without(c, isa, operand);
         without.run();
@@ -567,6 +582,42 @@ TEST(Gemm, DerivativesLeaveTheResultAlone) {
         with.run();
         EXPECT_EQ(without.output_bytes(), with.output_bytes()) << c.name(isa, operand);
       }
+  });
+}
+
+// Columns of packed B are those of B, in the type that it is packed in.
+TEST(Gemm, UnpacksWhatItPacked) {
+  constexpr std::int64_t k = 801, n = 70;
+  for_each_path([&](Isa isa, Operands operand) {
+    std::mt19937 random(7);
+    const TestMatrix b(k, n, operand.b, Order::columns, 1, random);
+    const GemmPath& path = gemm_path(isa, operand);
+    Guarded packed(path.packed_bytes(k, n));
+    path.pack_b(k, n, b.ref(), packed.data());
+    Guarded rows(static_cast<std::size_t>(k * (n - 3)) * size_of(operand.b));
+    unpack_columns(isa, operand, {k, n, packed.data()}, 2, n - 1, rows.data());
+    int wrong = 0;
+    for (std::int64_t j = 2; j < n - 1; ++j)
+      for (std::int64_t i = 0; i < k; ++i)
+        wrong += get(rows.data(), operand.b, (j - 2) * k + i) != b.at(0, i, j);
+    EXPECT_EQ(wrong, 0) << to_string(isa) << " " << to_string(operand.b);
+    EXPECT_TRUE(rows.front_intact());
+  });
+}
+
+// Rows of C do not depend on how many there are: each is the sum that it would be alone.
+TEST(Gemm, RowsAreTheSameWithAnyNeighbours) {
+  for_each_path([&](Isa isa, Operands operand) {
+    for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{70, 900}, {200, 1600}}) {
+      Case c{.m = 150, .n = n, .k = k, .b_order = Order::columns, .b_dtype = operand.b};
+      c.c_dtype = default_c(operand);
+      Trial trial(c, isa, operand);
+      trial.run();
+      const std::vector<char> all = trial.output_bytes();
+      for (const std::int64_t rows : {1, 2, 3, 5, 6, 7, 8, 13, 16, 17, 31, 64, 149})
+        EXPECT_TRUE(trial.same_rows(rows, all))
+            << c.name(isa, operand) << ", " << rows << " rows alone";
+    }
   });
 }
 

@@ -26,9 +26,18 @@ MatrixRef matrix_of(const Tensor& x) {
   return {x.raw(), x.dtype(), x.strides()[x.rank() - 2], x.strides()[x.rank() - 1]};
 }
 
-Tensor packed_workspace(DType operand, std::int64_t k, std::int64_t n, const Tensor& like,
+Operands operands_of(const Tensor& a, const Tensor& weight) {
+  const bool narrow = a.dtype() == DType::f32 && weight.dtype() == DType::bf16;
+  return narrow ? Operands{DType::f32, DType::bf16} : Operands{a.dtype()};
+}
+
+Operands operands_of(const ops::Product& product) {
+  return product.of_weight ? operands_of(product.a, product.b) : Operands{product.a.dtype()};
+}
+
+Tensor packed_workspace(Operands operands, std::int64_t k, std::int64_t n, const Tensor& like,
                         std::int64_t count) {
-  const std::size_t bytes = kernels<ProductKernels>().packed_bytes(operand, k, n);
+  const std::size_t bytes = kernels<ProductKernels>().packed_bytes(operands, k, n);
   return workspace({count, static_cast<std::int64_t>(bytes)}, DType::u8, like);
 }
 

@@ -166,6 +166,13 @@ Value reverse(Run& run, const Value& value, const Arguments& arguments) {
   return Value::list(std::move(all), Form::generator);
 }
 
+// What select, map and their like go through: nothing, where the value is none or anything else
+// that is false.
+std::vector<Value> items_if_any(Run& run, const Value& value, std::string_view filter) {
+  if (!value.truth()) return {};
+  return items_of(run, value, filter);
+}
+
 // Whether an item is chosen by select and its like: by a test, or by its own truth.
 bool is_chosen(Run& run, const Value& item, const Arguments& arguments, std::size_t test) {
   if (arguments.plain.size() <= test) return item.truth();
@@ -181,7 +188,7 @@ Value select(Run& run, const Value& value, const Arguments& arguments) {
   if (by_attribute && arguments.plain.empty())
     run.refuse(keep ? "selectattr" : "rejectattr", "the name of an attribute", "none");
   std::vector<Value> chosen;
-  for (const Value& item : items_of(run, value, "select")) {
+  for (const Value& item : items_if_any(run, value, "select")) {
     run.step();
     const Value subject = by_attribute ? attribute_value(run, item, arguments.plain[0]) : item;
     if (is_chosen(run, subject, arguments, by_attribute ? 1 : 0) == keep) chosen.push_back(item);
@@ -193,7 +200,7 @@ Value map(Run& run, const Value& value, const Arguments& arguments) {
   std::vector<Value> results;
   if (arguments.plain.empty()) {
     const Bound bound(run, "map", arguments, {"attribute", "default"});
-    for (const Value& item : items_of(run, value, "map")) {
+    for (const Value& item : items_if_any(run, value, "map")) {
       Value part = attribute_value(run, item, bound.required(0));
       results.push_back(part.is(Kind::undefined) ? bound.or_else(1, part) : std::move(part));
     }
@@ -203,7 +210,7 @@ Value map(Run& run, const Value& value, const Arguments& arguments) {
     const Arguments rest{.plain = {arguments.plain.begin() + 1, arguments.plain.end()},
                          .named = arguments.named};
     const Level level(run);  // map('map', 'map', ...)
-    for (const Value& item : items_of(run, value, "map"))
+    for (const Value& item : items_if_any(run, value, "map"))
       results.push_back(apply_filter(run, arguments.plain[0].bytes(), item, rest));
   }
   return Value::list(std::move(results), Form::generator);

@@ -1,0 +1,20 @@
+# libedit (package libedit-dev) as the target edit::edit: editing of lines in a terminal, for the command
+# line alone. An archive needs the libraries below it too.
+find_path(edit_INCLUDE_DIR histedit.h)
+find_library(edit_LIBRARY edit)
+set(edit_BELOW "")
+if(edit_LIBRARY MATCHES "\\.a$")
+  foreach(below tinfo bsd md)
+    find_library(edit_${below}_LIBRARY ${below} REQUIRED)
+    mark_as_advanced(edit_${below}_LIBRARY)
+    list(APPEND edit_BELOW "${edit_${below}_LIBRARY}")
+  endforeach()
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(edit REQUIRED_VARS edit_LIBRARY edit_INCLUDE_DIR)
+mark_as_advanced(edit_LIBRARY edit_INCLUDE_DIR)
+if(edit_FOUND AND NOT TARGET edit::edit)
+  add_library(edit::edit UNKNOWN IMPORTED)
+  set_target_properties(edit::edit PROPERTIES IMPORTED_LOCATION "${edit_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${edit_INCLUDE_DIR}" INTERFACE_LINK_LIBRARIES "${edit_BELOW}")
+endif()

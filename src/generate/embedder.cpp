@@ -1,0 +1,68 @@
+#include "heddle/embedder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "generate/tasks/embed.h"
+#include "heddle/error.h"
+#include "pretrained/sentence.h"
+#include "run/load_run.h"
+
+namespace heddle {
+
+namespace {
+
+const data::Codec& embedder_codec(const TrainedModel& model) { return *run::loaded(model).codec; }
+
+// Which of the model's vectors is that of its class token.
+model::Pooling class_pooling(const TrainedModel& model) {
+  if (model.network().config().has_class_token()) return model::Pooling::class_token;
+  if (embedder_codec(model).begins_with_token()) return model::Pooling::first_token;
+  fail(ErrorCode::invalid_argument, model.directory(), "option pool",
+       "mean: texts of this model have no class token", to_string(EmbeddingPool::class_token));
+}
+
+}  // namespace
+
+std::string_view to_string(EmbeddingPool pool) {
+  return pool == EmbeddingPool::mean ? "mean" : "class";
+}
+
+Embedder::Embedder(const std::string& directory, DType precision, Device device)
+    : Embedder(TrainedModel(directory, precision, device)) {}
+
+Embedder::Embedder(TrainedModel model) : model_(std::move(model)) {
+  const model::ModelConfig& config = model_.network().config();
+  if (config.kind != model::Kind::encoder)
+    fail(ErrorCode::invalid_argument, model_.directory(), "kind of the model",
+         "encoder, which gives vectors of texts", model::to_string(config.kind));
+  const auto settings = pretrained::read_sentence_settings(model_.directory());
+  if (settings.pooling)
+    pool_ = *settings.pooling == model::Pooling::mean ? EmbeddingPool::mean
+                                                      : EmbeddingPool::class_token;
+  else if (config.has_class_token())
+    pool_ = EmbeddingPool::class_token;
+  normalise_ = settings.normalise;
+  const std::int64_t most = embedder_codec(model_).max_tokens();
+  longest_ = std::min(settings.longest.value_or(most), most);
+}
+
+Tensor Embedder::embed(std::span<const std::string_view> texts,
+                       const EmbeddingOptions& options) const {
+  generate::EmbedRequest request;
+  if (options.pool.value_or(pool_) == EmbeddingPool::class_token)
+    request.pooling = class_pooling(model_);
+  request.normalise = options.normalise.value_or(normalise_);
+  request.longest = longest_;
+  request.batch = options.batch;
+  return generate::embed_texts(model_.network(), embedder_codec(model_), texts, request,
+                               model_.precision());
+}
+
+std::vector<float> Embedder::embed(std::string_view text, const EmbeddingOptions& options) const {
+  return embed(std::span<const std::string_view>(&text, 1), options).to_vector<float>();
+}
+
+std::int64_t Embedder::width() const { return model_.network().config().width; }
+
+}  // namespace heddle

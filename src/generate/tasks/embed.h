@@ -1,0 +1,26 @@
+// Vectors of many texts; `precision` is that of activations.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "data/codec/codec.h"
+#include "model/model.h"
+
+namespace heddle::generate {
+
+struct EmbedRequest {
+  model::Pooling pooling = model::Pooling::mean;
+  bool normalise = false;
+  std::int64_t longest = 0;  // tokens of a text
+  std::int64_t batch = 64;   // texts at a time
+};
+
+// [texts, C] f32 on the CPU, in the order of the texts. Throws Error, naming the line, for a text
+// that has no tokens or more than `longest`, and for vectors that are not finite.
+Tensor embed_texts(const model::Model& model, const data::Codec& codec,
+                   std::span<const std::string_view> texts, const EmbedRequest& request,
+                   DType precision = DType::f32);
+
+}  // namespace heddle::generate
