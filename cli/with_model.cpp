@@ -70,8 +70,8 @@ void declare_model(CLI::App& command, ModelArguments& arguments) {
       ->capture_default_str();
   command
       .add_option("--weights", arguments.weights,
-                  "what weights are held in: fp32 or bf16 (half the memory); without it bf16 where "
-                  "files or computation are no finer")
+                  "what weights are held in: fp32 or bf16 (half the memory); without it bf16 for "
+                  "models of others whose files or computation are no finer")
       ->check(CLI::IsMember({"fp32", "bf16"}));
   command.add_option("--device", arguments.device, "what computes: cpu, cuda or cuda:N")
       ->type_name("DEVICE")

@@ -34,7 +34,8 @@ class TrainedModel {
  public:
   // A run directory, or a model of others. An Error names the file that is missing or bad.
   // `precision` is that of activations: f32 or bf16. `weights` is what matrices and tables are held
-  // in, f32 or bf16; without it bf16 where the files, bf16 or quantised, are no finer.
+  // in, f32 or bf16; without it a model of others is held in bf16 where its files, bf16 or
+  // quantised, or the precision are no finer, and a run in f32.
   explicit TrainedModel(const std::string& directory, DType precision = DType::f32,
                         Device device = Device::cpu, std::optional<DType> weights = {});
 

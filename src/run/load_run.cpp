@@ -16,9 +16,9 @@ namespace heddle::run {
 
 namespace {
 
-model::BuildOptions build_options(const UseOptions& use, DType of_files) {
+model::BuildOptions build_options(const UseOptions& use, DType unasked) {
   model::BuildOptions options;
-  options.dtype = use.weights.value_or(of_files);
+  options.dtype = use.weights.value_or(unasked);
   options.device = use.device;
   return options;
 }
@@ -57,6 +57,7 @@ LoadedRun load_files(const std::string& directory, const UseOptions& use) {
     fail(ErrorCode::io, paths.weights(), "is missing: the run has not saved any weights yet",
          "a run that was trained (heddle train --resume goes on with it)");
   WeightSource weights(paths.weights());
+  // f32 for any precision: the numbers of an evaluation are those that training wrote down.
   model::BuildOptions options = build_options(use, DType::f32);
   options.source = weights.source();
   run.model = model::build_model(run.recipe.model, options);
@@ -68,8 +69,10 @@ LoadedRun load_files(const std::string& directory, const UseOptions& use) {
 
 LoadedRun load_pretrained(const std::string& path, const UseOptions& use) {
   const pretrained::Opened opened = pretrained::open(path);
-  const DType of_files = pretrained::natural_type(*opened.files);
-  pretrained::Loaded loaded = pretrained::load(opened, build_options(use, of_files));
+  // Products in bf16 round their weights to it: held wider, every one would be there twice.
+  const DType unasked =
+      use.precision == DType::bf16 ? DType::bf16 : pretrained::natural_type(*opened.files);
+  pretrained::Loaded loaded = pretrained::load(opened, build_options(use, unasked));
   LoadedRun run;
   run.directory = path;
   run.recipe.model = loaded.config;

@@ -27,8 +27,9 @@ struct LoadedRun {
 struct UseOptions {
   DType precision = DType::f32;  // of activations: f32 or bf16
   Device device = Device::cpu;
-  // Of matrices and tables: f32 or bf16. Without it bf16 where that changes no bit, because the
-  // files are bf16, or little, because they are quantised; else f32.
+  // Of matrices and tables: f32 or bf16. Without it, models of others are bf16 where that changes
+  // no bit, because the files are bf16, or little, because they are quantised or the precision is
+  // bf16; else f32, as are runs.
   std::optional<DType> weights = {};
 };
 
