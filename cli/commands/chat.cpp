@@ -235,6 +235,7 @@ void Conversation::of_lines() {
     answer["tokens"] = g.samples[0].tokens;
     answer["finish"] = to_string(g.samples[0].finish);
     answer["prompt_tokens"] = g.prompt_tokens;
+    answer["reused_tokens"] = g.reused_tokens;
     answer["seconds"] = g.prompt_seconds + g.decode_seconds;
     answers.push_back(std::move(answer));
   }

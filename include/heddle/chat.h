@@ -46,7 +46,8 @@ class Chat {
 
   // Sends a message of the user's and gives the answer, whose text the sink receives as it comes;
   // both become part of the conversation. One that was cancelled stays as far as it came; an Error
-  // leaves the conversation as it was.
+  // leaves the conversation as it was. Of messages that were read for the answer before, whole
+  // blocks of 256 tokens are not read again; that changes no bit of the answer.
   Generation say(std::string_view message, const GenerationOptions& options = {},
                  const TextSink& sink = {});
 
@@ -69,10 +70,15 @@ class Chat {
 
  private:
   struct Parts;
+  struct Memory;
+  Generation answer(std::span<const Message> messages, const GenerationOptions& options,
+                    const TextSink& sink, Memory& memory) const;
+
   LanguageModel model_;
   ChatOptions options_;
   std::vector<Message> messages_;
   std::shared_ptr<const Parts> parts_;
+  std::shared_ptr<Memory> memory_;  // what the model has read; shared by copies, as the model is
 };
 
 }  // namespace heddle

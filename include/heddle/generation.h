@@ -54,7 +54,8 @@ struct GenerationOptions {
   // Without a cache of keys and values everything is recomputed for each token. This shows what the
   // cache is worth, and proves that it changes nothing.
   bool cache = true;
-  // Asked before each token; once it is true the texts end where they are (Finish::cancelled).
+  // Asked before each token, and while a long prompt is read after every block of it; once it is
+  // true the texts end where they are (Finish::cancelled).
   std::function<bool()> cancelled = {};
 };
 
@@ -75,6 +76,7 @@ struct Sample {
 
 struct Generation {
   std::int64_t prompt_tokens = 0;
+  std::int64_t reused_tokens = 0;  // of the prompt, which an earlier answer had read (Chat)
   std::vector<Sample> samples;
   double prompt_seconds = 0;  // until the first token can be drawn
   double decode_seconds = 0;  // from there on

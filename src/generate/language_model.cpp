@@ -23,11 +23,6 @@ const text::Tokenizer& tokenizer_of(const TrainedModel& model) {
   return run::loaded(model).codec->source();
 }
 
-generate::Decoding decoding_of(const TrainedModel& model) {
-  const text::Tokenizer& tokenizer = tokenizer_of(model);
-  return {.tokenizer = &tokenizer, .ends = run::loaded(model).ends, .precision = model.precision()};
-}
-
 std::vector<std::int32_t> read_prompt(const TrainedModel& model, std::string_view prompt) {
   return generate::prompt_tokens(*run::loaded(model).codec, prompt, "prompt");
 }
@@ -48,7 +43,7 @@ Generation LanguageModel::generate(std::string_view prompt, const GenerationOpti
 
 Generation LanguageModel::generate(std::span<const std::int32_t> prompt,
                                    const GenerationOptions& options, const TextSink& sink) const {
-  return generate::generate(model_.network(), prompt, options, decoding_of(model_), sink);
+  return generate::generate(model_.network(), prompt, options, generate::decoding_of(model_), sink);
 }
 
 GenerationOptions LanguageModel::recommended() const {
@@ -63,7 +58,8 @@ SearchResult LanguageModel::search(std::string_view prompt, const BeamOptions& o
   const std::int64_t most = tokens.value_or(generate::tokens_that_fit(
       model_.network().config(), result.prompt_tokens, generate::kDefaultTokens));
   const auto start = std::chrono::steady_clock::now();
-  result.best = generate::beam_continue(model_.network(), read, most, options, decoding_of(model_));
+  result.best =
+      generate::beam_continue(model_.network(), read, most, options, generate::decoding_of(model_));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -32,6 +32,14 @@ class ChatTest : public TrainedTest {
         ->save(dir_.file("bytes.json"));
     return dir_.file("bytes.json");
   }
+  LanguageModel with_long_context(const std::string& name, const std::string& model) {
+    std::string text;
+    for (int i = 0; i < 3000; ++i) text += "a line " + std::to_string(i) + "\n";
+    return LanguageModel(trained(name, "kind = \"decoder\"\n" + model,
+                                 "text = \"" + dir_.file("long.txt", text) +
+                                     "\"\ncontext = 1500\ntokenizer = \"" + tokenizer_file() +
+                                     "\"\nvalidation_share = 0.2\n"));
+  }
   Chat chat(const std::string& system = "") const {
     return Chat(model_, {.system = system, .chat_template = kTemplate});
   }
@@ -119,6 +127,56 @@ TEST_F(ChatTest, WhatWasCancelledStaysAsFarAsItCame) {
   options.cancelled = [] { return true; };
   EXPECT_EQ(c.say("b", options).text(), "");
   EXPECT_EQ(c.messages().size(), 2u) << "no answer, no message";
+}
+
+// Also where the ring of a window turns, and where the rows of experts depend on the block.
+TEST_F(ChatTest, ReadingOnChangesNoBit) {
+  const char* const kinds[] = {"attention.position = \"rope\"\n",
+                               "attention.position = \"rope\"\nattention.look_back = 100\n",
+                               "attention.position = \"learned\"\nattention.kv_heads = 1\n",
+                               "ffn = \"moe\"\nmoe.experts = 4\n"};
+  int run = 0;
+  for (const char* const kind : kinds) {
+    SCOPED_TRACE(kind);
+    const LanguageModel model = with_long_context("long" + std::to_string(run++), kind);
+    Chat grown(model, {.chat_template = kTemplate});
+    const GenerationOptions options = {
+        .tokens = 30, .sampling = {.logit_bias = {{*tokenizer().end(), -1e9}}, .seed = 5}};
+    std::int64_t most = 0;
+    for (const int length : {300, 200, 3, 250, 1}) {
+      const std::string message(static_cast<std::size_t>(length), 'x');
+      std::vector<Message> all = grown.messages();
+      all.push_back({"user", message});
+      const Generation anew = grown.answer(all, options);
+      const Generation on = grown.say(message, options);
+      EXPECT_EQ(on.samples[0].tokens, anew.samples[0].tokens);
+      EXPECT_EQ(anew.reused_tokens, 0);
+      EXPECT_EQ(on.reused_tokens % 256, 0);
+      EXPECT_LT(on.reused_tokens, on.prompt_tokens);
+      most = std::max(most, on.reused_tokens);
+    }
+    // Of 754 + 5 × 30 tokens and what the template adds. A ring goes back by 256 at most.
+    const bool ring = model.model().network().config().attention.look_back.has_value();
+    EXPECT_EQ(most, ring ? 512 : 768);
+    grown.reset();
+    EXPECT_EQ(grown.say("y", options).reused_tokens, 0);
+  }
+}
+
+TEST_F(ChatTest, ReadingIsCancelledBetweenBlocks) {
+  const LanguageModel model = with_long_context("cancelled", "attention.position = \"rope\"\n");
+  Chat c(model, {.chat_template = kTemplate});
+  int asked = 0;
+  GenerationOptions options = {.tokens = 3, .cancelled = [&] { return ++asked == 2; }};
+  const std::string message(1000, 'x');
+  EXPECT_EQ(c.say(message, options).samples[0].finish, Finish::cancelled);
+  EXPECT_EQ(asked, 2) << "behind the second block";
+  EXPECT_TRUE(c.messages().empty());
+  options.cancelled = {};
+  const Generation g = c.say(message, options);
+  EXPECT_EQ(g.reused_tokens, 512) << "the two blocks were not in vain";
+  EXPECT_EQ(g.samples[0].tokens,
+            c.answer(std::vector<Message>{{"user", message}}, options).samples[0].tokens);
 }
 
 TEST_F(ChatTest, RefusalsSayWhatToDo) {

@@ -27,7 +27,10 @@ class DecodeState {
   // Sequence i goes on as the former sequence rows[i]: beam search. The batch may shrink or grow.
   virtual void reorder(std::span<const std::int64_t> rows) = 0;
   virtual std::int64_t position() const = 0;  // of the token to come
-  virtual std::int64_t bytes() const = 0;     // held now
+  // Forgets the tokens from `position` on: what follows is to the bit what it would be had they
+  // never come. False, and nothing changes, where they cannot be taken back.
+  virtual bool rewind(std::int64_t) { return false; }
+  virtual std::int64_t bytes() const = 0;  // held now
   // Held when there are as many positions as begin() was told.
   virtual std::int64_t most_bytes() const { return bytes(); }
 };

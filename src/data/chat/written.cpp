@@ -14,7 +14,8 @@ const NamedTemplate& chosen_template(std::span<const NamedTemplate> templates,
                                      const std::string& where, bool tools) {
   if (templates.empty())
     fail(ErrorCode::invalid_argument, where, "the model has no chat template",
-         "a model that was trained for conversations");
+         "a model that was trained for conversations, or in heddle chat a template of your own "
+         "(--template FILE); heddle generate goes on from any text");
   if (tools)
     if (const auto found = std::ranges::find(templates, "tool_use", &NamedTemplate::name);
         found != templates.end())

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "generate/decode/context.h"
+#include "generate/decode/reader.h"
 #include "generate/decode/sampler.h"
 #include "generate/decode/text_stream.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
-#include "model/prompt.h"
 #include "ops/copy/copy.h"
 
 namespace heddle::generate {
@@ -41,77 +41,6 @@ struct Writer {
   std::int64_t sample = 0;
   std::vector<std::int32_t> sequence;  // the prompt and what was written
   std::optional<TextStream> stream;
-};
-
-// The model at the end of a batch of sequences of the same length.
-class Reader {
- public:
-  Reader(const model::Model& model, bool cached, const Window& window, std::int64_t positions,
-         DType precision)
-      : model_(&model), cached_(cached), window_(window), positions_(positions) {
-    pass_.precision = precision;
-    if (window_.size) positions_ = std::min(positions_, *window_.size);
-  }
-
-  // Scores after the sequences, [B, V] f32. All but their last token were read before, unless this
-  // is the first call.
-  Tensor next(std::span<const Writer> writers) {
-    const Tensor scores = cached_ ? with_cache(writers) : without_cache(writers);
-    return ops::contiguous(ops::cast(scores, DType::f32));
-  }
-
-  // Sequence i goes on as the former sequence rows[i].
-  void reorder(std::span<const std::int64_t> rows) {
-    if (state_) state_->reorder(rows);
-  }
-
- private:
-  // The last tokens of each, [B, count].
-  static Tensor last(std::span<const Writer> writers, std::int64_t count) {
-    std::vector<std::int32_t> ids;
-    ids.reserve(writers.size() * static_cast<std::size_t>(count));
-    for (const Writer& w : writers)
-      ids.insert(ids.end(), w.sequence.end() - count, w.sequence.end());
-    return Tensor::from<std::int32_t>({static_cast<std::int64_t>(writers.size()), count}, ids);
-  }
-
-  Tensor with_cache(std::span<const Writer> writers) {
-    const auto length = static_cast<std::int64_t>(writers[0].sequence.size());
-    if (!state_) return restart(writers, length);
-    if (window_.size && state_->position() == *window_.size)
-      return restart(writers, window_.kept());
-    return model_->next(*state_, last(writers, 1), pass_);
-  }
-
-  Tensor restart(std::span<const Writer> writers, std::int64_t count) {
-    if (window_.size && count > *window_.size) count = window_.kept();
-    state_.reset();  // before the new one: both need not fit
-    state_ = model_->begin({}, static_cast<std::int64_t>(writers.size()), positions_, pass_);
-    return model_->next(*state_, last(writers, count), pass_);
-  }
-
-  // The same windows as with a cache: where it would have been full, they begin anew.
-  Tensor without_cache(std::span<const Writer> writers) {
-    const auto length = static_cast<std::int64_t>(writers[0].sequence.size());
-    const bool first = read_ == 0;
-    read_ = first ? length : read_ + 1;
-    const bool full = window_.size && read_ > *window_.size;
-    if (full) read_ = window_.kept();
-    if (first || full) prompt_ = read_;
-    const model::Batch batch = model::prompted(model_->config(), last(writers, read_), prompt_);
-    const Tensor all = model_->logits(batch, pass_);  // [B, T, V]
-    const Tensor behind = ops::contiguous(views::slice(all, 1, read_ - 1, read_));
-    return views::reshape(behind, {all.size(0), all.size(2)});
-  }
-
-  const model::Model* model_;
-  bool cached_;
-  Window window_;
-  std::int64_t positions_;
-  nn::Pass pass_;
-  std::unique_ptr<model::DecodeState> state_;
-  std::int64_t read_ = 0;    // without a cache: tokens of the last call, ...
-  std::int64_t prompt_ = 0;  // ... and how many of them the window began with
 };
 
 class Loop {
@@ -140,11 +69,13 @@ class Loop {
 
   Generation run(Reader& reader) {
     const auto begin = Clock::now();
-    Tensor logits = reader.next({writers_.data(), 1});  // the prompt is the same for all
+    const std::span<const std::int32_t> prompt = writers_[0].sequence;
+    Tensor logits = reader.next({&prompt, 1});  // the same for all
     result_.prompt_seconds = seconds_since(begin);
+    result_.reused_tokens = reader.reused();
     const auto decode = Clock::now();
     while (true) {
-      if (options_.cancelled && options_.cancelled()) {
+      if (!logits.defined() || (options_.cancelled && options_.cancelled())) {
         for (Writer& writer : writers_) finish(writer, Finish::cancelled);
         break;
       }
@@ -152,13 +83,19 @@ class Loop {
       if (writers_.empty()) break;
       // Rows keep their order, so as many as before are the same as before.
       if (std::ssize(rows) != logits.size(0)) reader.reorder(rows);
-      logits = reader.next(writers_);
+      logits = reader.next(sequences());
     }
     result_.decode_seconds = seconds_since(decode);
     return std::move(result_);
   }
 
  private:
+  std::vector<std::span<const std::int32_t>> sequences() const {
+    std::vector<std::span<const std::int32_t>> all;
+    for (const Writer& w : writers_) all.emplace_back(w.sequence);
+    return all;
+  }
+
   std::size_t prompt() const { return static_cast<std::size_t>(result_.prompt_tokens); }
 
   // Draws a token for each; the rows of those that go on. One row of scores is everyone's.
@@ -252,8 +189,18 @@ Generation generate(const model::Model& model, std::span<const std::int32_t> pro
   const NoGrad no_grad;
   Loop loop(options, decoding, tokens, sink);
   loop.start(prompt);
-  Reader reader(model, options.cache, window, length + tokens, decoding.precision);
-  return loop.run(reader);
+  const bool remembers = decoding.before != nullptr && options.cache;
+  Reader reader(model,
+                {.cached = options.cache,
+                 .window = window,
+                 .positions = remembers ? std::max(length + tokens, model.config().sizes.context)
+                                        : length + tokens,
+                 .precision = decoding.precision,
+                 .before = remembers ? decoding.before : nullptr,
+                 .cancelled = options.cancelled});
+  Generation result = loop.run(reader);
+  reader.remember();
+  return result;
 }
 
 }  // namespace heddle::generate

@@ -31,6 +31,10 @@ struct DecoderState final : DecodeState {
     if (prefix_lengths.defined()) prefix_lengths = nn::select_rows(prefix_lengths, rows);
   }
   std::int64_t position() const override { return cache.position(); }
+  // A prompt that was seen both ways is known as a whole only.
+  bool rewind(std::int64_t position) override {
+    return !prefix_lengths.defined() && cache.rewind(position);
+  }
   std::int64_t bytes() const override { return cache.bytes(); }
   std::int64_t most_bytes() const override { return cache.most_bytes(); }
 };
@@ -64,7 +68,8 @@ class Decoder final : public HeadedModel {
     call.prefix_lengths = prompts_of(own, tokens);
     Tensor x;
     for (std::int64_t done = 0; done < tokens.size(1);) {
-      const std::int64_t end = std::min(done + prompt_block(), tokens.size(1));
+      const std::int64_t room = prompt_block() - cache.position() % prompt_block();
+      const std::int64_t end = std::min(done + room, tokens.size(1));
       const Tensor block = ops::slice(tokens, 1, done, end);
       x = input_.forward(block, cache.position(), pass);
       x = stack_.forward_cached(x, call, pass, cache);

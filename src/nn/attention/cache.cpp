@@ -153,6 +153,24 @@ void KvCache::clear() {
   if (cross_) k_ = v_ = {};
 }
 
+// A ring of look_back + block rows holds the tokens from next - look_back - block on. The token at
+// `position` sees those from position - look_back on: they are all there if next - position <=
+// block.
+bool KvCache::can_rewind(std::int64_t position) const {
+  if (cross_) return true;  // a memory has no order
+  if (position < 0 || position > next_) return false;
+  return next_ <= capacity_ || next_ - position <= capacity_ - look_back_;
+}
+
+void KvCache::rewind(std::int64_t position) {
+  if (!can_rewind(position))
+    fail(ErrorCode::out_of_range, kKvCache, "position to go back to",
+         "one that the cache still holds", std::to_string(position));
+  if (cross_) return;
+  next_ = position;
+  staged_ = 0;
+}
+
 void KvCache::reorder(std::span<const std::int64_t> rows) {
   require(!rows.empty(), kKvCache, "rows", "1 or more", 0);
   for (Tensor* buffer : {&k_, &v_, &documents_})

@@ -47,6 +47,10 @@ class KvCache {
   // For cross-attention: all keys and values at once.
   void hold(const Tensor& k, const Tensor& v, const Tensor& documents = {});
   void clear();
+  // Tokens from `position` on are forgotten, as if they had never come. A ring that has turned can
+  // go back by one block: what a window showed before that is overwritten.
+  bool can_rewind(std::int64_t position) const;
+  void rewind(std::int64_t position);
   // Sequence i goes on as the former sequence rows[i]; the batch becomes as large as there are
   // rows. Throws Error for a row that is not there.
   void reorder(std::span<const std::int64_t> rows);

@@ -29,6 +29,13 @@ void StackCache::reorder(std::span<const std::int64_t> rows) {
   }
 }
 
+bool StackCache::rewind(std::int64_t position) {
+  for (const LayerCache& c : layers)
+    if (!c.self.can_rewind(position)) return false;
+  for (LayerCache& c : layers) c.self.rewind(position);
+  return true;
+}
+
 namespace {
 
 // Layers with the same angles share their tables.

@@ -17,6 +17,8 @@ struct StackCache {
   std::int64_t bytes() const;
   std::int64_t most_bytes() const;  // with as many positions as it was made for
   void reorder(std::span<const std::int64_t> rows);
+  // Forgets tokens from `position` on; false, and nothing changes, where a layer cannot.
+  bool rewind(std::int64_t position);
 };
 
 class Stack {
