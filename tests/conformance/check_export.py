@@ -70,6 +70,11 @@ def heddle(program, folder, *arguments):
     return done.stdout
 
 
+def greedy(program, folder, model):
+    return json.loads(heddle(program, folder, "generate", model, "--prompt", PROMPT, "--tokens", 24,
+                             "--temperature", 0, "--json"))["text"]
+
+
 def judge_directory(program, folder):
     model = transformers.AutoModelForCausalLM.from_pretrained(folder / "hf", dtype=torch.float32).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "hf")
@@ -84,8 +89,7 @@ def judge_directory(program, folder):
     prompt = tokenizer(PROMPT, return_tensors="pt")["input_ids"]
     written = model.generate(prompt, max_new_tokens=24, do_sample=False)[0][prompt.shape[1]:]
     theirs = tokenizer.decode(written, skip_special_tokens=True)
-    ours = json.loads(heddle(program, folder, "generate", "run", "--prompt", PROMPT, "--tokens", 24,
-                             "--temperature", 0, "--json"))["samples"][0]["text"]
+    ours = greedy(program, folder, "run")
     return None if ours == theirs else f"greedy text {ours!r}, transformers' {theirs!r}"
 
 
@@ -93,8 +97,9 @@ def judge_gguf(options, folder, architecture):
     made = json.loads(heddle(options.heddle, folder, "export", "run", "--to", "gguf", "--out", "m.gguf", "--json"))
     if made["family"] != architecture:
         return f"written as {made['family']}"
-    ours = json.loads(heddle(options.heddle, folder, "generate", "m.gguf", "--prompt", PROMPT, "--tokens", 24,
-                             "--temperature", 0, "--json"))["samples"][0]["text"]
+    ours, run = greedy(options.heddle, folder, "m.gguf"), greedy(options.heddle, folder, "run")
+    if ours != run:
+        return f"greedy text {ours!r} of the file, {run!r} of the run"
     if not options.llama_simple:
         return None
     done = subprocess.run([options.llama_simple, "-m", folder / "m.gguf", "-n", "24", PROMPT],
