@@ -35,6 +35,7 @@ if(HEDDLE_SANITIZE)
   # Not for levels that no test of this machine runs (isa.cmake).
   target_compile_options(heddle_compile_options INTERFACE
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:HEDDLE_UNSANITIZED>>>:-fsanitize=${HEDDLE_SANITIZE}>
+    $<$<BOOL:$<TARGET_PROPERTY:HEDDLE_MEMORY_ONLY>>:-fno-sanitize=undefined>
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(heddle_compile_options INTERFACE -fsanitize=${HEDDLE_SANITIZE})
 endif()
