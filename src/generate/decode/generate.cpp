@@ -92,6 +92,7 @@ class Loop {
  private:
   std::vector<std::span<const std::int32_t>> sequences() const {
     std::vector<std::span<const std::int32_t>> all;
+    all.reserve(writers_.size());
     for (const Writer& w : writers_) all.emplace_back(w.sequence);
     return all;
   }
