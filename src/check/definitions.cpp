@@ -157,7 +157,9 @@ Comparison attention_comparison(const Subject& subject, const nn::AttentionConfi
   const Tensor memory = normal({kBatch, kMemory, a.width}, 1, 12, DType::f32);
   const std::vector<std::int64_t> lengths = key_lengths(a.cross ? kMemory : kTokens);
   const std::vector<std::int64_t> documents = documents_of(subject, a.cross);
-  Comparison c{path, {}, {}, way_through_part(16, subject.config, kBatch * kTokens)};
+  // The gradient of a key or value that several heads share is the sum of theirs.
+  const std::int64_t terms = kBatch * kTokens * (a.heads / a.key_heads());
+  Comparison c{path, {}, {}, way_through_part(16, subject.config, terms)};
   c.attends = true;
   c.way.kinks = a.normaliser == ops::Normaliser::relu;
   c.fast = [=](const Numbers& numbers) {

@@ -133,6 +133,20 @@ TEST(CheckExtremes, SoundKernelsPassInTheNarrowestLayers) {
     }
 }
 
+// A bias of two numbers gets the sum over the tokens of six heads each, of which little is left.
+TEST(CheckExtremes, SoundKernelsPassWhereManyHeadsShareTheirValues) {
+  model::ModelConfig m = extreme_decoder();
+  m.kind = model::Kind::encoder;
+  m.task = model::Task::classify;
+  m.sizes = {.vocabulary = 19, .context = 3, .classes = 3};
+  m.attention.heads = 12;
+  m.attention.kv_heads = 2;
+  m.attention.position = nn::SinusoidalPosition{};
+  m.qk_norm = nn::QkNorm::head;
+  const Report r = check_model(m, {.threads = {1}});
+  EXPECT_TRUE(r.pass()) << failures(r);
+}
+
 // Class tokens make sequences one longer, on the meta device too.
 TEST(CheckExtremes, SoundKernelsPassWithAClassToken) {
   model::ModelConfig m = extreme_decoder();
