@@ -138,7 +138,8 @@ TEST(CheckExtremes, SoundKernelsPassWhereManyHeadsShareTheirValues) {
   model::ModelConfig m = extreme_decoder();
   m.kind = model::Kind::encoder;
   m.task = model::Task::classify;
-  m.sizes = {.vocabulary = 19, .context = 3, .classes = 3};
+  m.sizes.context = 3;
+  m.sizes.classes = 3;
   m.attention.heads = 12;
   m.attention.kv_heads = 2;
   m.attention.position = nn::SinusoidalPosition{};
