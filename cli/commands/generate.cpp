@@ -31,7 +31,7 @@ struct Arguments {
   ModelArguments model;
   std::optional<std::string> prompt, prompts;
   SamplingArguments sampling;
-  std::int64_t samples = 1;
+  std::int64_t samples = 1, batch = 16, lookup = 0;
   bool slide = false, no_cache = false;
   BeamOptions beam;
   const CLI::App* command = nullptr;
@@ -56,11 +56,19 @@ json to_json(const Generation& g, const SamplingOptions& sampling) {
   document["prompt_tokens"] = g.prompt_tokens;
   document["seconds"] = g.prompt_seconds + g.decode_seconds;
   document["prompt_seconds"] = g.prompt_seconds;
+  if (g.tried_tokens > 0) document["lookup"] = {{"tried", g.tried_tokens}, {"kept", g.kept_tokens}};
   if (g.samples.size() > 1) {
     document["samples"] = json::array();
     for (const Sample& s : g.samples) document["samples"].push_back(to_json(s));
   }
   return document;
+}
+
+void print_text(const std::string& prompt, const Generation& g) {
+  for (std::size_t i = 0; i < g.samples.size(); ++i) {
+    if (g.samples.size() > 1) std::cout << "--- " << i + 1 << "\n";
+    std::cout << prompt << g.samples[i].text << "\n";
+  }
 }
 
 // One text is shown as it comes, several one after the other when all are there.
@@ -81,8 +89,7 @@ json run_sampling(const Arguments& a, const LanguageModel& model, const std::str
   if (a.model.as_json) return to_json(g, options.sampling);
   seed.tell_once();
   if (live) std::cout << (g.text().empty() ? prompt : "") << "\n";
-  for (std::size_t i = 0; !live && i < g.samples.size(); ++i)
-    std::cout << "--- " << i + 1 << "\n" << prompt << g.samples[i].text << "\n";
+  if (!live) print_text(prompt, g);
   return {};
 }
 
@@ -134,7 +141,29 @@ GenerationOptions options_of(const Arguments& a, const LanguageModel& model) {
   options.samples = a.samples;
   options.slide = a.slide;
   options.cache = !a.no_cache;
+  options.lookup = a.lookup;
   return options;
+}
+
+// Many prompts at once. A text is shown as soon as it and all before it are complete.
+json run_together(const Arguments& a, const LanguageModel& model,
+                  const std::vector<std::string>& prompts, const GenerationOptions& options) {
+  std::vector<std::optional<Generation>> waiting(prompts.size());
+  std::size_t shown = 0;
+  const auto show = [&](std::size_t number, const Generation& text) {
+    waiting[number] = text;
+    for (; shown < prompts.size() && waiting[shown]; ++shown) {
+      std::cout << "=== " << shown + 1 << "\n";
+      print_text(prompts[shown], *waiting[shown]);
+      std::cout.flush();
+      waiting[shown] = Generation();  // shown, and not needed any more
+    }
+  };
+  const std::vector<Generation> all =
+      model.generate_all(prompts, options, a.batch, a.model.as_json ? TextDone() : show);
+  json texts = json::array();
+  for (const Generation& g : all) texts.push_back(to_json(g, options.sampling));
+  return texts;
 }
 
 void run(const Arguments& a) {
@@ -145,6 +174,11 @@ void run(const Arguments& a) {
   with_options_named([&] {
     const GenerationOptions options = options_of(a, model);
     ToldSeed seed(a.sampling, options.sampling, a.model.as_json || a.beam.beam > 0);
+    if (a.prompts && a.beam.beam == 0) {
+      seed.tell_once();
+      texts = run_together(a, model, prompts, options);
+      return;
+    }
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       if (a.prompts && !a.model.as_json) std::cout << "=== " << i + 1 << "\n" << std::flush;
       texts.push_back(a.beam.beam > 0 ? run_beam(a, model, prompts[i])
@@ -169,6 +203,17 @@ void add(CLI::App& app) {
       ->add_option("--prompts", a->prompts,
                    "a file of prompts, one a line (.jsonl: JSON), each continued by itself")
       ->excludes("--prompt");
+  command
+      ->add_option("--batch", a->batch,
+                   "so many of --prompts at the same time; changes the speed and no text")
+      ->capture_default_str()
+      ->needs("--prompts");
+  command
+      ->add_option(
+          "--lookup", a->lookup,
+          "try up to N tokens that followed the same words before, and keep those that the "
+          "model would have written: changes the speed and no text; 0: none")
+      ->capture_default_str();
   declare_sampling(*command, a->sampling);
   command->add_option("--samples", a->samples, "so many texts")->capture_default_str();
   command->add_flag("--slide", a->slide,
@@ -182,7 +227,8 @@ void add(CLI::App& app) {
   CLI::Option* beam = command->get_option("--beam");
   beam->default_str(mark("none: draw"));
   for (const std::string& name : drawing_options()) beam->excludes(command->get_option(name));
-  for (const char* name : {"--samples", "--slide", "--no-cache", "--no-defaults"})
+  for (const char* name :
+       {"--samples", "--slide", "--no-cache", "--no-defaults", "--batch", "--lookup"})
     beam->excludes(command->get_option(name));
   for (const char* name : {"--best", "--length-penalty", "--norm"})
     command->get_option(name)->needs(beam);

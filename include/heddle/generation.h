@@ -51,6 +51,11 @@ struct GenerationOptions {
   std::int64_t samples = 1;            // number of continuations, generated side by side
   std::vector<std::string> stop = {};  // texts end before the first of these
   bool slide = false;  // past the context, continue from its last half, which is read again
+  // Prompt lookup: where the last tokens were there before, up to so many of those that followed
+  // are tried at once. What is tried is kept only where the model would have written it: no bit of
+  // the text changes, and texts that repeat their prompt come faster. 0: none. One sample, with a
+  // cache and without sliding, of a model that can take tokens back (not a recurrent one).
+  std::int64_t lookup = 0;
   // Without a cache of keys and values everything is recomputed for each token. This shows what the
   // cache is worth, and proves that it changes nothing.
   bool cache = true;
@@ -78,8 +83,10 @@ struct Generation {
   std::int64_t prompt_tokens = 0;
   std::int64_t reused_tokens = 0;  // of the prompt, which an earlier answer had read (Chat)
   std::vector<Sample> samples;
-  double prompt_seconds = 0;  // until the first token can be drawn
-  double decode_seconds = 0;  // from there on
+  double prompt_seconds = 0;      // until the first token can be drawn
+  double decode_seconds = 0;      // from there on
+  std::int64_t tried_tokens = 0;  // by GenerationOptions::lookup
+  std::int64_t kept_tokens = 0;   // of these
 
   const std::string& text() const { return samples.front().text; }  // of the first sample
 };
@@ -87,6 +94,9 @@ struct Generation {
 // Receives text of a sample as soon as it is certain: UTF-8, in pieces of any length. It may throw
 // to stop.
 using TextSink = std::function<void(std::int64_t sample, std::string_view piece)>;
+
+// Receives a text that is complete, with the number of its prompt. It may throw to stop.
+using TextDone = std::function<void(std::size_t prompt, const Generation& text)>;
 
 // The divisor of log-probabilities: length^penalty, or ((5 + length) / 6)^penalty (Wu et al. 2016).
 // The end token counts.

@@ -32,6 +32,14 @@ class LanguageModel {
   Generation generate(std::span<const std::int32_t> prompt, const GenerationOptions& options = {},
                       const TextSink& sink = {}) const;
 
+  // Continues many prompts, at most `batch` at the same time: the weights are read once for all of
+  // them. Prompts wait until a place is free, texts that end leave theirs, and every text has the
+  // bits that generate() gives it alone. The result is in the order of the prompts; `done` hears of
+  // each as soon as it is complete. Several samples, sliding or no cache are done prompt by prompt.
+  std::vector<Generation> generate_all(std::span<const std::string> prompts,
+                                       const GenerationOptions& options = {},
+                                       std::int64_t batch = 16, const TextDone& done = {}) const;
+
   // The options that the people who trained the model want it to write with
   // (generation_config.json); the usual ones where there is no such file. An Error names a setting
   // of the file that Heddle does not have.

@@ -75,6 +75,8 @@ using Outputs = std::span<Tensor* const>;
 bool tracked(std::initializer_list<const Tensor*> inputs);
 bool tracked(Inputs inputs);
 bool recording() noexcept;
+// Whether a tape is there, also where NoGrad keeps it from recording: training, not inference.
+bool taping() noexcept;
 
 void record_vjp(const char* op, Inputs inputs, Outputs outputs, std::unique_ptr<Vjp> vjp);
 

@@ -273,6 +273,9 @@ GradAgain::~GradAgain() { no_grad_depth = depth_; }
 
 bool recording() noexcept { return recorder() != nullptr; }
 
+// A tape that runs its backward pass is spent, and may record again within it.
+bool taping() noexcept { return active_tape != nullptr; }
+
 bool tracked(std::initializer_list<const Tensor*> inputs) {
   return tracked(Inputs(inputs.begin(), inputs.size()));
 }

@@ -46,6 +46,18 @@ Generation LanguageModel::generate(std::span<const std::int32_t> prompt,
   return generate::generate(model_.network(), prompt, options, generate::decoding_of(model_), sink);
 }
 
+std::vector<Generation> LanguageModel::generate_all(std::span<const std::string> prompts,
+                                                    const GenerationOptions& options,
+                                                    std::int64_t batch,
+                                                    const TextDone& done) const {
+  std::vector<std::vector<std::int32_t>> tokens;
+  tokens.reserve(prompts.size());
+  for (const std::string& prompt : prompts) tokens.push_back(read_prompt(model_, prompt));
+  const std::vector<std::span<const std::int32_t>> all(tokens.begin(), tokens.end());
+  return generate::generate_each(model_.network(), all, options, batch,
+                                 generate::decoding_of(model_), done);
+}
+
 GenerationOptions LanguageModel::recommended() const {
   return generate::read_generation_config(model_.directory());
 }

@@ -151,15 +151,14 @@ TEST_F(ChatTest, ReadingOnChangesNoBit) {
       const Generation on = grown.say(message, options);
       EXPECT_EQ(on.samples[0].tokens, anew.samples[0].tokens);
       EXPECT_EQ(anew.reused_tokens, 0);
-      EXPECT_EQ(on.reused_tokens % 256, 0);
       EXPECT_LT(on.reused_tokens, on.prompt_tokens);
       most = std::max(most, on.reused_tokens);
     }
-    // Of 754 + 5 × 30 tokens and what the template adds. A ring goes back by 256 at most.
-    const bool ring = model.model().network().config().attention.look_back.has_value();
-    EXPECT_EQ(most, ring ? 512 : 768);
+    // Of 754 + 4 × 30 tokens before the last message, and what the template adds: also those that
+    // the model wrote itself.
+    EXPECT_GT(most, 850);
     grown.reset();
-    EXPECT_EQ(grown.say("y", options).reused_tokens, 0);
+    EXPECT_LT(grown.say("y", options).reused_tokens, 10) << "what the template begins with";
   }
 }
 

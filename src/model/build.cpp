@@ -1,7 +1,9 @@
 #include <utility>
+#include <vector>
 
 #include "model/kinds/kinds.h"
 #include "model/model.h"
+#include "ops/concat/concat.h"
 
 namespace heddle::model {
 
@@ -19,6 +21,24 @@ std::unique_ptr<DecodeState> Model::begin(const Batch&, std::int64_t, std::int64
 Tensor Model::next(DecodeState&, const Tensor&, const nn::Pass&) const {
   fail(ErrorCode::unsupported, to_string(config_.kind), "generation", "a model that writes tokens",
        "task " + std::string(to_string(config_.task)));
+}
+
+// For kinds that know no better: one after the other.
+Tensor Model::next_each(std::span<const NextTokens> sequences, const nn::Pass& pass) const {
+  std::vector<Tensor> rows;
+  rows.reserve(sequences.size());
+  const auto read = [&](const NextTokens& s, std::size_t begin, std::size_t end) {
+    const auto count = static_cast<std::int64_t>(end - begin);
+    const auto tokens =
+        Tensor::from<std::int32_t>({1, count}, s.tokens.subspan(begin, end - begin));
+    rows.push_back(next(*s.state, tokens, pass));
+  };
+  for (const NextTokens& s : sequences) {
+    const std::size_t first = s.tokens.size() - s.scores + 1;  // read before the first scores
+    read(s, 0, first);
+    for (std::size_t at = first; at < s.tokens.size(); ++at) read(s, at, at + 1);
+  }
+  return ops::concat(rows, 0);  // [Σ scores, V]
 }
 
 std::unique_ptr<Model> build_model(const ModelConfig& config, const BuildOptions& options) {

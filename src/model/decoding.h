@@ -10,8 +10,7 @@
 namespace heddle::model {
 
 // Block size in which given tokens go through a model: with look_back a cache has room for the
-// window and one block of new tokens. Blocks of a decoder begin at multiples of it, wherever a call
-// does, so that reading on from such a position gives the bits of reading everything at once.
+// window and one block of new tokens. How tokens are cut into blocks changes no bit of the scores.
 inline constexpr std::int64_t kPromptBlock = 256;
 
 Tensor last_token(const Tensor& x);  // [B, T, C] -> [B, C]

@@ -35,6 +35,13 @@ class DecodeState {
   virtual std::int64_t most_bytes() const { return bytes(); }
 };
 
+// The next tokens of a sequence of its own, one or more. The state is of one sequence.
+struct NextTokens {
+  DecodeState* state = nullptr;
+  std::span<const std::int32_t> tokens = {};
+  std::size_t scores = 1;  // after how many of the last of them scores are wanted
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -65,6 +72,11 @@ class Model {
                                              std::int64_t positions, const nn::Pass& pass) const;
   // tokens: [B, n] i32, the next ones of each sequence. Logits after the last: [B, V] f32.
   virtual Tensor next(DecodeState& state, const Tensor& tokens, const nn::Pass& pass) const;
+  // The same for sequences of any lengths, together: each has the bits that it has alone, whatever
+  // is beside it and however its tokens are cut into calls. Logits that are wanted, [Σ scores, V]
+  // f32, one sequence after the other. At most kPromptBlock tokens of a sequence at once
+  // (decoding.h).
+  virtual Tensor next_each(std::span<const NextTokens> sequences, const nn::Pass& pass) const;
 
  protected:
   Model(ModelConfig config, std::unique_ptr<nn::Parameters> parameters)

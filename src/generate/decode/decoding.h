@@ -20,8 +20,8 @@ struct Decoding {
   const text::Tokenizer* tokenizer = nullptr;  // without one there is no text
   std::vector<std::int32_t> ends = {};         // each of these tokens ends a text
   DType precision = DType::f32;                // of activations
-  // Of an earlier request, and after this one its own (reader.h): for one sample. The cache is then
-  // made for the model's whole context.
+  // Of an earlier request, and after this one its own (reader.h): for one prompt and
+  // one sample. The cache is then made for the model's whole context.
   ReadBefore* before = nullptr;
 };
 

@@ -1,22 +1,20 @@
 #include "generate/decode/generate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "generate/decode/clock.h"
 #include "generate/decode/context.h"
 #include "generate/decode/reader.h"
 #include "generate/decode/sampler.h"
-#include "generate/decode/text_stream.h"
+#include "generate/decode/together.h"
+#include "generate/decode/writer.h"
 #include "heddle/error.h"
 #include "heddle/tape.h"
-#include "ops/copy/copy.h"
 
 namespace heddle::generate {
 
@@ -24,29 +22,17 @@ namespace {
 
 constexpr std::string_view kGenerate = "generate";
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 void check_range(std::string_view option, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
     fail(ErrorCode::invalid_argument, kGenerate, "option " + std::string(option),
          "1 to " + std::to_string(most), std::to_string(value));
 }
 
-// A sequence that is still being written.
-struct Writer {
-  std::int64_t sample = 0;
-  std::vector<std::int32_t> sequence;  // the prompt and what was written
-  std::optional<TextStream> stream;
-};
-
-class Loop {
+// Samples of one prompt, side by side: they are equally long, and the model reads the prompt once.
+class Samples {
  public:
-  Loop(const GenerationOptions& options, const Decoding& decoding, std::int64_t tokens,
-       const TextSink& sink)
+  Samples(const GenerationOptions& options, const Decoding& decoding, std::int64_t tokens,
+          const TextSink& sink)
       : options_(options),
         decoding_(decoding),
         tokens_(tokens),
@@ -55,28 +41,18 @@ class Loop {
     result_.samples.resize(static_cast<std::size_t>(options.samples));
   }
 
-  void start(std::span<const std::int32_t> prompt) {
-    result_.prompt_tokens = static_cast<std::int64_t>(prompt.size());
-    for (std::int64_t i = 0; i < options_.samples; ++i) {
-      Writer writer;
-      writer.sample = i;
-      writer.sequence.assign(prompt.begin(), prompt.end());
-      if (decoding_.tokenizer != nullptr)
-        writer.stream.emplace(*decoding_.tokenizer, options_.stop, prompt);
-      writers_.push_back(std::move(writer));
-    }
-  }
-
-  Generation run(Reader& reader) {
+  Generation run(Reader& reader, std::span<const std::int32_t> prompt) {
+    start(prompt);
     const auto begin = Clock::now();
-    const std::span<const std::int32_t> prompt = writers_[0].sequence;
     Tensor logits = reader.next({&prompt, 1});  // the same for all
     result_.prompt_seconds = seconds_since(begin);
-    result_.reused_tokens = reader.reused();
     const auto decode = Clock::now();
     while (true) {
       if (!logits.defined() || (options_.cancelled && options_.cancelled())) {
-        for (Writer& writer : writers_) finish(writer, Finish::cancelled);
+        for (Writer& writer : writers_) {
+          writer.finish(Finish::cancelled, sink_);
+          keep(writer);
+        }
         break;
       }
       const std::vector<std::int64_t> rows = write(logits);
@@ -90,65 +66,42 @@ class Loop {
   }
 
  private:
+  void start(std::span<const std::int32_t> prompt) {
+    result_.prompt_tokens = std::ssize(prompt);
+    writers_.reserve(static_cast<std::size_t>(options_.samples));
+    for (std::int64_t i = 0; i < options_.samples; ++i)
+      writers_.emplace_back(options_, decoding_, prompt,
+                            WriterPlace{i, static_cast<std::uint32_t>(i), tokens_});
+  }
+
   std::vector<std::span<const std::int32_t>> sequences() const {
     std::vector<std::span<const std::int32_t>> all;
     all.reserve(writers_.size());
-    for (const Writer& w : writers_) all.emplace_back(w.sequence);
+    for (const Writer& w : writers_) all.push_back(w.sequence());
     return all;
   }
-
-  std::size_t prompt() const { return static_cast<std::size_t>(result_.prompt_tokens); }
 
   // Draws a token for each; the rows of those that go on. One row of scores is everyone's.
   std::vector<std::int64_t> write(const Tensor& logits) {
     const bool shared = logits.size(0) == 1;
-    const Tensor here = of_known_tokens(logits, decoding_.tokenizer).to(Device::cpu);
-    const auto vocabulary = static_cast<std::size_t>(here.size(1));
-    const float* scores = here.data<float>();
+    const HostScores scores(logits, decoding_.tokenizer);
     std::vector<std::int64_t> rows;
     std::vector<Writer> going;
     for (std::size_t i = 0; i < writers_.size(); ++i) {
-      const std::size_t row = shared ? 0 : i;
-      if (!write_one(writers_[i], {scores + row * vocabulary, vocabulary})) continue;
-      rows.push_back(static_cast<std::int64_t>(row));
+      const auto row = shared ? 0 : static_cast<std::int64_t>(i);
+      if (!writers_[i].write(scores.row(row), sampler_, sink_)) {
+        keep(writers_[i]);
+        continue;
+      }
+      rows.push_back(row);
       going.push_back(std::move(writers_[i]));
     }
     writers_ = std::move(going);
     return rows;
   }
 
-  // False when the text is complete.
-  bool write_one(Writer& writer, std::span<const float> scores) {
-    Sample& sample = result_.samples[static_cast<std::size_t>(writer.sample)];
-    const DrawPlace place{static_cast<std::int64_t>(writer.sequence.size()),
-                          static_cast<std::uint32_t>(writer.sample)};
-    const std::int32_t token = sampler_.draw(scores, {writer.sequence, prompt()}, place);
-    if (std::ranges::find(decoding_.ends, token) != decoding_.ends.end())
-      return finish(writer, Finish::end);
-    writer.sequence.push_back(token);
-    sample.tokens.push_back(token);
-    if (writer.stream) {
-      show(writer.sample, writer.stream->add(token));
-      if (writer.stream->stopped()) return finish(writer, Finish::stop);
-    }
-    const bool all = static_cast<std::int64_t>(sample.tokens.size()) == tokens_;
-    return all ? finish(writer, Finish::length) : true;
-  }
-
-  bool finish(Writer& writer, Finish how) {
-    Sample& sample = result_.samples[static_cast<std::size_t>(writer.sample)];
-    sample.finish = how;
-    if (writer.stream) {
-      show(writer.sample, writer.stream->finish());
-      // Held-back text may contain a stop string that only the end of the bytes made certain.
-      if (writer.stream->stopped()) sample.finish = Finish::stop;
-      sample.text = writer.stream->text();
-    }
-    return false;
-  }
-
-  void show(std::int64_t sample, const std::string& piece) const {
-    if (sink_ && !piece.empty()) sink_(sample, piece);
+  void keep(Writer& writer) {
+    result_.samples[static_cast<std::size_t>(writer.place().number)] = writer.take();
   }
 
   const GenerationOptions& options_;
@@ -159,6 +112,61 @@ class Loop {
   std::vector<Writer> writers_;
   Generation result_;
 };
+
+// Whether every text is a sequence of its own that only grows: these are written together.
+bool grows(const GenerationOptions& options) {
+  return options.samples == 1 && options.cache && !options.slide;
+}
+
+void check_options(const GenerationOptions& options, const Decoding& decoding) {
+  if (options.tokens) check_range("tokens", *options.tokens, kMostTokens);
+  check_range("samples", options.samples, kMostSamples);
+  if (options.lookup != 0) check_range("lookup", options.lookup, kMostLookup);
+  if (options.lookup > 0 && !grows(options))
+    fail(ErrorCode::invalid_argument, kGenerate, "option lookup",
+         "one sample, with a cache and without sliding",
+         options.samples > 1 ? "several samples"
+         : options.slide     ? "sliding"
+                             : "no cache");
+  if (decoding.tokenizer == nullptr && !options.stop.empty())
+    fail(ErrorCode::invalid_argument, kGenerate, "option stop", "a tokenizer", "none");
+}
+
+// A text that follows the prompt, as long as asked for or as fits.
+std::int64_t tokens_of(const model::Model& model, std::span<const std::int32_t> prompt,
+                       const GenerationOptions& options) {
+  return options.tokens.value_or(
+      options.slide ? kDefaultTokens
+                    : tokens_that_fit(model.config(), std::ssize(prompt), kDefaultTokens));
+}
+
+TextRequest request_of(const model::Model& model, std::span<const std::int32_t> prompt,
+                       const GenerationOptions& options, const Decoding& decoding) {
+  check_prompt(model, prompt);
+  if (options.lookup > 0 && model.config().recurrent())
+    fail(ErrorCode::invalid_argument, kGenerate, "option lookup",
+         "a model that can take back what it has read", model::to_string(model.config().kind));
+  const std::int64_t tokens = tokens_of(model, prompt, options);
+  plan_window(model.config(), std::ssize(prompt), tokens, false);  // refuses what does not fit
+  const std::int64_t length = std::ssize(prompt) + tokens;
+  const bool longer = decoding.before != nullptr;  // the next request will be
+  return {prompt, tokens, longer ? std::max(length, model.config().sizes.context) : length};
+}
+
+Generation generate_samples(const model::Model& model, std::span<const std::int32_t> prompt,
+                            const GenerationOptions& options, const Decoding& decoding,
+                            const TextSink& sink) {
+  check_prompt(model, prompt);
+  const std::int64_t tokens = tokens_of(model, prompt, options);
+  const Window window = plan_window(model.config(), std::ssize(prompt), tokens, options.slide);
+  Samples samples(options, decoding, tokens, sink);
+  Reader reader(model, {.cached = options.cache,
+                        .window = window,
+                        .positions = std::ssize(prompt) + tokens,
+                        .precision = decoding.precision,
+                        .cancelled = options.cancelled});
+  return samples.run(reader, prompt);
+}
 
 }  // namespace
 
@@ -178,30 +186,34 @@ void check_prompt(const model::Model& model, std::span<const std::int32_t> promp
 Generation generate(const model::Model& model, std::span<const std::int32_t> prompt,
                     const GenerationOptions& options, const Decoding& decoding,
                     const TextSink& sink) {
-  check_prompt(model, prompt);
-  const auto length = static_cast<std::int64_t>(prompt.size());
-  if (options.tokens) check_range("tokens", *options.tokens, kMostTokens);
-  check_range("samples", options.samples, kMostSamples);
-  if (decoding.tokenizer == nullptr && !options.stop.empty())
-    fail(ErrorCode::invalid_argument, kGenerate, "option stop", "a tokenizer", "none");
-  const std::int64_t tokens = options.tokens.value_or(
-      options.slide ? kDefaultTokens : tokens_that_fit(model.config(), length, kDefaultTokens));
-  const Window window = plan_window(model.config(), length, tokens, options.slide);
+  check_options(options, decoding);
   const NoGrad no_grad;
-  Loop loop(options, decoding, tokens, sink);
-  loop.start(prompt);
-  const bool remembers = decoding.before != nullptr && options.cache;
-  Reader reader(model,
-                {.cached = options.cache,
-                 .window = window,
-                 .positions = remembers ? std::max(length + tokens, model.config().sizes.context)
-                                        : length + tokens,
-                 .precision = decoding.precision,
-                 .before = remembers ? decoding.before : nullptr,
-                 .cancelled = options.cancelled});
-  Generation result = loop.run(reader);
-  reader.remember();
-  return result;
+  if (!grows(options)) return generate_samples(model, prompt, options, decoding, sink);
+  const TextRequest request = request_of(model, prompt, options, decoding);
+  return std::move(Together(model, options, decoding, {1, sink, {}}).run({&request, 1}).front());
+}
+
+std::vector<Generation> generate_each(const model::Model& model,
+                                      std::span<const std::span<const std::int32_t>> prompts,
+                                      const GenerationOptions& options, std::int64_t batch,
+                                      const Decoding& decoding, const TextDone& done) {
+  check_options(options, decoding);
+  check_range("batch", batch, kMostSamples);
+  const NoGrad no_grad;
+  std::vector<Generation> all;
+  all.reserve(prompts.size());
+  if (!grows(options)) {
+    for (const std::span<const std::int32_t> prompt : prompts) {
+      all.push_back(generate_samples(model, prompt, options, decoding, {}));
+      if (done) done(all.size() - 1, all.back());
+    }
+    return all;
+  }
+  std::vector<TextRequest> requests;
+  requests.reserve(prompts.size());
+  for (const std::span<const std::int32_t> prompt : prompts)
+    requests.push_back(request_of(model, prompt, options, decoding));
+  return Together(model, options, decoding, {batch, {}, done}).run(requests);
 }
 
 }  // namespace heddle::generate

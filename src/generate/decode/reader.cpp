@@ -42,10 +42,6 @@ void Reader::reorder(std::span<const std::int64_t> rows) {
   if (state_) state_->reorder(rows);
 }
 
-void Reader::remember() {
-  if (options_.before != nullptr) *options_.before = {std::move(prompt_), std::move(state_)};
-}
-
 Tensor Reader::with_cache(Sequences sequences) {
   const Window& window = options_.window;
   if (!state_) return restart(sequences, std::ssize(sequences[0]));
@@ -53,39 +49,36 @@ Tensor Reader::with_cache(Sequences sequences) {
   return model_->next(*state_, tokens_of(sequences, 1, 0, 1), pass_);
 }
 
-// Whole blocks that are the same, but for one token at least, which gives the scores.
-std::int64_t Reader::take_before(std::span<const std::int32_t> prompt) {
-  if (options_.before == nullptr || !options_.before->state) return 0;
-  // Taken before it is tried: after an Error on the way nothing is remembered.
-  ReadBefore before = std::exchange(*options_.before, {});
-  const auto same = std::ranges::mismatch(before.tokens, prompt).in2 - prompt.begin();
-  const std::int64_t at = std::min<std::int64_t>(same, std::ssize(prompt) - 1) /
-                          model::kPromptBlock * model::kPromptBlock;
-  if (at == 0 || !before.state->rewind(at)) return 0;
-  state_ = std::move(before.state);
-  return at;
+bool reads_whole(const model::ModelConfig& config) {
+  return config.kind != model::Kind::decoder || config.attention.prefix;
+}
+
+std::unique_ptr<model::DecodeState> take_before(ReadBefore& before,
+                                                std::span<const std::int32_t> prompt) {
+  ReadBefore taken = std::exchange(before, {});
+  const auto same = std::ranges::mismatch(taken.tokens, prompt).in2 - prompt.begin();
+  const std::int64_t at = std::min<std::int64_t>(same, std::ssize(prompt) - 1);
+  if (at <= 0 || !taken.state || !taken.state->rewind(at)) return {};
+  return std::move(taken.state);
 }
 
 // Where a prompt is read in blocks there is time to ask whether anybody still wants it.
 std::int64_t Reader::block_end(std::int64_t at, std::int64_t end) const {
-  const model::ModelConfig& config = model_->config();
-  const bool whole = config.kind != model::Kind::decoder || config.attention.prefix;
-  return whole ? end : std::min(end, (at / model::kPromptBlock + 1) * model::kPromptBlock);
+  return reads_whole(model_->config()) ? end : std::min(end, at + model::kPromptBlock);
 }
 
 Tensor Reader::restart(Sequences sequences, std::int64_t count) {
   const Window& window = options_.window;
   if (window.size && count > *window.size) count = window.kept();
   state_.reset();  // before the new one: both need not fit
-  std::int64_t at = reused_ = take_before(sequences[0]);
-  if (!state_) state_ = model_->begin({}, std::ssize(sequences), options_.positions, pass_);
+  state_ = model_->begin({}, std::ssize(sequences), options_.positions, pass_);
+  std::int64_t at = 0;
   Tensor scores;
   while (at < count) {
     if (scores.defined() && options_.cancelled && options_.cancelled()) return {};
     const std::int64_t end = block_end(at, count);
     scores = model_->next(*state_, tokens_of(sequences, count, at, end), pass_);
     at = end;
-    if (options_.before != nullptr) prompt_.assign(sequences[0].begin(), sequences[0].begin() + at);
   }
   return scores;
 }

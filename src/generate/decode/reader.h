@@ -15,21 +15,27 @@ namespace heddle::generate {
 // The tokens of each sequence of a batch, all of the same length.
 using Sequences = std::span<const std::span<const std::int32_t>>;
 
-// A prompt that was read, for the next one that begins like it. Only its whole blocks are used
-// again (model::kPromptBlock): everything is read in the blocks in which it would have been read
-// anew, so it comes to the same bits. Tokens that the model wrote were read one by one, and are
-// read again.
+// Tokens that were read for an earlier text, for a prompt that begins like it. However they were
+// cut into calls, prompt or written by the model, they come to the same bits.
 struct ReadBefore {
-  std::vector<std::int32_t> tokens = {};  // of the prompt, as far as it was read
+  std::vector<std::int32_t> tokens = {};
   std::unique_ptr<model::DecodeState> state = {};
 };
+
+// The state behind as many tokens of the prompt as were read before, but for one, which gives the
+// scores; null where there are none, or where the state cannot go back to them. Nothing is left in
+// `before`: after an Error on the way nothing is remembered.
+std::unique_ptr<model::DecodeState> take_before(ReadBefore& before,
+                                                std::span<const std::int32_t> prompt);
+
+// Whether a prompt goes through the model in one piece, else in blocks of kPromptBlock.
+bool reads_whole(const model::ModelConfig& config);
 
 struct ReaderOptions {
   bool cached = true;
   Window window = {};
   std::int64_t positions = 0;  // tokens of a sequence, at most
   DType precision = DType::f32;
-  ReadBefore* before = nullptr;  // for one sequence that does not slide
   std::function<bool()> cancelled = {};
 };
 
@@ -44,24 +50,16 @@ class Reader {
   // Sequence i goes on as the former sequence rows[i].
   void reorder(std::span<const std::int64_t> rows);
 
-  // Tokens of the prompt that were not read again.
-  std::int64_t reused() const { return reused_; }
-  // Leaves the prompt in options.before; no next() after it.
-  void remember();
-
  private:
   Tensor with_cache(Sequences sequences);
   Tensor restart(Sequences sequences, std::int64_t count);
   Tensor without_cache(Sequences sequences);
-  std::int64_t take_before(std::span<const std::int32_t> prompt);
   std::int64_t block_end(std::int64_t at, std::int64_t end) const;
 
   const model::Model* model_;
   ReaderOptions options_;
   nn::Pass pass_;
   std::unique_ptr<model::DecodeState> state_;
-  std::vector<std::int32_t> prompt_;  // for remember()
-  std::int64_t reused_ = 0;
   std::int64_t read_ = 0;    // without a cache: tokens of the last call, ...
   std::int64_t window_ = 0;  // ... and how many of them the window began with
 };

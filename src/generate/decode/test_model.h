@@ -113,6 +113,11 @@ class TreeModel final : public model::Model {
       rows = std::move(next);
     }
     std::int64_t position() const override { return read; }
+    bool rewind(std::int64_t position) override {
+      for (History& row : rows) row.resize(row.size() - static_cast<std::size_t>(read - position));
+      read = position;
+      return true;
+    }
     std::int64_t bytes() const override { return 0; }
   };
 

@@ -1,7 +1,10 @@
 // The decoder: a causal Transformer that predicts the next token (GPT, Llama).
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "heddle/tape.h"
 #include "model/decoding.h"
@@ -11,6 +14,7 @@
 #include "model/prompt.h"
 #include "nn/select_rows.h"
 #include "nn/transformer/stack.h"
+#include "ops/copy/copy.h"
 #include "ops/view/view.h"
 
 namespace heddle::model {
@@ -33,7 +37,10 @@ struct DecoderState final : DecodeState {
   std::int64_t position() const override { return cache.position(); }
   // A prompt that was seen both ways is known as a whole only.
   bool rewind(std::int64_t position) override {
-    return !prefix_lengths.defined() && cache.rewind(position);
+    if (prefix_lengths.defined())
+      for (const std::int64_t n : ops::cast(prefix_lengths, DType::i64).to_vector<std::int64_t>())
+        if (position < n) return false;
+    return cache.rewind(position);
   }
   std::int64_t bytes() const override { return cache.bytes(); }
   std::int64_t most_bytes() const override { return cache.most_bytes(); }
@@ -68,14 +75,42 @@ class Decoder final : public HeadedModel {
     call.prefix_lengths = prompts_of(own, tokens);
     Tensor x;
     for (std::int64_t done = 0; done < tokens.size(1);) {
-      const std::int64_t room = prompt_block() - cache.position() % prompt_block();
-      const std::int64_t end = std::min(done + room, tokens.size(1));
+      const std::int64_t end = std::min(done + prompt_block(), tokens.size(1));
       const Tensor block = ops::slice(tokens, 1, done, end);
       x = input_.forward(block, cache.position(), pass);
       x = stack_.forward_cached(x, call, pass, cache);
       done = end;
     }
     return head_.logits(last_token(x));
+  }
+
+  Tensor next_each(std::span<const NextTokens> sequences, const nn::Pass& pass) const override {
+    const NoGrad no_grad;
+    std::vector<nn::StackRows> rows;
+    rows.reserve(sequences.size());
+    std::vector<std::int32_t> ids;
+    std::vector<std::int64_t> positions, wanted;
+    for (const NextTokens& s : sequences) {
+      auto& own = own_state<DecoderState>(config(), *s.state);
+      const auto count = static_cast<std::int64_t>(s.tokens.size());
+      const Tensor tokens = Tensor::from<std::int32_t>({1, count}, s.tokens);
+      check_next_tokens(config(), tokens, own.sequences);
+      if (own.sequences != 1 || count > prompt_block())
+        fail(ErrorCode::invalid_argument, to_string(config().kind), "argument sequences",
+             "states of one sequence and at most " + std::to_string(prompt_block()) + " tokens",
+             std::to_string(own.sequences) + " sequences, " + std::to_string(count) + " tokens");
+      rows.push_back({&own.cache, count, prompts_of(own, tokens)});
+      for (std::int64_t t = 0; t < count; ++t) positions.push_back(own.position() + t);
+      ids.insert(ids.end(), s.tokens.begin(), s.tokens.end());
+      const auto end = static_cast<std::int64_t>(ids.size());
+      for (std::int64_t i = std::ssize(s.tokens) - static_cast<std::int64_t>(s.scores); i < count;
+           ++i)
+        wanted.push_back(end - count + i);
+    }
+    const auto all = static_cast<std::int64_t>(ids.size());
+    Tensor x = input_.forward(Tensor::from<std::int32_t>({1, all}, ids), positions, pass);
+    x = ops::reshape(stack_.forward_each(x, rows, pass), {all, x.size(2)});  // [N, C]
+    return head_.logits(all == std::ssize(wanted) ? x : nn::select_rows(x, wanted));
   }
 
  private:

@@ -1,10 +1,12 @@
 #include "model/parts/tokens.h"
 
 #include <cmath>
+#include <vector>
 
 #include "nn/position/learned.h"
 #include "nn/position/sinusoidal.h"
 #include "ops/binary/binary.h"
+#include "ops/concat/concat.h"
 #include "ops/dropout/dropout.h"
 #include "ops/unary/unary.h"
 
@@ -33,6 +35,17 @@ Tensor Positions::add(const Tensor& x, std::int64_t first) const {
   return x;
 }
 
+Tensor Positions::add(const Tensor& x, std::span<const std::int64_t> positions) const {
+  if (!sinusoidal_ && !table_.defined()) return x;
+  std::vector<Tensor> rows;  // of each position, [1, C]
+  rows.reserve(positions.size());
+  for (const std::int64_t p : positions)
+    rows.push_back(sinusoidal_
+                       ? nn::sinusoidal(p, 1, x.size(2), x.dtype(), x.device(), sinusoidal_->halves)
+                       : nn::learned(table_, p, 1, x.dtype()));
+  return ops::add(x, ops::concat(rows, 0));
+}
+
 std::optional<nn::Norm> embedding_norm(const ModelConfig& config, const nn::Scope& scope) {
   if (!config.embedding_norm) return std::nullopt;
   return nn::Norm(norm_config(config), scope / "embed_norm");
@@ -49,9 +62,19 @@ TokenInput::TokenInput(const ModelConfig& config, std::int64_t vocabulary, const
                                        : config.embedding_scale.value_or(1)),
       dropout_(config.embedding_dropout) {}
 
+Tensor TokenInput::embedded(const Tensor& ids, const nn::Pass& pass) const {
+  const Tensor x = embedding_.forward(ids, pass.precision);  // [B, T, C]
+  return scale_ != 1 ? ops::scale(x, scale_) : x;
+}
+
+Tensor TokenInput::forward(const Tensor& ids, std::span<const std::int64_t> positions,
+                           const nn::Pass& pass) const {
+  const Tensor x = positions_.add(embedded(ids, pass), positions);
+  return norm_ ? norm_->forward(x) : x;
+}
+
 Tensor TokenInput::forward(const Tensor& ids, std::int64_t first, const nn::Pass& pass) const {
-  Tensor x = embedding_.forward(ids, pass.precision);  // [B, T, C]
-  if (scale_ != 1) x = ops::scale(x, scale_);
+  Tensor x = embedded(ids, pass);
   x = positions_.add(x, first);
   if (norm_) x = norm_->forward(x);
   const auto key = pass.site(kTokenDropout);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "heddle/tensor.h"
@@ -19,6 +20,8 @@ class Positions {
   Positions(const ModelConfig& config, std::int64_t count, const nn::Scope& scope);
 
   Tensor add(const Tensor& x, std::int64_t first) const;  // x: [B, T, C], from position `first`
+  // x: [1, T, C], each token at its own position.
+  Tensor add(const Tensor& x, std::span<const std::int64_t> positions) const;
 
  private:
   std::optional<nn::SinusoidalPosition> sinusoidal_;
@@ -37,10 +40,15 @@ class TokenInput {
 
   // ids: [B, T] -> [B, T, C], the first at position `first`.
   Tensor forward(const Tensor& ids, std::int64_t first, const nn::Pass& pass) const;
+  // ids: [1, T] -> [1, T, C], each at its own position. For inference: no dropout.
+  Tensor forward(const Tensor& ids, std::span<const std::int64_t> positions,
+                 const nn::Pass& pass) const;
 
   const Tensor& table() const { return embedding_.table(); }
 
  private:
+  Tensor embedded(const Tensor& ids, const nn::Pass& pass) const;
+
   nn::Embedding embedding_;
   Positions positions_;
   std::optional<nn::Norm> norm_;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/record.h"
 #include "heddle/tape.h"
 #include "nn/attention/scores.h"
 #include "nn/position/alibi.h"
@@ -187,9 +188,18 @@ void Attention::project(Inputs& in, const Tensor& x, const Tensor& source) const
   in.v = heads_of(made[made.size() - 1], config_.key_heads());
 }
 
-void Attention::finish_keys(Inputs& in, std::int64_t first) const {
+void Attention::finish_queries(Inputs& in, const RotaryPlaces& places) const {
+  in.q = normalised(in.q, p_.q_norm);
+  // W first: k·R(W q) depends on the distance, k·W(R q) would not.
+  if (config_.score == Score::multiplicative) in.q = per_head(in.q, p_.score);
+  if (rotary_) in.q = rotary_->rotate(in.q, places);
+  if (config_.score == Score::concat) in.q = concat_query(in.q, p_.score, config_.key_heads());
+  if (config_.score == Score::additive) in.q = per_head(in.q, p_.score_query);
+}
+
+void Attention::finish_keys(Inputs& in, const RotaryPlaces& places) const {
   in.k = normalised(in.k, p_.k_norm);
-  if (rotary_) in.k = rotary_->rotate(in.k, first);
+  if (rotary_) in.k = rotary_->rotate(in.k, places);
   if (config_.score == Score::concat) in.k = concat_key(in.k, p_.score);
   if (config_.score == Score::additive) in.k = per_head(in.k, p_.score_key);
 }
@@ -205,6 +215,7 @@ ops::AttentionOptions Attention::options(const AttentionCall& call) const {
     o.dropout = config_.dropout;
     o.key = *call.dropout;
   }
+  o.apart = o.dropout == 0 && (call.cache != nullptr || !autograd::taping());
   o.keys = call.keys;
   o.mask.causal = config_.causal;
   o.mask.look_back = config_.look_back;
@@ -237,6 +248,7 @@ void Attention::use_cache(Inputs& in, const AttentionCall& call) const {
   mask.key_documents = rows.documents;
   if (config_.cross) return;
   in.options.first_row = rows.first_row;
+  in.options.first_position = rows.first_position;
   place_behind_cache(mask, cache, rows.first_position, in.k.size(1));
 }
 
@@ -268,20 +280,61 @@ Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) 
   in.options = options(call);
   const bool new_keys = self || cache == nullptr || cache->empty();
   project(in, x, !new_keys ? Tensor() : self ? x : call.memory);
-  in.q = normalised(in.q, p_.q_norm);
-  // W first: k·R(W q) depends on the distance, k·W(R q) would not.
-  if (config_.score == Score::multiplicative) in.q = per_head(in.q, p_.score);
-  if (rotary_) in.q = rotary_->rotate(in.q, first);
-  if (config_.score == Score::concat) in.q = concat_query(in.q, p_.score, config_.key_heads());
-  if (config_.score == Score::additive) in.q = per_head(in.q, p_.score_query);
-
-  if (new_keys) finish_keys(in, first);
+  finish_queries(in, {.first = first});
+  if (new_keys) finish_keys(in, {.first = first});
   if (cache != nullptr) use_cache(in, call);
   add_positions(in);
   return in;
 }
 
+// What `sequence` has of a call's queries, keys and values: its tokens begin at row `begin`.
+Attention::Inputs Attention::part_of(const Inputs& all, std::int64_t begin,
+                                     const AttentionRows& sequence) const {
+  const std::int64_t end = begin + sequence.count;
+  AttentionCall call;
+  call.cache = sequence.cache;
+  call.prefix_lengths = sequence.prefix_lengths;
+  call.keys = sequence.keys;
+  Inputs in{views::slice(all.q, 1, begin, end), views::slice(all.k, 1, begin, end),
+            views::slice(all.v, 1, begin, end), options(call)};
+  use_cache(in, call);
+  add_positions(in);
+  return in;
+}
+
+// All that knows no other row is computed for all sequences together.
+Tensor Attention::forward_each(const Tensor& x, const AttentionCall& call) const {
+  ops::check_compute({kWhere, "x", x});
+  expect(!config_.cross && call.cache == nullptr && call.observer == nullptr, "argument sequences",
+         "self-attention, and neither a cache nor an observer beside them", "another call");
+  std::int64_t rows = 0, end = 0;
+  for (const AttentionRows& s : call.sequences) {
+    rows += s.count;
+    end = std::max(end, s.cache->next_position() + s.count);
+  }
+  ops::check_shape({kWhere, "x", x}, {1, rows, config_.width});
+  ops::check_shape({kWhere, "positions", call.positions}, {rows});
+  const RotaryPlaces places{.positions = call.positions, .end = end};
+  Inputs all;
+  project(all, x, x);
+  finish_queries(all, places);
+  finish_keys(all, places);
+  std::vector<ops::AttentionPart> parts;
+  parts.reserve(call.sequences.size());
+  std::int64_t begin = 0;
+  for (const AttentionRows& s : call.sequences) {
+    Inputs in = part_of(all, begin, s);
+    parts.push_back({in.q, in.k, in.v, std::move(in.options)});
+    begin += s.count;
+  }
+  const bool additive = config_.score == Score::additive;
+  const Tensor y = ops::attention_each(parts, additive ? p_.score : Tensor());  // [1, N, H, D]
+  for (const AttentionRows& s : call.sequences) s.cache->commit();
+  return ops::linear(ops::reshape(y, {1, rows, y.size(2) * y.size(3)}), p_.out, p_.out_bias);
+}
+
 Tensor Attention::forward(const Tensor& x, const AttentionCall& call) const {
+  if (!call.sequences.empty()) return forward_each(x, call);
   const Inputs in = inputs(x, call);
   const bool additive = config_.score == Score::additive;
   const ops::AttentionWithSums made =

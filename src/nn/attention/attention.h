@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "heddle/random.h"
@@ -14,6 +15,14 @@
 #include "nn/parameters.h"
 
 namespace heddle::nn {
+
+// A sequence among those that share a call: its tokens follow those of its cache.
+struct AttentionRows {
+  KvCache* cache = nullptr;
+  std::int64_t count = 0;      // of its tokens in this call
+  Tensor prefix_lengths = {};  // [1]; as AttentionCall has them
+  ops::VisibleKeys keys = {};  // likewise
+};
 
 // Optional arguments of a call besides its tokens. Lengths count from the first token of the
 // sequence, whether it is in this call or in the cache.
@@ -29,6 +38,10 @@ struct AttentionCall {
   // The tokens follow its contents, and are added to it. In cross-attention the first call passes
   // the memory, and later ones do not.
   KvCache* cache = nullptr;
+  // Instead: x is [1, Σ count, C], the tokens of these sequences one after the other, at these
+  // positions, [Σ count] i64. Every sequence has the bits that it has alone.
+  std::span<const AttentionRows> sequences = {};
+  Tensor positions = {};
   std::optional<RandomKey> dropout = {};  // absent: no dropout (evaluation)
   AttentionObserver* observer = nullptr;  // sees intermediate results; not with a cache
   std::int64_t layer = 0;                 // number passed to the observer
@@ -79,8 +92,11 @@ class Attention {
   Inputs inputs(const Tensor& x, const AttentionCall& call) const;
   // Queries of x; keys and values of `source`, unless that is undefined.
   void project(Inputs& in, const Tensor& x, const Tensor& source) const;
-  void finish_keys(Inputs& in, std::int64_t first) const;
+  void finish_queries(Inputs& in, const RotaryPlaces& places) const;
+  void finish_keys(Inputs& in, const RotaryPlaces& places) const;
   void use_cache(Inputs& in, const AttentionCall& call) const;
+  Tensor forward_each(const Tensor& x, const AttentionCall& call) const;
+  Inputs part_of(const Inputs& all, std::int64_t begin, const AttentionRows& sequence) const;
   void check_call(const Tensor& x, const AttentionCall& call) const;
   ops::AttentionOptions options(const AttentionCall& call) const;
   void add_positions(Inputs& in) const;

@@ -210,12 +210,18 @@ Rotary::Rotary(const RopeOptions& options, std::int64_t head_width)
 }
 
 Tensor Rotary::rotate(const Tensor& x, std::int64_t first_position) const {
+  return rotate(x, RotaryPlaces{.first = first_position});
+}
+
+Tensor Rotary::rotate(const Tensor& x, const RotaryPlaces& places) const {
   ops::check_compute({kRope, "x", x});
   ops::check_rank({kRope, "x", x}, 4);
-  const ops::RopeTables t = tables(first_position + x.size(1), ops::parameter_dtype(x), x.device());
+  const std::int64_t end = places.positions.defined() ? places.end : places.first + x.size(1);
+  const ops::RopeTables t = tables(end, ops::parameter_dtype(x), x.device());
   ops::RopeOptions call;
   call.pairing = options_.pairing;
-  call.first_position = first_position;
+  call.first_position = places.first;
+  call.positions = places.positions;
   return ops::rope(x, t.cos, t.sin, call);
 }
 

@@ -94,6 +94,13 @@ ops::RopeTables rope_tables(const RopeOptions& options, std::int64_t head_width,
                             std::int64_t positions, DType dtype = DType::f32,
                             Device device = Device::cpu);
 
+// Where the tokens of a call are: one after the other from `first` on, or each at its own place.
+struct RotaryPlaces {
+  std::int64_t first = 0;
+  Tensor positions = {};  // [T] i64, or undefined; all below `end`
+  std::int64_t end = 0;
+};
+
 // Tables that grow with the longest context seen; layers of a model share one of these.
 class Rotary {
  public:
@@ -101,6 +108,7 @@ class Rotary {
 
   // x: [B, T, H, D], its tokens at first_position and after.
   Tensor rotate(const Tensor& x, std::int64_t first_position) const;
+  Tensor rotate(const Tensor& x, const RotaryPlaces& places) const;
 
  private:
   ops::RopeTables tables(std::int64_t positions, DType dtype, Device device) const;

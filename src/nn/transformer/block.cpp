@@ -51,6 +51,7 @@ struct Block::Run {
   const Pass& pass;
   LayerCache* cache = nullptr;
   std::vector<Tensor>* balance = nullptr;
+  const LayerRows* rows = nullptr;  // several sequences, instead of one cache
 
   // A branch as it joins the stream.
   Tensor joining(const Tensor& y, const Joint& joint, Site site) const {
@@ -91,6 +92,11 @@ struct Block::Run {
 
   Tensor self_attention(const Tensor& x) const {
     AttentionCall c = self_call(call, cache);
+    if (rows != nullptr) {
+      c.sequences = rows->sequences;
+      c.positions = rows->positions;
+      return block.self_.forward(x, c);
+    }
     c.dropout = pass.site(kSelfWeights);
     c.observer = pass.observer;
     c.layer = pass.number;
@@ -180,6 +186,11 @@ Stream Block::forward(const Stream& stream, const StackCall& call, const Pass& p
 Stream Block::forward_cached(const Stream& stream, const StackCall& call, const Pass& pass,
                              LayerCache& cache) const {
   return Run{*this, call, pass, &cache, nullptr}(stream);
+}
+
+Stream Block::forward_each(const Stream& stream, const Pass& pass, const LayerRows& rows) const {
+  const StackCall none;
+  return Run{*this, none, pass, nullptr, nullptr, &rows}(stream);
 }
 
 }  // namespace heddle::nn

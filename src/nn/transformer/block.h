@@ -36,6 +36,13 @@ struct LayerCache {
   std::optional<KvCache> cross = {};
 };
 
+// Several sequences that share a call, each with its cache in this layer and the keys that its
+// tokens see. Their tokens are the rows of x [1, N, C], one sequence after the other.
+struct LayerRows {
+  std::vector<AttentionRows> sequences = {};
+  Tensor positions = {};  // [N] i64
+};
+
 class Block {
  public:
   // Layer number `layer` of the stack. The layers of a stack share their rotary tables by sharing
@@ -49,6 +56,8 @@ class Block {
   // With a cache, for generation.
   Stream forward_cached(const Stream& stream, const StackCall& call, const Pass& pass,
                         LayerCache& cache) const;
+
+  Stream forward_each(const Stream& stream, const Pass& pass, const LayerRows& rows) const;
 
   // The call with the keys that the tokens of x see: they are the same in every layer of a stack
   // with the same window, and those of the memory, which may be there already, in all.

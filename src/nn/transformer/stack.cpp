@@ -6,6 +6,7 @@
 #include "autograd/record.h"
 #include "heddle/tape.h"
 #include "ops/binary/binary.h"
+#include "ops/view/view.h"
 
 namespace heddle::nn {
 
@@ -154,6 +155,34 @@ Tensor Stack::forward_cached(const Tensor& x, const StackCall& call, const Pass&
   Stream stream{x, {}};
   for (std::size_t i = 0; i < blocks_.size(); ++i)
     stream = blocks_[i].forward_cached(stream, calls[windows_[i]], pass, cache.layers[i]);
+  return finish(stream);
+}
+
+Tensor Stack::forward_each(const Tensor& x, std::span<const StackRows> sequences,
+                           const Pass& pass) const {
+  if (blocks_.empty()) return finish({x, {}});
+  std::vector<LayerRows> rows(blocks_.size());
+  std::vector<std::int64_t> positions;
+  positions.reserve(static_cast<std::size_t>(x.size(1)));
+  for (const StackRows& s : sequences)
+    for (std::int64_t t = 0; t < s.count; ++t) positions.push_back(s.cache->position() + t);
+  const Tensor places = Tensor::from<std::int64_t>({x.size(1)}, positions);
+  std::int64_t begin = 0;
+  for (const StackRows& s : sequences) {
+    StackCall call;
+    call.prefix_lengths = s.prefix_lengths;
+    const Tensor own = ops::slice(x, 1, begin, begin + s.count);
+    const std::vector<StackCall> calls = calls_of(call, own, s.cache);
+    for (std::size_t i = 0; i < blocks_.size(); ++i)
+      rows[i].sequences.push_back(
+          {&s.cache->layers[i].self, s.count, s.prefix_lengths, calls[windows_[i]].self_keys});
+    begin += s.count;
+  }
+  Stream stream{x, {}};
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    rows[i].positions = places;
+    stream = blocks_[i].forward_each(stream, pass, rows[i]);
+  }
   return finish(stream);
 }
 

@@ -21,6 +21,13 @@ struct StackCache {
   bool rewind(std::int64_t position);
 };
 
+// One of several sequences that go through a stack together.
+struct StackRows {
+  StackCache* cache = nullptr;
+  std::int64_t count = 0;      // of its tokens
+  Tensor prefix_lengths = {};  // [1], with attention.prefix
+};
+
 class Stack {
  public:
   // "layers.<i>.…" and, unless the configuration has no last norm, "norm.…"
@@ -35,6 +42,10 @@ class Stack {
                  std::vector<Tensor>& balance) const;
   Tensor forward_cached(const Tensor& x, const StackCall& call, const Pass& pass,
                         StackCache& cache) const;
+  // x: [1, Σ count, C], the tokens of one sequence after the other; each follows those of its cache
+  // and has the bits that it has alone.
+  Tensor forward_each(const Tensor& x, std::span<const StackRows> sequences,
+                      const Pass& pass) const;
   StackCache make_cache(const CacheSize& size, DType dtype, Device device) const;
 
   const std::vector<Block>& blocks() const { return blocks_; }

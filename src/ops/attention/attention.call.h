@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include "backend/routine.h"
 #include "ops/attention/attention.h"
@@ -41,6 +42,19 @@ struct AttentionCall {
   // Two products, and about ten operations of the softmax.
   Cost cost() const {
     return {in.visible_pairs() * (in.score_cost() + 2 * in.value_width() + 10), 2 * in.bytes()};
+  }
+};
+
+// Several calls that know nothing of each other, as one piece of work.
+struct AttentionEachCall {
+  static constexpr const char* kName = "attention, many sequences";
+  std::span<AttentionCall> parts;  // one or more
+
+  const Tensor& output() const { return parts.front().y; }
+  Cost cost() const {
+    Cost all;
+    for (const AttentionCall& part : parts) all += part.cost();
+    return all;
   }
 };
 

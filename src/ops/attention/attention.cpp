@@ -4,10 +4,12 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ops/attention/attention.call.h"
 #include "ops/attention/dense.h"
 #include "ops/attention/mask.h"
+#include "ops/concat/concat.h"
 #include "ops/copy/copy.h"
 #include "ops/support/op.h"
 
@@ -108,7 +110,9 @@ struct SavedCall {
         allowed(i.allowed),
         y(r.y.detach()),
         row_sums(r.row_sums),
-        row_parts(r.row_parts) {}
+        row_parts(r.row_parts) {
+    in.options.apart = false;  // an order of forward sums
+  }
 
   // None of them may have changed.
   const AttentionInputs& inputs() const {
@@ -129,23 +133,27 @@ void backward_of(const SavedCall& saved, VjpContext& context) {
     if (context.needs(i)) context.add(i, *grads[i]);
 }
 
+AttentionInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w,
+                          const AttentionOptions& o) {
+  return {w.defined(),
+          o,
+          in_rows(q),
+          in_rows(k),
+          in_rows(v),
+          dense_or_none(w),
+          dense_or_none(o.relative_bias),
+          dense_or_none(o.sinks),
+          in_rows(o.additive_mask),
+          in_rows(o.mask.allowed),
+          o.keys.intervals.defined() ? o.keys : visible_keys(o.mask, sizes_of(q, k), q.device())};
+}
+
 // An attention of either score; w is undefined for the dot product.
 AttentionWithSums attend(const char* op, const Tensor& q, const Tensor& k, const Tensor& v,
                          const Tensor& w, const AttentionOptions& o) {
   check_options(op, o, q, sizes_of(q, k));
   if (!has_routine<AttentionCall>(q)) return dense_attention::with_sums(q, k, v, w, o);
-  const AttentionInputs in{
-      w.defined(),
-      o,
-      in_rows(q),
-      in_rows(k),
-      in_rows(v),
-      dense_or_none(w),
-      dense_or_none(o.relative_bias),
-      dense_or_none(o.sinks),
-      in_rows(o.additive_mask),
-      in_rows(o.mask.allowed),
-      o.keys.intervals.defined() ? o.keys : visible_keys(o.mask, sizes_of(q, k), q.device())};
+  const AttentionInputs in = inputs_of(q, k, v, w, o);
   Result r = forward(in);
   if (tracked({&q, &k, &v, &w, &o.relative_bias, &o.sinks, &o.additive_mask}))
     record(op, {&q, &k, &v, &w, &o.relative_bias, &o.sinks, &o.additive_mask}, {&r.y},
@@ -195,6 +203,67 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 Tensor additive_attention(const Tensor& q, const Tensor& k, const Tensor& w, const Tensor& v,
                           const AttentionOptions& options) {
   return additive_attention_with_sums(q, k, w, v, options).y;
+}
+
+namespace {
+
+// Where the device takes one sequence at a time.
+Tensor one_by_one(std::span<const AttentionPart> parts, const Tensor& w) {
+  std::vector<Tensor> all;
+  all.reserve(parts.size());
+  for (const AttentionPart& p : parts)
+    all.push_back(w.defined() ? additive_attention(p.q, p.k, w, p.v, p.options)
+                              : attention(p.q, p.k, p.v, p.options));
+  return concat(all, 1);
+}
+
+}  // namespace
+
+Tensor attention_each(std::span<const AttentionPart> parts, const Tensor& w) {
+  const char* const op = "attention_each";
+  check_condition(!parts.empty(), op, "parts", "one or more", "none");
+  const Tensor& first = parts.front().q;
+  if (is_half(first) || !has_routine<AttentionEachCall>(first)) return one_by_one(parts, w);
+  std::vector<AttentionInputs> inputs;
+  inputs.reserve(parts.size());
+  std::int64_t rows = 0;
+  for (const AttentionPart& p : parts) {
+    check_tensors(op, p.q, p.k, p.v);
+    check_dtype({op, "q", p.q}, first.dtype());
+    check_shape({op, "q", p.q}, {1, p.q.size(1), first.size(2), first.size(3)});
+    check_shape({op, "v", p.v}, {1, p.k.size(1), p.k.size(2), parts.front().v.size(3)});
+    AttentionOptions o = p.options;
+    if (o.scale == 0)
+      o.scale = w.defined() ? 1 : 1 / std::sqrt(std::max(1.0, static_cast<double>(first.size(3))));
+    check_options(op, o, p.q, sizes_of(p.q, p.k));
+    check_condition(!tracked({&p.q, &p.k, &p.v, &w}), op, "parts", "no gradients: use NoGrad",
+                    "tensors on a tape");
+    inputs.push_back(inputs_of(p.q, p.k, p.v, w, o));
+    rows += p.q.size(1);
+  }
+  if (w.defined()) check_parameter({op, "w", w}, first, {first.size(2), first.size(3)});
+  const Tensor y = Tensor::empty({1, rows, first.size(2), parts.front().v.size(3)}, first.dtype(),
+                                 first.device());
+  std::vector<Result> results;  // their y are views of the one above
+  results.reserve(parts.size());
+  std::vector<AttentionCall> calls;
+  calls.reserve(parts.size());
+  std::int64_t begin = 0;
+  for (const AttentionInputs& in : inputs) {
+    const std::int64_t end = begin + in.q.size(1);
+    results.push_back(
+        {views::slice(y, 1, begin, end),
+         Tensor::empty({1, first.size(2), in.q.size(1)}, parameter_dtype(first), first.device()),
+         {}});
+    Result& r = results.back();
+    if (in.additive_mask.defined() && in.options.normaliser == Normaliser::softmax)
+      r.row_parts = Tensor::empty({2, 1, first.size(2), in.q.size(1)}, parameter_dtype(first),
+                                  first.device());
+    calls.push_back({in, r.y, r.row_sums, r.row_parts});
+    begin = end;
+  }
+  launch(AttentionEachCall{calls});
+  return y;
 }
 
 }  // namespace heddle::ops

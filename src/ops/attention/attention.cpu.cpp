@@ -1,7 +1,9 @@
 // Attention on the CPU: which kernels a call takes, what they pack and sum, and from tensors to the
 // plain pointers that they know.
 #include <algorithm>
+#include <iterator>
 #include <span>
+#include <vector>
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
@@ -40,8 +42,14 @@ enum Place : std::uint8_t {
 };
 
 AttentionShape shape_of(const AttentionInputs& in) {
-  return {in.q.size(0), in.q.size(1), in.k.size(1), in.q.size(2),
-          in.k.size(2), in.q.size(3), in.v.size(3)};
+  return {.batch = in.q.size(0),
+          .queries = in.q.size(1),
+          .keys = in.k.size(1),
+          .heads = in.q.size(2),
+          .key_heads = in.k.size(2),
+          .width = in.q.size(3),
+          .value_width = in.v.size(3),
+          .shift = in.options.apart ? in.options.first_position % kDecodeKeys : 0};
 }
 
 // The tiles that the CPU has for products of bf16.
@@ -62,6 +70,7 @@ AttentionFacts facts_of(const AttentionInputs& in) {
   f.bias = in.bias.defined();
   f.sink = in.sinks.defined();
   f.pairs = in.additive_mask.defined() || in.allowed.defined();
+  f.apart = in.options.apart;
   f.scale = in.options.scale;
   f.softcap = in.options.softcap;
   f.dropout = in.options.dropout;
@@ -84,15 +93,18 @@ class Planner {
                      in_.q);
   }
 
-  Tensor scratch(BackwardPath path) const {
+  std::int64_t scratch_bytes(BackwardPath path) const {
     const auto size = static_cast<std::int64_t>(size_of(compute_dtype(in_.q)));
+    return attention_scratch_bytes(shape_, size, path);
+  }
+  Tensor scratch(BackwardPath path) const {
     const PurposeScope scope(Purpose::thread_buffers);
-    return Tensor::empty({thread_count(), attention_scratch_bytes(shape_, size, path)}, DType::u8,
-                         in_.q.device());
+    return Tensor::empty({thread_count(), scratch_bytes(path)}, DType::u8, in_.q.device());
   }
 
   Tensor packed_keys() const {
-    const std::int64_t heads = shape_.batch * shape_.key_heads, keys = padded(shape_.keys, kPad);
+    const std::int64_t heads = shape_.batch * shape_.key_heads;
+    const std::int64_t keys = padded(shape_.places(), kPad);
     return in_.additive ? numbers({heads, keys * shape_.width})
                         : packed(heads, packed_columns(keys, shape_.width));
   }
@@ -102,17 +114,34 @@ class Planner {
   AttentionShape shape_;
 };
 
-void plan_attention(AttentionCall& c) {
+// All but the scratch of threads.
+void plan_operands(AttentionCall& c) {
   const AttentionShape s = shape_of(c.in);
   const Planner plan(c.in);
-  c.workspace[kScratch] = plan.scratch(BackwardPath::general);
   if (few_queries(s)) {
     c.workspace[kPartial] = plan.numbers({s.batch, s.heads, partial_size(s)});
     return;
   }
   c.workspace[kPackedK] = plan.packed_keys();
   c.workspace[kPackedV] =
-      plan.packed(s.batch * s.key_heads, packed_rows(padded(s.keys, kPad), s.value_width));
+      plan.packed(s.batch * s.key_heads, packed_rows(padded(s.places(), kPad), s.value_width));
+}
+
+void plan_attention(AttentionCall& c) {
+  c.workspace[kScratch] = Planner(c.in).scratch(BackwardPath::general);
+  plan_operands(c);
+}
+
+// One scratch does for all: what a thread has just used is in its cache.
+void plan_attention_each(ops::AttentionEachCall& c) {
+  Tensor scratch;
+  for (AttentionCall& part : c.parts) {
+    const Planner plan(part.in);
+    if (!scratch.defined() || plan.scratch_bytes(BackwardPath::general) > scratch.size(1))
+      scratch = plan.scratch(BackwardPath::general);
+    plan_operands(part);
+  }
+  for (AttentionCall& part : c.parts) part.workspace[kScratch] = scratch;
 }
 
 // Room for the sums of the blocks in which partial sums are added up, one addition at a time.
@@ -197,14 +226,23 @@ AttentionArgs args_of(const AttentionInputs& in, std::span<Tensor> workspace) {
   return a;
 }
 
-void run_attention(AttentionCall& c) {
+AttentionArgs forward_args(AttentionCall& c) {
   AttentionArgs args = args_of(c.in, c.workspace);
   args.packed_v = raw_or_null(c.workspace[kPackedV]);
   args.partial = raw_or_null(c.workspace[kPartial]);
   args.y = c.y.mutable_raw();
   args.row_sum = c.row_sums.mutable_raw();
   args.row_parts = raw_or_null(c.row_parts);
-  kernels<AttentionKernels>().forward(args);
+  return args;
+}
+
+void run_attention(AttentionCall& c) { kernels<AttentionKernels>().forward(forward_args(c)); }
+
+void run_attention_each(ops::AttentionEachCall& c) {
+  std::vector<AttentionArgs> all;
+  all.reserve(c.parts.size());
+  for (AttentionCall& part : c.parts) all.push_back(forward_args(part));
+  kernels<AttentionKernels>().forward_each({all.data(), std::ssize(all)});
 }
 
 // y = Σ over the first dimension of x.
@@ -252,6 +290,7 @@ void run_attention_backward(AttentionBackwardCall& c) {
 
 void add_attention_routines() {
   add<AttentionCall>({run_attention, plan_attention});
+  add<ops::AttentionEachCall>({run_attention_each, plan_attention_each});
   add<AttentionBackwardCall>({run_attention_backward, plan_attention_backward});
 }
 

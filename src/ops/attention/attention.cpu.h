@@ -4,6 +4,7 @@
 //   decode       a few queries against many keys, as in generation         decode.cpu.h
 //   short heads  transposed (next line), one block of queries, many heads  transposed.cpu.h
 //   transposed   bf16 on AMX tiles; no dropout, no cap, no mask of pairs   transposed.cpu.h
+//   apart        inference (AttentionOptions::apart): sums as decode's     apart.cpu.h
 //   general      everything else                                           forward.cpu.h
 //
 //   backward     where                                                     in cpu/
@@ -16,6 +17,7 @@
 // general paths use them for their products too; scores, masks and weights are as elsewhere.
 #include "backend/cpu/own_storage.h"
 #include "ops/attention/attention.kernels.h"
+#include "ops/attention/cpu/apart.cpu.h"
 #include "ops/attention/cpu/backward_tiles.cpu.h"
 #include "ops/attention/cpu/decode.cpu.h"
 #include "ops/attention/cpu/forward.cpu.h"
@@ -26,11 +28,12 @@
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-enum class ForwardPath : std::uint8_t { decode, short_heads, transposed, general };
+enum class ForwardPath : std::uint8_t { decode, apart, short_heads, transposed, general };
 
 template <class S>
 ForwardPath forward_path(const Problem<S>& p) {
   if (few_queries(p.s)) return ForwardPath::decode;
+  if (p.a.apart) return ForwardPath::apart;
   if (!transposed(p)) return ForwardPath::general;
   return short_heads(p) ? ForwardPath::short_heads : ForwardPath::transposed;
 }
@@ -40,10 +43,21 @@ inline void forward(const AttentionArgs& args) noexcept {
     const Problem<decltype(s)> p(args);
     switch (forward_path(p)) {
       case ForwardPath::decode: return decode_all(p);
+      case ForwardPath::apart: return forward_apart(p);
       case ForwardPath::short_heads: return forward_short_heads(p);
       case ForwardPath::transposed: return forward_transposed(p);
       case ForwardPath::general: return forward_general(p);
     }
+  });
+}
+
+// Sequences with few queries share one round of threads; any other is a round of its own.
+inline void forward_each(const AttentionParts& parts) noexcept {
+  using K = AttentionKernels;
+  for_own_storage<K>(parts.args[0].dtype, &K::forward_each, parts, [&](auto s) {
+    decode_each<decltype(s)>(parts);
+    for (std::int64_t i = 0; i < parts.count; ++i)
+      if (!few_queries(parts.args[i].shape)) forward(parts.args[i]);
   });
 }
 
@@ -61,6 +75,7 @@ inline void backward(const AttentionBackwardArgs& args) noexcept {
 
 }  // namespace attention_detail
 
-const AttentionKernels attention_kernels{attention_detail::forward, attention_detail::backward};
+const AttentionKernels attention_kernels{attention_detail::forward, attention_detail::forward_each,
+                                         attention_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "heddle/random.h"
 #include "heddle/tensor.h"
@@ -68,6 +69,11 @@ struct AttentionOptions {
   // k and v may be rings, as a cache of a sliding window is: key j is in row (first_row + j) mod Tk
   // of both. Everything else (masks, biases, maps) counts keys, not rows.
   std::int64_t first_row = 0;
+  // For inference: a row has the same bits whatever queries are beside it, in one call or in many,
+  // whichever keys come behind those that it sees, and in whatever ring they lie. Sums over keys
+  // are cut at fixed positions for that, and key 0 is at first_position. No dropout.
+  bool apart = false;
+  std::int64_t first_position = 0;
 };
 
 // y[b, i, h] = Σ_j w(q[b, i, h] · k[b, j, g]) · v[b, j, g], g = h / (H / G)
@@ -97,6 +103,16 @@ AttentionWithSums attention_with_sums(const Tensor& q, const Tensor& k, const Te
 AttentionWithSums additive_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& w,
                                                const Tensor& v,
                                                const AttentionOptions& options = {});
+
+// One of several sequences, each with keys of its own and as many as it has.
+struct AttentionPart {
+  Tensor q, k, v;  // [1, n, H, D], [1, Tk, G, D], [1, Tk, G, E]
+  AttentionOptions options = {};
+};
+
+// The calls above for many sequences at once, for generation: [1, Σ n, H, E], part after part, with
+// the bits that each has alone. w: of the additive score, or undefined. No gradient.
+Tensor attention_each(std::span<const AttentionPart> parts, const Tensor& w = {});
 
 // A part of an attention map.
 struct MapRows {

@@ -35,16 +35,22 @@ struct AttentionShape {
   std::int64_t queries = 0, keys = 0;       // Tq, Tk
   std::int64_t heads = 0, key_heads = 0;    // H, G
   std::int64_t width = 0, value_width = 0;  // D (or S of the additive score), E
+  // Sums over keys are cut where positions are multiples of kDecodeKeys: so many places before the
+  // first key belong to its block. Nobody sees them.
+  std::int64_t shift = 0;
+
+  constexpr std::int64_t places() const { return shift + keys; }
 };
 
 // Generation calls with a few queries at a time. Packing all keys for them would cost more than the
 // attention: they read keys and values in place, and the work is cut into blocks of kDecodeKeys
-// keys whose sums are combined at the end.
+// keys whose sums are combined at the end. Inference takes these blocks for any number of queries
+// (AttentionFacts::apart): then a row's sums do not depend on the rows beside it.
 inline constexpr std::int64_t kDecodeKeys = 128;
 constexpr bool few_queries(const AttentionShape& s) { return s.queries <= 8; }
 // Numbers in the partial sums of one head's queries: maximum, sum and weighted sum per block.
 constexpr std::int64_t partial_size(const AttentionShape& s) {
-  return blocks_of(s.keys, kDecodeKeys) * s.queries * (padded(s.value_width, kPad) + 2);
+  return blocks_of(s.places(), kDecodeKeys) * s.queries * (padded(s.value_width, kPad) + 2);
 }
 
 // Of q, k and v in elements; the last dimension has stride 1.
@@ -80,6 +86,7 @@ struct AttentionFacts {
   bool additive = false;  // else dot product
   bool bias = false, sink = false;
   bool pairs = false;  // a mask of pairs is read: additive_mask or allowed
+  bool apart = false;  // AttentionOptions::apart
   double scale = 1, softcap = 0, dropout = 0;
   AttentionTiles tiles;
 };
@@ -200,10 +207,12 @@ constexpr std::int64_t long_head_scratch(const AttentionShape& s) {
 // Of all others; both directions fit.
 constexpr std::int64_t general_scratch(const AttentionShape& s) {
   const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
-  const std::int64_t forward = 2 * kMostRows * kForwardKeys + kForwardQueries * (width + value + 2);
+  const std::int64_t forward = 2 * kMostRows * kForwardKeys +
+                               kForwardQueries * (width + value + 2) + kMostRows * (value + 2);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
   const std::int64_t rows =
-      few_queries(s) ? s.key_heads * padded(s.heads / s.key_heads * s.queries, 12) : 0;
+      few_queries(s) ? s.key_heads * (padded(s.heads / s.key_heads * s.queries, kMostRows) + 12)
+                     : 0;
   const std::int64_t decode =
       rows * (2 * kDecodeKeys + width + value + 2) + kPad * (width + value) + 64;
   const std::int64_t passes = forward > backward ? forward : backward;
@@ -217,8 +226,15 @@ constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s, std::int
   return padded(compute_bytes * numbers + 1024, 64);
 }
 
+struct AttentionParts {
+  const AttentionArgs* args = nullptr;
+  std::int64_t count = 0;
+};
+
 struct AttentionKernels {
   void (*forward)(const AttentionArgs& args) noexcept;
+  // Many that have one type and nothing else in common.
+  void (*forward_each)(const AttentionParts& parts) noexcept;
   void (*backward)(const AttentionBackwardArgs& args) noexcept;
 };
 

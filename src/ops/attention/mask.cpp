@@ -203,6 +203,9 @@ void check_options(const char* op, const AttentionOptions& o, const Tensor& q,
   check_number(op, "softcap", o.softcap == 0 || (o.softcap >= kLeast && o.softcap <= kMost),
                "0 (none) or a number from 1e-30 to 1e30", o.softcap);
   check_number(op, "dropout", o.dropout >= 0 && o.dropout < 1, "0 or more and below 1", o.dropout);
+  check_number(op, "dropout", !o.apart || o.dropout == 0, "0 beside apart", o.dropout);
+  if (o.first_position < 0)
+    check_condition(false, op, "first_position", "0 or more", std::to_string(o.first_position));
   if (o.first_row < 0 || o.first_row >= std::max<std::int64_t>(s.keys, 1))
     check_condition(false, op, "first_row", "a row of the " + std::to_string(s.keys) + " keys",
                     std::to_string(o.first_row));

@@ -109,6 +109,8 @@ RandomCall random_call(const Bounds& bounds) {
   if (one_in(3)) o.softcap = one_of<double>({0.7, 2, 30});
   if (one_in(3)) o.dropout = one_of<double>({0.1, 0.5, 0.9});
   if (one_in(4)) o.scale = one_of<double>({0.05, 0.3, -0.2});
+  o.apart = o.dropout == 0 && one_in(2);
+  if (o.apart) o.first_position = between(0, 300);
   o.key = {5, 6, 7};
   return c;
 }

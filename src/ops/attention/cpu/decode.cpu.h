@@ -6,12 +6,13 @@
 // weighted sum of each row go to partial sums, which are put together in the order of the blocks.
 #pragma once
 
-#include "ops/attention/cpu/forward.cpu.h"
+#include "ops/attention/cpu/apart.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-// All rows of a sequence: key head by key head, each padded to whole register tiles of `Height`.
+// All rows of a sequence: key head by key head, each padded to whole register tiles of `Height`, or
+// to blocks of AMX tiles (kAmxRows).
 template <class S, std::int64_t Height>
 struct DecodeState {
   using C = Compute<S>;
@@ -40,7 +41,7 @@ struct DecodeState {
   std::int64_t count, rows;  // of a key head, and padded
   C* tile;
   Weight<S>* weights;
-  Unit<S>* q;  // [key heads][row groups][D][Height]
+  Unit<S>* q;  // [key heads][row groups][D][Height], or [rows][D] for AMX tiles
   C *m, *l, *o;
   void* k;     // Kᵀ of kPad keys of a head; of the additive score in the compute type
   Unit<S>* v;  // V of kPad keys of a head
@@ -110,10 +111,15 @@ void decode_scores(const Problem<S>& p, const KeyBlock& b, std::int64_t head, st
   }
   auto* kt = static_cast<Unit<S>*>(f.k);
   pack(kt, p.depth);
-  for (std::int64_t i = 0; i < f.rows; i += Height)
-    product<S, Broadcast<1, Height>, Height>(f.q + (head * f.rows + i) * p.depth,
-                                             {kt, p.depth * kPanel<S>}, p.depth, end - c,
-                                             {tile + i * kDecodeKeys + c, kDecodeKeys, false});
+  const Panels<S> panels{kt, p.depth * kPanel<S>};
+  for (std::int64_t i = 0; i < f.rows; i += Height) {
+    const Unit<S>* q = f.q + (head * f.rows + i) * p.depth;
+    const Sums<Compute<S>> scores{tile + i * kDecodeKeys + c, kDecodeKeys, false};
+    if constexpr (Height == kAmxRows)
+      p.on_tiles_product(q, p.depth, panels, p.depth, end - c, scores);
+    else
+      product<S, Broadcast<1, Height>, Height>(q, panels, p.depth, end - c, scores);
+  }
 }
 
 template <class S, std::int64_t Height>
@@ -124,10 +130,18 @@ void decode_values(const Problem<S>& p, const KeyBlock& b, std::int64_t head, st
   const std::int64_t stride = kPad / kPair<S> * kPanel<S>;
   pack_rows<S>(smaller(rows, p.end_of_keys(b.batch) - from), rows, p.s.value_width, f.v, stride,
                [&](std::int64_t i) { return p.v(b.batch, head, from + i); });
-  for (std::int64_t i = head * f.rows; i < (head + 1) * f.rows; i += Height)
-    product<S, Broadcast<kDecodeKeys / kPair<S>, 1>, Height>(
-        reinterpret_cast<const Unit<S>*>(f.weights + i * kDecodeKeys + c), {f.v, stride},
-        rows / kPair<S>, p.s.value_width, {f.o + i * f.value_stride, f.value_stride, true});
+  // One sum over the block's keys, whatever the pieces are.
+  for (std::int64_t i = head * f.rows; i < (head + 1) * f.rows; i += Height) {
+    const auto* weights = reinterpret_cast<const Unit<S>*>(f.weights + i * kDecodeKeys + c);
+    Compute<S>* o = f.o + i * f.value_stride;
+    if constexpr (Height == kAmxRows)
+      p.on_tiles_product(weights, kDecodeKeys / kPair<S>, {f.v, stride}, rows / kPair<S>,
+                         p.s.value_width, {o, f.value_stride, true});
+    else
+      product<S, Broadcast<kDecodeKeys / kPair<S>, 1>, Height>(weights, {f.v, stride},
+                                                               rows / kPair<S>, p.s.value_width,
+                                                               {o, f.value_stride, false, true});
+  }
 }
 
 template <class S, std::int64_t Height>
@@ -139,10 +153,15 @@ void start_decoding(const Problem<S>& p, const KeyBlock& b, DecodeState<S, Heigh
   }
   zero(f.o, all * f.value_stride);
   for (std::int64_t head = 0; head < p.s.key_heads && !p.a.additive; ++head)
-    for (std::int64_t i = 0; i < f.count; i += Height)
-      pack_columns<Height, Unit<S>, S>(
-          smaller(Height, f.count - i), p.s.width, f.q + (head * f.rows + i) * p.depth,
-          [&](std::int64_t j) { return p.q(decode_row(p, b.batch, head, i + j), 0); });
+    for (std::int64_t i = 0; i < f.count; i += Height) {
+      const auto row = [&](std::int64_t j) { return p.q(decode_row(p, b.batch, head, i + j), 0); };
+      Unit<S>* to = f.q + (head * f.rows + i) * p.depth;
+      const std::int64_t count = smaller(Height, f.count - i);
+      if constexpr (Height == kAmxRows)
+        pack_words<S>(count, Height, p.depth, to, row);
+      else
+        pack_columns<Height, Unit<S>, S>(count, p.s.width, to, row);
+    }
 }
 
 template <class S, std::int64_t Height>
@@ -175,48 +194,82 @@ void decode_block(const Problem<S>& p, std::int64_t batch, std::int64_t number) 
   }
 }
 
-// Puts the blocks' sums of a row together.
+// Puts the blocks' sums of a row together, in their order.
 template <class S>
 void decode_finish(const Problem<S>& p, const Rows& r) {
   using C = Compute<S>;
-  const Tag<S> d;
   ForwardState<S> f(p);
-  const auto* sinks = static_cast<const C*>(p.a.sinks);
-  const std::int64_t blocks = blocks_of(p.s.keys, kDecodeKeys);
-  const C start =
-      sinks != nullptr ? sinks[r.head] * static_cast<C>(kLog2E) : -hn::GetLane(hn::Inf(d));
-  C top = start;
-  for (std::int64_t b = 0; b < blocks && !p.a.relu; ++b) {
-    const C m = partial_sums(p, r, b)[0];
-    top = m > top ? m : top;
-  }
-  f.l[0] = sinks != nullptr ? power_of_two(start - top) : C{0};
+  const std::int64_t blocks = blocks_of(p.s.places(), kDecodeKeys);
+  const RowSums<S> sums = begin_row(p, r.head, {f.m[0], f.l[0], f.o});
   zero(f.o, f.value_stride);
   for (std::int64_t b = 0; b < blocks; ++b) {
-    const C* from = partial_sums(p, r, b);
-    if (from[1] == C{0}) continue;  // nothing seen
-    const C shrink = p.a.relu ? C{1} : power_of_two(from[0] - top);
-    f.l[0] += shrink * from[1];
-    map(from + 2, f.o, f.o, f.value_stride,
-        [&](auto, auto v, auto o) { return hn::MulAdd(v, hn::Set(d, shrink), o); });
+    C* from = partial_sums(p, r, b);
+    join_block(p, {from[0], from[1], from + 2}, sums, f.value_stride);
   }
-  f.m[0] = top;
   finish_rows(p, r, f);
+}
+
+// Unit `chunk` of the first round: a block of keys of a sequence.
+template <class S>
+void decode_unit(const Problem<S>& p, std::int64_t chunk) {
+  const std::int64_t blocks = blocks_of(p.s.places(), kDecodeKeys);
+  if constexpr (kPairs<S>)
+    if (p.on_tiles) return decode_block<S, kAmxRows>(p, chunk / blocks, chunk % blocks);
+  if (p.group() * p.s.queries <= kFewRows)
+    decode_block<S, kFewRows>(p, chunk / blocks, chunk % blocks);
+  else
+    decode_block<S, kTileRows>(p, chunk / blocks, chunk % blocks);
+}
+inline std::int64_t decode_units(const AttentionShape& s) {
+  return few_queries(s) ? s.batch * blocks_of(s.places(), kDecodeKeys) : 0;
+}
+
+// Head `i` of all sequences of a call: the second round.
+template <class S>
+void decode_head(const Problem<S>& p, std::int64_t i) {
+  for (std::int64_t q = 0; q < p.s.queries; ++q)
+    decode_finish(p, {i / p.s.heads, i % p.s.heads, q, 1});
+}
+inline std::int64_t decode_heads(const AttentionShape& s) {
+  return few_queries(s) ? s.batch * s.heads : 0;
 }
 
 template <class S>
 void decode_all(const Problem<S>& p) {
-  const std::int64_t blocks = blocks_of(p.s.keys, kDecodeKeys);
-  parallel_chunks(p.s.batch * blocks, [&](std::int64_t chunk) {
-    if (p.group() * p.s.queries <= kFewRows)
-      decode_block<S, kFewRows>(p, chunk / blocks, chunk % blocks);
-    else
-      decode_block<S, kTileRows>(p, chunk / blocks, chunk % blocks);
+  parallel_chunks(decode_units(p.s), [&](std::int64_t unit) { decode_unit(p, unit); });
+  parallel_ranges(decode_heads(p.s), 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) decode_head(p, i);
   });
-  parallel_ranges(p.s.batch * p.s.heads, 8, [&](std::int64_t begin, std::int64_t end) {
+}
+
+// Number `i` of what all parts have `count_of`: calls use(part, its own number).
+template <class CountOf, class Use>
+void in_part(const AttentionParts& parts, std::int64_t i, CountOf count_of, Use use) {
+  const AttentionArgs* part = parts.args;
+  for (std::int64_t own = count_of(part->shape); i >= own; own = count_of((++part)->shape))
+    i -= own;
+  use(*part, i);
+}
+template <class CountOf>
+std::int64_t in_all_parts(const AttentionParts& parts, CountOf count_of) {
+  std::int64_t all = 0;
+  for (std::int64_t i = 0; i < parts.count; ++i) all += count_of(parts.args[i].shape);
+  return all;
+}
+
+// The parts with few queries.
+template <class S>
+void decode_each(const AttentionParts& parts) {
+  parallel_chunks(in_all_parts(parts, decode_units), [&](std::int64_t i) {
+    in_part(parts, i, decode_units, [](const AttentionArgs& part, std::int64_t unit) {
+      decode_unit(Problem<S>(part), unit);
+    });
+  });
+  parallel_ranges(in_all_parts(parts, decode_heads), 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
-      for (std::int64_t q = 0; q < p.s.queries; ++q)
-        decode_finish(p, {i / p.s.heads, i % p.s.heads, q, 1});
+      in_part(parts, i, decode_heads, [](const AttentionArgs& part, std::int64_t head) {
+        decode_head(Problem<S>(part), head);
+      });
   });
 }
 

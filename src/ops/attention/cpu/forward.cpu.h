@@ -86,8 +86,9 @@ void weigh_row(const Problem<S>& p, State& f, std::int64_t row, const Compute<S>
   const C lowest = -hn::GetLane(hn::Inf(d));
   if (top > f.m[row]) {
     const C shrink = power_of_two(f.m[row] - top);
+    const bool has_sums = f.l[row] > C{0};  // else they are zeros
     f.l[row] *= shrink;
-    if (shrink != C{1})
+    if (has_sums && shrink != C{1})
       map(f.o + row * f.value_stride, f.o + row * f.value_stride, f.value_stride,
           [&](auto, auto v) { return hn::Mul(v, hn::Set(d, shrink)); });
     f.m[row] = top;

@@ -57,14 +57,14 @@ class Problem {
         s(args.shape),
         depth(padded(s.width, kPair<S>) / kPair<S>),
         value_depth(padded(s.value_width, kPair<S>) / kPair<S>),
-        keys(padded(s.keys, kPad)),
+        keys(padded(s.places(), kPad)),
         on_tiles(kPairs<S> && cpu::on_tiles(args)),
         group_rows(on_tiles ? kAmxRows : kTileRows) {}
 
   const AttentionArgs& a;
   const AttentionShape& s;
   const std::int64_t depth, value_depth;  // D and E in units
-  const std::int64_t keys;                // padded
+  const std::int64_t keys;                // padded, and with places before the first
   // Whether products are made on AMX tiles. A is row-major then, wherever it is packed, and the
   // operands of the gradients of keys and values are transposed (gradients.cpu.h).
   const bool on_tiles;
@@ -77,13 +77,14 @@ class Problem {
     return {batch, head, block * size, smaller(size, s.queries - block * size)};
   }
 
-  // ---- where things lie ----
+  // ---- where things lie ---- Keys are counted from the first place on.
   const S* q(const Rows& r, std::int64_t row) const {
     return static_cast<const S*>(a.q) + r.batch * a.q_strides.batch +
            (r.first + row) * a.q_strides.row + r.head * a.q_strides.head;
   }
   std::int64_t row_of(std::int64_t key) const {
-    const std::int64_t row = a.first_row + key;
+    // A place before the first key is hidden from all: any row does.
+    const std::int64_t row = a.first_row + (key > s.shift ? key - s.shift : 0);
     return row < s.keys ? row : row - s.keys;
   }
   const S* k(std::int64_t batch, std::int64_t head, std::int64_t key) const {
@@ -131,16 +132,17 @@ class Problem {
     if (a.relative_bias == nullptr) return nullptr;
     const std::int64_t length = s.queries + s.keys - 1;
     return static_cast<const C*>(a.relative_bias) + r.head * length + s.queries - 1 -
-           (r.first + row);
+           (r.first + row) - s.shift;
   }
 
   // A row of the masks of pairs, from key 0 on; null: none.
   const C* additive_row(const Rows& r, std::int64_t row) const {
     if (a.additive_mask == nullptr) return nullptr;
-    return static_cast<const C*>(a.additive_mask) + pair_row(a.additive_strides, r, row);
+    return static_cast<const C*>(a.additive_mask) + pair_row(a.additive_strides, r, row) - s.shift;
   }
   const std::uint8_t* allowed_row(const Rows& r, std::int64_t row) const {
-    return a.allowed == nullptr ? nullptr : a.allowed + pair_row(a.allowed_strides, r, row);
+    if (a.allowed == nullptr) return nullptr;
+    return a.allowed + pair_row(a.allowed_strides, r, row) - s.shift;
   }
   static std::int64_t pair_row(const RowStrides& stride, const Rows& r, std::int64_t row) {
     return r.batch * stride.batch + r.head * stride.head + (r.first + row) * stride.row;
@@ -157,14 +159,14 @@ class Problem {
 
   // ---- what a row sees ----
   // Of the keys of a sequence, those that are read at all. A weight of zero does not hide a NaN.
-  std::int64_t end_of_keys(std::int64_t batch) const { return a.end_key[batch]; }
+  std::int64_t end_of_keys(std::int64_t batch) const { return s.shift + a.end_key[batch]; }
   Range visible(const Rows& r, std::int64_t row) const {
     const std::int64_t at = r.batch * s.queries + r.first + row;
-    return {a.first_key[at], a.last_key[at]};
+    return {s.shift + a.first_key[at], s.shift + a.last_key[at]};
   }
   // The keys that any of the rows sees.
   Range span(const Rows& r) const {
-    Range all{s.keys, 0};
+    Range all{keys, 0};
     for (std::int64_t i = 0; i < r.count; ++i) {
       const Range one = visible(r, i);
       if (one.empty()) continue;

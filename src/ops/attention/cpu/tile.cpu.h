@@ -65,6 +65,8 @@ struct Sums {
   C* data;
   std::int64_t stride;  // of rows
   bool add;             // to the contents
+  // The contents are the sum so far: one chain of additions, however it is cut into products.
+  bool go_on = false;
 };
 
 template <class S, class A, std::int64_t Height, int Vectors>
@@ -109,6 +111,13 @@ struct RegisterTile {
     ((c[I / Vectors][I % Vectors] = hn::Zero(D())), ...);
   }
   template <int... I>
+  static HWY_INLINE void load(Sums<Compute<S>> from, V (&c)[Height][Vectors],
+                              std::integer_sequence<int, I...>) {
+    ((c[I / Vectors][I % Vectors] =
+          hn::LoadU(D(), from.data + I / Vectors * from.stride + I % Vectors * kLanes)),
+     ...);
+  }
+  template <int... I>
   static HWY_INLINE void store(Sums<Compute<S>> out, V (&c)[Height][Vectors],
                                std::integer_sequence<int, I...>) {
     const D d;
@@ -125,7 +134,10 @@ struct RegisterTile {
     const std::make_integer_sequence<int, Height> rows;
     const std::make_integer_sequence<int, Height * Vectors> all;
     V c[Height][Vectors];
-    clear(c, all);
+    if (out.go_on)
+      load(out, c, all);
+    else
+      clear(c, all);
     for (std::int64_t i = 0; i < steps; ++i) {
       step(a, b, c, rows);
       a += A::kStep;

@@ -1,0 +1,179 @@
+// Many texts at once, and tokens that are tried: neither changes a token.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "generate/decode/generate.h"
+#include "generate/decode/lookup.h"
+#include "generate/decode/test_model.h"
+#include "heddle/error.h"
+#include "model/test_support.h"
+
+namespace heddle::generate {
+namespace many_texts {
+namespace {
+
+using testing::TreeModel;
+using Tokens = std::vector<std::int32_t>;
+
+// Of all lengths, longer than a block among them.
+std::vector<Tokens> prompts(std::int64_t vocabulary) {
+  std::vector<Tokens> all;
+  for (const std::int64_t length : {3, 1, 40, 300, 2, 700, 17, 5, 260, 1, 9}) {
+    const auto tokens =
+        model::random_ids({length}, vocabulary, static_cast<std::uint32_t>(all.size()));
+    all.push_back(tokens.to_vector<std::int32_t>());
+  }
+  return all;
+}
+
+std::vector<std::span<const std::int32_t>> spans_of(const std::vector<Tokens>& all) {
+  return {all.begin(), all.end()};
+}
+
+GenerationOptions drawn(std::int64_t tokens) {
+  GenerationOptions o;
+  o.tokens = tokens;
+  o.sampling.seed = 5;
+  return o;
+}
+
+void expect_same(const std::vector<Generation>& texts, const model::Model& model,
+                 const std::vector<Tokens>& prompts, const GenerationOptions& options,
+                 const Decoding& decoding) {
+  ASSERT_EQ(texts.size(), prompts.size());
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    SCOPED_TRACE(i);
+    const Generation alone = generate(model, prompts[i], options, decoding);
+    EXPECT_EQ(texts[i].samples[0].tokens, alone.samples[0].tokens);
+    EXPECT_EQ(texts[i].samples[0].finish, alone.samples[0].finish);
+    EXPECT_EQ(texts[i].prompt_tokens, std::ssize(prompts[i]));
+  }
+}
+
+TEST(Together, EveryTextIsTheOneThatItIsAlone) {
+  const TreeModel model({.vocabulary = 6});
+  const Decoding decoding = {.ends = {5}};  // so that they leave at different times
+  const std::vector<Tokens> all = prompts(5);
+  std::set<std::size_t> lengths;
+  for (const std::int64_t batch : {1, 3, 16}) {
+    SCOPED_TRACE(batch);
+    std::vector<std::size_t> done;
+    const auto texts = generate_each(model, spans_of(all), drawn(30), batch, decoding,
+                                     [&](std::size_t i, const Generation& g) {
+                                       done.push_back(i);
+                                       lengths.insert(g.samples[0].tokens.size());
+                                     });
+    expect_same(texts, model, all, drawn(30), decoding);
+    std::ranges::sort(done);
+    for (std::size_t i = 0; i < done.size(); ++i) EXPECT_EQ(done[i], i);
+    EXPECT_EQ(done.size(), all.size());
+  }
+  EXPECT_GT(lengths.size(), 3u);
+}
+
+// A real model: the weights of all sequences' products are read together.
+TEST(Together, ARealModelWritesTheSameTexts) {
+  model::ModelConfig c = model::small(model::Kind::decoder, model::Task::language);
+  c.width = 32;
+  c.sizes.vocabulary = 6;
+  c.attention.position = nn::RopePosition{};
+  c.attention.look_back = 100;
+  const auto model = model::build_random(c, DType::f32);
+  const std::vector<Tokens> all = prompts(5);
+  for (const std::int64_t lookup : {0, 4}) {
+    GenerationOptions options = drawn(20);
+    options.lookup = lookup;
+    for (const DType precision : {DType::f32, DType::bf16}) {
+      const Decoding decoding = {.ends = {5}, .precision = precision};
+      const auto texts = generate_each(*model, spans_of(all), options, 4, decoding);
+      expect_same(texts, *model, all, drawn(20), decoding);
+    }
+  }
+}
+
+TEST(Together, LookupChangesTheNumberOfCallsAndNoToken) {
+  const TreeModel model({.vocabulary = 3, .spread = 8});
+  GenerationOptions o = drawn(200);
+  const Generation plain = generate(model, prompts(3)[2], o);
+  const std::int64_t calls = model.calls;
+  o.lookup = 5;
+  const Generation tried = generate(model, prompts(3)[2], o);
+  EXPECT_EQ(tried.samples[0].tokens, plain.samples[0].tokens);
+  EXPECT_EQ(plain.tried_tokens, 0);
+  EXPECT_GT(tried.kept_tokens, 10);
+  EXPECT_LT(tried.kept_tokens, tried.tried_tokens);
+  EXPECT_EQ(tried.samples[0].tokens.size(), 200u);
+  EXPECT_GT(calls, 0);
+}
+
+TEST(Together, LookupEndsWhereTheTextEnds) {
+  const TreeModel model({.vocabulary = 3, .spread = 8});
+  GenerationOptions o = drawn(60);
+  o.lookup = 8;
+  for (const std::int32_t end : {0, 1, 2}) {
+    const Decoding decoding = {.ends = {end}};
+    GenerationOptions plain = o;
+    plain.lookup = 0;
+    const Sample with = generate(model, prompts(3)[6], o, decoding).samples[0];
+    const Sample without = generate(model, prompts(3)[6], plain, decoding).samples[0];
+    EXPECT_EQ(with.tokens, without.tokens);
+    EXPECT_EQ(with.finish, without.finish);
+  }
+}
+
+TEST(Together, WhatIsLookedUp) {
+  const auto found = [](const Tokens& tokens, std::size_t most) {
+    const auto span = looked_up(tokens, most);
+    return Tokens(span.begin(), span.end());
+  };
+  EXPECT_EQ(found({1, 2, 3, 4, 5, 1, 2, 3}, 9), (Tokens{4, 5, 1, 2, 3}));
+  EXPECT_EQ(found({1, 2, 3, 4, 5, 1, 2, 3}, 2), (Tokens{4, 5}));
+  EXPECT_EQ(found({1, 2, 3, 4, 1, 2, 3, 6, 1, 2, 3}, 1), (Tokens{6})) << "the latest place";
+  EXPECT_EQ(found({9, 2, 3, 4, 5, 1, 2, 3}, 1), (Tokens{4})) << "two tokens, where three are not";
+  EXPECT_EQ(found({7, 7, 7, 7}, 3), (Tokens{7}));
+  EXPECT_EQ(found({1, 2, 3, 4, 5, 9, 3}, 3), Tokens{}) << "one token is too little";
+  EXPECT_EQ(found({1, 2}, 3), Tokens{});
+  EXPECT_EQ(found({1}, 3), Tokens{});
+}
+
+TEST(Together, CancelledTextsEndWhereTheyAre) {
+  const TreeModel model({});
+  GenerationOptions o = drawn(50);
+  int asked = 0;
+  o.cancelled = [&] { return ++asked == 4; };
+  const std::vector<Tokens> all = {{1}, {2, 3}, {1, 1, 1}};
+  const auto texts = generate_each(model, spans_of(all), o, 2);
+  ASSERT_EQ(texts.size(), 3u);
+  for (const Generation& g : texts) EXPECT_EQ(g.samples[0].finish, Finish::cancelled);
+  EXPECT_EQ(texts[0].samples[0].tokens.size(), 3u);
+  EXPECT_TRUE(texts[2].samples[0].tokens.empty());
+}
+
+TEST(Together, RefusesByName) {
+  const TreeModel model({});
+  const std::vector<Tokens> all = {{1}};
+  const auto refused = [&](const auto& change, std::int64_t batch, const std::string& problem) {
+    GenerationOptions o = drawn(4);
+    change(o);
+    try {
+      generate_each(model, spans_of(all), o, batch);
+      ADD_FAILURE() << problem;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.problem(), problem);
+    }
+  };
+  using O = GenerationOptions;
+  refused([](O&) {}, 0, "option batch");
+  refused([](O& o) { o.lookup = -1; }, 1, "option lookup");
+  refused([](O& o) { o.lookup = 1000; }, 1, "option lookup");
+  refused([](O& o) { o.lookup = 2, o.samples = 2; }, 1, "option lookup");
+  refused([](O& o) { o.lookup = 2, o.slide = true; }, 1, "option lookup");
+  refused([](O& o) { o.lookup = 2, o.cache = false; }, 1, "option lookup");
+}
+
+}  // namespace
+}  // namespace many_texts
+}  // namespace heddle::generate

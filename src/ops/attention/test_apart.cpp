@@ -1,0 +1,175 @@
+// Attention of inference: a row has the bits that it has alone, whatever queries are beside it,
+// whichever keys lie before and behind those that it sees, and where their ring begins.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/settings.h"
+#include "heddle/ops.h"
+#include "ops/attention/test_emulated.h"
+
+namespace heddle::ops {
+namespace apart {
+namespace {
+
+struct Subject {
+  std::string name;
+  std::int64_t heads = 4, key_heads = 2, width = 32;
+  bool additive = false, bias = false, sinks = false;
+  std::optional<std::int64_t> look_back = {};
+  double softcap = 0;
+  Normaliser normaliser = Normaliser::softmax;
+};
+
+const std::vector<Subject>& subjects() {
+  static const std::vector<Subject> all = {
+      {.name = "plain"},
+      {.name = "one key head", .heads = 9, .key_heads = 1, .width = 64},
+      {.name = "odd width", .width = 19},
+      {.name = "window", .look_back = 77},
+      {.name = "bias and sinks", .bias = true, .sinks = true},
+      {.name = "cap", .softcap = 2},
+      {.name = "relu", .look_back = 150, .normaliser = Normaliser::relu},
+      {.name = "additive", .width = 8, .additive = true, .sinks = true},
+  };
+  return all;
+}
+
+constexpr std::int64_t kTokens = 330;
+
+struct Numbers {
+  Tensor q, k, v, w, sinks, bias;  // bias: of distances -(kTokens - 1) to kTokens - 1
+};
+
+Numbers numbers_of(const Subject& s, DType type) {
+  const auto random = [&](const Shape& shape, std::uint32_t stream, DType t) {
+    return cast(random_normal(shape, 0, 1, {3, 1, stream}, DType::f32), t);
+  };
+  return {random({1, kTokens, s.heads, s.width}, 1, type),
+          random({1, kTokens, s.key_heads, s.width}, 2, type),
+          random({1, kTokens, s.key_heads, 32}, 3, type),
+          s.additive ? random({s.heads, s.width}, 4, DType::f32) : Tensor(),
+          s.sinks ? random({s.heads}, 5, DType::f32) : Tensor(),
+          s.bias ? random({s.heads, 2 * kTokens - 1}, 6, DType::f32) : Tensor()};
+}
+
+// Queries [begin, end) against keys [first, end), which lie in a ring that begins at row `turn`.
+AttentionPart part_of(const Subject& s, const Numbers& n, std::int64_t begin, std::int64_t end,
+                      std::int64_t first, std::int64_t turn) {
+  AttentionPart p;
+  p.q = slice(n.q, 1, begin, end);
+  const auto ring = [&](const Tensor& x) {
+    const std::array rows = {slice(x, 1, end - turn, end), slice(x, 1, first, end - turn)};
+    return turn == 0 ? slice(x, 1, first, end) : concat(rows, 1);
+  };
+  p.k = ring(n.k);
+  p.v = ring(n.v);
+  AttentionOptions& o = p.options;
+  o.apart = true;
+  o.first_position = first;
+  o.first_row = turn;
+  o.mask.causal = true;
+  o.mask.look_back = s.look_back;
+  o.mask.first_query = begin - first;
+  o.softcap = s.softcap;
+  o.normaliser = s.normaliser;
+  o.sinks = n.sinks;
+  // Entry (j - i) + Tq - 1 of key j and query i, whose distance is (j + first) - (i + begin).
+  if (s.bias)
+    o.relative_bias =
+        contiguous(slice(n.bias, 1, first - end + kTokens, end - begin + kTokens - 1));
+  return p;
+}
+
+Tensor computed(const AttentionPart& p, const Tensor& w) {
+  return w.defined() ? additive_attention(p.q, p.k, w, p.v, p.options)
+                     : attention(p.q, p.k, p.v, p.options);
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  const Tensor x = contiguous(a), y = contiguous(b);
+  return x.bytes() == y.bytes() && std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
+}
+
+void expect_rows_alone(const Subject& s, DType type, std::mt19937& random) {
+  const Numbers n = numbers_of(s, type);
+  const Tensor all = computed(part_of(s, n, 0, kTokens, 0, 0), n.w);
+  const auto number = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  std::vector<AttentionPart> parts;
+  std::vector<Tensor> wanted;
+  for (int i = 0; i < 14; ++i) {
+    const std::int64_t begin = number(0, kTokens - 1);
+    const std::int64_t end = std::min(kTokens, begin + (i % 2 == 0 ? 1 : number(1, 220)));
+    // Keys that the first query does not see need not be there.
+    const std::int64_t unseen = s.look_back ? std::max<std::int64_t>(begin - *s.look_back, 0) : 0;
+    const std::int64_t first = number(0, unseen);
+    const std::int64_t turn = s.look_back ? number(0, end - first - 1) : 0;
+    parts.push_back(part_of(s, n, begin, end, first, turn));
+    wanted.push_back(slice(all, 1, begin, end));
+    EXPECT_TRUE(same_bits(computed(parts.back(), n.w), wanted.back()))
+        << s.name << " " << to_string(type) << ": queries " << begin << " to " << end
+        << ", keys from " << first << ", turned by " << turn;
+  }
+  EXPECT_TRUE(same_bits(attention_each(parts, n.w), concat(wanted, 1)))
+      << s.name << " " << to_string(type) << ": many at once";
+}
+
+TEST(ApartAttention, RowsHaveTheSameBitsAlone) {
+  const cpu::SettingsScope settings;
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    cpu::set_isa(isa);
+    SCOPED_TRACE(cpu::to_string(isa));
+    std::mt19937 random(3);
+    for (const Subject& s : subjects())
+      for (const DType type : {DType::f32, DType::bf16, DType::f64})
+        if (type != DType::f64 || !(s.additive || s.sinks || s.bias))
+          expect_rows_alone(s, type, random);
+    if (!multiplies_bf16()) continue;
+    const OnEmulatedTiles tiles;
+    taken = 0;
+    for (const Subject& s : subjects()) expect_rows_alone(s, DType::bf16, random);
+    EXPECT_GT(taken, 0);
+  }
+}
+
+// The same sums as those of training, but for their order.
+TEST(ApartAttention, IsAttention) {
+  for (const Subject& s : subjects()) {
+    const Numbers n = numbers_of(s, DType::f32);
+    AttentionPart p = part_of(s, n, 100, kTokens, 0, 0);
+    const Tensor own = computed(p, n.w);
+    p.options.apart = false;
+    const auto a = own.to_vector<float>(), b = computed(p, n.w).to_vector<float>();
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-5) << s.name;
+  }
+}
+
+TEST(ApartAttention, RefusesByName) {
+  const Subject s = subjects()[0];
+  AttentionPart p = part_of(s, numbers_of(s, DType::f32), 0, 20, 0, 0);
+  const auto problem = [&] {
+    try {
+      computed(p, {});
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  p.options.first_position = -1;
+  EXPECT_NE(problem().find("first_position"), std::string::npos);
+  p.options.first_position = 0;
+  p.options.dropout = 0.5;
+  EXPECT_NE(problem().find("dropout"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace apart
+}  // namespace heddle::ops
