@@ -58,15 +58,19 @@ void refuse_missing(const std::string& given) {
 
 }  // namespace
 
-void declare_model(CLI::App& command, ModelArguments& arguments) {
+void declare_model(CLI::App& command, ModelArguments& arguments, bool exact) {
   command
       .add_option("MODEL", arguments.model,
                   "the directory of a run, or a model that others trained: a directory with a "
                   "config.json, or a .gguf file")
       ->required();
+  const std::vector<std::string> known = exact ? std::vector<std::string>{"fp32", "bf16", "fp64"}
+                                               : std::vector<std::string>{"fp32", "bf16"};
   command
-      .add_option("--precision", arguments.precision, "of the computation: fp32 or bf16 (faster)")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
+      .add_option("--precision", arguments.precision,
+                  exact ? "of the computation: fp32, bf16 (faster) or fp64 (for proofs)"
+                        : "of the computation: fp32 or bf16 (faster)")
+      ->check(CLI::IsMember(known))
       ->capture_default_str();
   command
       .add_option("--weights", arguments.weights,
@@ -80,6 +84,7 @@ void declare_model(CLI::App& command, ModelArguments& arguments) {
 }
 
 DType precision_of(const ModelArguments& arguments) {
+  if (arguments.precision == "fp64") return DType::f64;
   return arguments.precision == "bf16" ? DType::bf16 : DType::f32;
 }
 

@@ -25,8 +25,8 @@ struct ModelArguments {
   bool as_json = false;
 };
 
-// MODEL, --precision, --weights, --device and --json.
-void declare_model(CLI::App& command, ModelArguments& arguments);
+// MODEL, --precision, --weights, --device and --json. `exact`: fp64 is a precision too.
+void declare_model(CLI::App& command, ModelArguments& arguments, bool exact = false);
 DType precision_of(const ModelArguments& arguments);
 
 // Loads the model. One of another task is an Error that names the command for it.

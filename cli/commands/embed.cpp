@@ -1,4 +1,4 @@
-// heddle embed: vectors of the lines of standard input.
+// heddle embed: vectors of the lines of standard input, or of images.
 #include <fmt/core.h>
 
 #include <iostream>
@@ -6,10 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "heddle/embedder.h"
+#include "heddle/error.h"
+#include "heddle/images.h"
 #include "io/npy/npy.h"
+#include "ops/copy/copy.h"
 #include "with_model.h"
 
 namespace heddle::cli::embed_command {
@@ -21,6 +25,7 @@ using nlohmann::json;
 struct Arguments {
   ModelArguments model;
   std::string pool, npy;
+  std::vector<std::string> files;
   bool normalise = false, as_they_are = false;
   std::int64_t batch = 64;
 };
@@ -39,6 +44,23 @@ std::string line_of(std::span<const float> row) {
   std::string text = "[";
   for (const float x : row) text += fmt::format("{}{}", text.size() > 1 ? ", " : "", x);
   return text + "]";
+}
+
+Tensor vectors_of(const Arguments& a, const Embedder& model, const EmbeddingOptions& options) {
+  if (model.reads_images()) {
+    if (a.files.empty())
+      fail(ErrorCode::invalid_argument, "embed", "images",
+           "files (PNG, JPEG or IDX) as arguments: it is a model of images", "none");
+    std::vector<NamedImage> images;
+    for (const std::string& file : a.files)
+      for (NamedImage& image : read_images(file)) images.push_back(std::move(image));
+    return model.embed(std::span<const NamedImage>(images), options);
+  }
+  if (!a.files.empty())
+    fail(ErrorCode::invalid_argument, "embed", "files",
+         "lines on standard input: it is a model of texts", a.files.front());
+  const io::TextLines lines = read_standard_lines();
+  return model.embed(all_of(lines), options);
 }
 
 json rows_of(const Tensor& vectors) {
@@ -61,9 +83,9 @@ json to_json(const Tensor& vectors, const Embedder& model, const EmbeddingOption
 void run(const Arguments& a) {
   const Embedder model(open_model(a.model));
   const EmbeddingOptions options = options_of(a);
-  const io::TextLines lines = read_standard_lines();
-  const Tensor vectors = with_options_named([&] { return model.embed(all_of(lines), options); });
-  if (!a.npy.empty()) io::write_npy(a.npy, vectors);
+  const Tensor exact = with_options_named([&] { return vectors_of(a, model, options); });
+  if (!a.npy.empty()) io::write_npy(a.npy, exact);
+  const Tensor vectors = ops::cast(exact, DType::f32);
   if (a.model.as_json) {
     json document = to_json(vectors, model, options);
     // Where there is a file, the numbers are in it.
@@ -84,10 +106,12 @@ void run(const Arguments& a) {
 
 void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "embed", "a vector for each line of standard input, by an encoder of texts");
+      "embed", "a vector for each line of standard input, or for each image, by an encoder");
   command->footer("Example: printf 'a cat\\na kitten\\n' | heddle embed all-MiniLM-L6-v2");
   auto a = std::make_shared<Arguments>();
-  declare_model(*command, a->model);
+  declare_model(*command, a->model, true);
+  command->add_option("FILES", a->files,
+                      "for a model of images: PNG or JPEG files, or IDX files of many images");
   command
       ->add_option("--pool", a->pool,
                    "what the vector of a text is: class (that of its class token) or mean (of all "
@@ -101,7 +125,9 @@ void add(CLI::App& app) {
                  "vectors as they are, also where the model's files ask for length 1")
       ->excludes(normalise);
   command->add_option("--batch", a->batch, "lines at a time, at most")->capture_default_str();
-  command->add_option("--npy", a->npy, "write float32 [lines, width] to this file instead")
+  command
+      ->add_option("--npy", a->npy,
+                   "write float32 (with fp64 float64) [lines, width] to this file instead")
       ->type_name("FILE");
   command->callback([a] { run(*a); });
 }

@@ -7,12 +7,16 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <span>
 
 #include "command.h"
 #include "generate/decode/context.h"
 #include "generate/scores.h"
+#include "generate/tasks/image_size.h"
 #include "heddle/error.h"
+#include "heddle/images.h"
 #include "io/npy/npy.h"
+#include "ops/copy/copy.h"
 #include "run/load_run.h"
 #include "with_model.h"
 
@@ -26,7 +30,7 @@ struct Arguments {
   ModelArguments model;
   std::optional<std::string> tokens, prompt;  // one of them
   std::optional<std::int64_t> prefix;         // absent: all tokens
-  std::string target, npy;
+  std::string target, npy, image;
 };
 
 void check_tokens(const std::vector<std::int32_t>& tokens, std::int64_t vocabulary,
@@ -75,35 +79,59 @@ void check_prefix(const Arguments& a, const model::ModelConfig& config, std::siz
          "0 to " + std::to_string(tokens) + ", all of them", std::to_string(*a.prefix));
 }
 
-// [tokens, vocabulary] f32; one row for a label of the whole.
+// What a model of images reads: [1, C, H, W].
+Tensor image_of(const Arguments& a, const run::LoadedRun& run) {
+  if (a.tokens || a.prompt || a.image.empty())
+    fail(ErrorCode::invalid_argument, "logits", "what the model reads",
+         "--image FILE: it is a model of images",
+         a.tokens ? "--tokens" : (a.prompt ? "--prompt" : "none"));
+  const std::vector<NamedImage> images = read_images(a.image);
+  if (images.size() != 1)
+    fail(ErrorCode::invalid_argument, "--image", "images of the file", "one",
+         std::to_string(images.size()));
+  generate::check_size(images.front(), *run.codec->image());
+  return run.codec->batch_of_images(std::span(&images.front().pixels, 1)).images;
+}
+
+// [tokens, vocabulary] f32 or f64; one row for a label of the whole.
 Tensor logits_of(const Arguments& a, const run::LoadedRun& run) {
-  if (run.model->config().kind == model::Kind::vit)
-    fail(ErrorCode::invalid_argument, a.model.model, "is a model of images: use heddle classify",
-         "a model that reads tokens", "vit");
   if (run.model->config().task == model::Task::embed)
     fail(ErrorCode::invalid_argument, a.model.model, "has no classifier: use heddle embed",
          "a model that gives scores", "one that gives vectors");
+  generate::ScoreRequest request;
+  request.precision = precision_of(a.model);
+  if (run.model->config().kind == model::Kind::vit) {
+    request.images = image_of(a, run);
+    return generate::scores(*run.model, request, a.model.model);
+  }
+  if (!a.image.empty())
+    fail(ErrorCode::invalid_argument, "--image", "model", "one of images",
+         model::to_string(run.model->config().kind));
   const auto tokens = tokens_of(a, run), target = target_of(a, run);
   check_prefix(a, run.model->config(), tokens.size());
-  generate::ScoreRequest request;
   request.tokens = tokens;
   request.target = target;
   request.prompt = a.prefix;
-  request.precision = precision_of(a.model);
-  return generate::scores(*run.model, request, a.model.model).to(Device::cpu);
+  return generate::scores(*run.model, request, a.model.model);
+}
+
+template <class T>
+json rows_of(const Tensor& logits) {
+  const T* values = logits.data<T>();
+  json rows = json::array();
+  for (std::int64_t i = 0; i < logits.size(0); ++i)
+    rows.push_back(std::vector<T>(values + i * logits.size(1), values + (i + 1) * logits.size(1)));
+  return rows;
 }
 
 void print_json(const Tensor& logits) {
-  const float* values = logits.data<float>();
-  json rows = json::array();
-  for (std::int64_t i = 0; i < logits.size(0); ++i)
-    rows.push_back(
-        std::vector<float>(values + i * logits.size(1), values + (i + 1) * logits.size(1)));
+  const json rows = logits.dtype() == DType::f64 ? rows_of<double>(logits) : rows_of<float>(logits);
   std::cout << json{{"shape", {logits.size(0), logits.size(1)}}, {"logits", rows}}.dump() << "\n";
 }
 
 // For people: the best five of each row.
-void print(const Tensor& logits, const run::LoadedRun& run) {
+void print(const Tensor& scores, const run::LoadedRun& run) {
+  const Tensor logits = ops::cast(scores, DType::f32);
   const bool labels = !run.codec->labels().empty();
   const auto name = [&](std::int32_t id) {
     if (labels) return run.codec->label(id);
@@ -147,7 +175,7 @@ void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("logits", "raw scores of a model, row by row");
   command->footer("Example: heddle logits runs/llama-style --tokens 1,2,3 --json");
   auto a = std::make_shared<Arguments>();
-  declare_model(*command, a->model);
+  declare_model(*command, a->model, true);
   CLI::Option* tokens =
       command->add_option("--tokens", a->tokens, "what the model reads: ids, separated by commas")
           ->type_name("IDS");
@@ -160,7 +188,11 @@ void add(CLI::App& app) {
   command->add_option("--prefix", a->prefix,
                       "of a model with attention.prefix: so many of the tokens are its prompt; "
                       "absent: all, as in generation");
-  command->add_option("--npy", a->npy, "write float32 [rows, scores] to this file instead")
+  command->add_option("--image", a->image, "what a model of images reads: a PNG or JPEG file")
+      ->type_name("FILE");
+  command
+      ->add_option("--npy", a->npy,
+                   "write float32 (with fp64 float64) [rows, scores] to this file instead")
       ->type_name("FILE");
   command->callback([a] { run(*a); });
 }

@@ -1,4 +1,5 @@
-// An encoder inside a program that gives vectors of texts: similar texts have similar ones.
+// An encoder inside a program that gives vectors of texts or images: similar ones have similar
+// vectors.
 //
 //   const heddle::Embedder model("all-MiniLM-L6-v2");
 //   const std::vector<std::string_view> texts = {"a cat", "a kitten", "a tax form"};
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/images.h"
 #include "heddle/tensor.h"
 #include "heddle/trained_model.h"
 
@@ -38,11 +40,14 @@ class Embedder {
                     Device device = Device::cpu);
   explicit Embedder(TrainedModel model);
 
-  // [texts, width()] f32, on the CPU. A text's vector has the same bits whatever texts are beside
-  // it. A text longer than longest() is an Error that names it, from 1, as a line, with both
-  // numbers.
+  // [texts, width()] f32 (f64 with that precision), on the CPU. A text's vector has the same bits
+  // whatever texts are beside it. A text longer than longest() is an Error that names it, from 1,
+  // as a line, with both numbers.
   Tensor embed(std::span<const std::string_view> texts, const EmbeddingOptions& options = {}) const;
   std::vector<float> embed(std::string_view text, const EmbeddingOptions& options = {}) const;
+  // The same of images, for a model of images: that of the class token, or the mean of the patches.
+  Tensor embed(std::span<const NamedImage> images, const EmbeddingOptions& options = {}) const;
+  bool reads_images() const;  // or texts
 
   std::int64_t width() const;
   std::int64_t longest() const { return longest_; }  // tokens of a text, those around it included

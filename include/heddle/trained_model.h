@@ -33,7 +33,8 @@ const LoadedRun& loaded(const TrainedModel& model);
 class TrainedModel {
  public:
   // A run directory, or a model of others. An Error names the file that is missing or bad.
-  // `precision` is that of activations: f32 or bf16. `weights` is what matrices and tables are held
+  // `precision` is that of activations: f32, bf16, or f64 for proofs, where weights are f64 too and
+  // texts are not written, only scored (network()). `weights` is what matrices and tables are held
   // in, f32 or bf16; without it a model of others is held in bf16 where its files, bf16 or
   // quantised, or the precision are no finer, and a run in f32.
   explicit TrainedModel(const std::string& directory, DType precision = DType::f32,

@@ -157,8 +157,11 @@ model::Batch image_batch(const Work& w, Inspection& result) {
       w.input.image_name, [&] { return w.codec.batch_of_images(std::span(&w.input.image, 1)); });
   result.image = w.input.image;
   result.image_name = w.input.image_name;
-  result.grid = {c.sizes.height / c.patch, c.sizes.width / c.patch, c.has_class_token()};
+  result.grid = {c.sizes.height / c.patch, c.sizes.width / c.patch, c.tokens_before(),
+                 c.has_class_token()};
   if (c.has_class_token()) result.source.emplace_back("[class]");
+  for (std::int64_t i = 0; i < c.extra_tokens; ++i)
+    result.source.push_back("[extra " + std::to_string(i + 1) + "]");
   for (std::int64_t y = 0; y < result.grid->rows; ++y)
     for (std::int64_t x = 0; x < result.grid->columns; ++x)
       result.source.push_back(tr("row {}, column {}", y + 1, x + 1));

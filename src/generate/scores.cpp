@@ -25,6 +25,11 @@ model::Batch batch_of(const model::ModelConfig& config, const ScoreRequest& requ
     fail(ErrorCode::invalid_argument, where, "length of the prompt",
          "a model with attention.prefix: no other sees a prompt both ways",
          std::to_string(*request.prompt));
+  if (config.kind == model::Kind::vit) {
+    model::Batch batch;
+    batch.images = request.images;
+    return batch;
+  }
   const auto all = static_cast<std::int64_t>(request.tokens.size());
   model::Batch batch =
       model::prompted(config, one_row(request.tokens), request.prompt.value_or(all));
@@ -47,7 +52,8 @@ Tensor scores(const model::Model& model, const ScoreRequest& request, std::strin
   nn::Pass pass;
   pass.precision = request.precision;
   const Tensor made = model.logits(batch_of(model.config(), request, where), pass);
-  const Tensor all = ops::contiguous(ops::cast(made, DType::f32)).to(Device::cpu);
+  const DType shown = request.precision == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor all = ops::contiguous(ops::cast(made, shown)).to(Device::cpu);
   Tensor rows = views::reshape(all, {-1, all.size(-1)});
   check_finite(rows, where, "scores of the model");
   return rows;

@@ -15,13 +15,14 @@ struct ScoreRequest {
   std::span<const std::int32_t> target = {};  // translate: what its decoder reads, begin first
   // With attention.prefix: the first so many tokens are the prompt. Absent: all, as in generation.
   std::optional<std::int64_t> prompt = {};
+  Tensor images = {};  // [1, C, H, W] f32: what a model of images reads, and no tokens
   DType precision = DType::f32;
 };
 
-// [rows, scores] f32: one row after each token (of the target, where there is one), or one row for
-// a label of the whole. The tokens must be of the model's vocabulary. Throws Error, naming
-// `where`, for parameters and scores that are not finite, and for a prompt that the model cannot
-// use.
+// [rows, scores] f32, or f64 with that precision: one row after each token (of the target, where
+// there is one), or one row for a label of the whole. The tokens must be of the model's vocabulary.
+// Throws Error, naming `where`, for parameters and scores that are not finite, and for a prompt
+// that the model cannot use.
 Tensor scores(const model::Model& model, const ScoreRequest& request, std::string_view where);
 
 // Throws Error, in the name of `where`, when one of the values is NaN or infinite.

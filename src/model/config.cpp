@@ -35,6 +35,8 @@ std::string_view to_string(Pooling pooling) {
     case Pooling::class_token: return "class-token";
     case Pooling::first_token: return "first-token";
     case Pooling::mean: return "mean";
+    case Pooling::class_mean: return "class-mean";
+    case Pooling::class_extra: return "class-extra";
   }
   return "unknown";
 }
@@ -56,7 +58,7 @@ std::int64_t positions_of(const ModelConfig& c) {
   std::int64_t tokens = c.sizes.context;
   if (c.kind == Kind::vit && c.patch > 0)
     tokens = (c.sizes.height / c.patch) * (c.sizes.width / c.patch);
-  return tokens + (c.has_class_token() ? 1 : 0);
+  return tokens + c.tokens_before();
 }
 
 nn::StackConfig stack_config(const ModelConfig& c, bool causal) {

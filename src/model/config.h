@@ -31,8 +31,9 @@ enum class Task : std::uint8_t {
 };
 
 // What stands for a whole sequence: a learned vector before it, its own first token, or the mean of
-// all of them.
-enum class Pooling : std::uint8_t { class_token, first_token, mean };
+// all of them. Of images also two vectors side by side: the class token and the mean of the patches
+// (DINOv2), or the class token and the first extra one (DeiT's distillation token).
+enum class Pooling : std::uint8_t { class_token, first_token, mean, class_mean, class_extra };
 
 // The function between the two products of a classifier of two layers.
 enum class HeadTransform : std::uint8_t { none, tanh, relu, gelu, gelu_tanh, quick_gelu, silu };
@@ -105,7 +106,10 @@ struct ModelConfig {
   // say. Without, they are stacked as they are, and there is no norm.
   bool residual = false;
   Pooling pooling = Pooling::class_token;  // of classify and embed
-  std::int64_t patch = 0;                  // vit: pixels of a patch's side
+  // vit: learned vectors behind the class token that travel with the patches and are not read, but
+  // for the first one with pooling = class_extra.
+  std::int64_t extra_tokens = 0;
+  std::int64_t patch = 0;  // vit: pixels of a patch's side
 
   nn::InitRule init = nn::InitRule::fan_in;
   double init_deviation = 0.02;
@@ -121,7 +125,17 @@ struct ModelConfig {
            scale_embedding.value_or(
                recurrent() || std::holds_alternative<nn::SinusoidalPosition>(attention.position));
   }
-  bool has_class_token() const { return task == Task::classify && pooling == Pooling::class_token; }
+  bool has_class_token() const {
+    const bool first = pooling == Pooling::class_token || pooling == Pooling::class_mean ||
+                       pooling == Pooling::class_extra;
+    return first && (task == Task::classify || kind == Kind::vit);
+  }
+  // Learned vectors in front of the sequence.
+  std::int64_t tokens_before() const { return (has_class_token() ? 1 : 0) + extra_tokens; }
+  // What pooling makes of a sequence: one vector, or two side by side.
+  std::int64_t pooled_width() const {
+    return pooling == Pooling::class_mean || pooling == Pooling::class_extra ? 2 * width : width;
+  }
   std::int64_t vocabulary_of_target() const {
     return sizes.target_vocabulary > 0 ? sizes.target_vocabulary : sizes.vocabulary;
   }
@@ -141,7 +155,7 @@ void validate(const ModelConfig& config);
 // The same before the data was read: sizes that are 0 are taken for ones that fit.
 void validate_choices(ModelConfig config);
 
-// Vectors of the longest sequence a Transformer sees: tokens or patches, and the class token.
+// Vectors of the longest sequence a Transformer sees: tokens or patches, and learned ones before.
 std::int64_t positions_of(const ModelConfig& config);
 
 // The layers' own configurations: of a whole stack, and of single layers in it.

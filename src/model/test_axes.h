@@ -99,6 +99,17 @@ inline void add_axes(Kind kind, const AddVariant& add) {
     c.head_transform_bias = false;
     c.logit_scale = 0.7;
   });
+  if (kind == Kind::vit) {
+    add("extra tokens, class and mean", [](ModelConfig& c) {
+      c.pooling = Pooling::class_mean;
+      c.extra_tokens = 2;
+      c.head_transform = HeadTransform::gelu;
+    });
+    add("a distillation token", [](ModelConfig& c) {
+      c.pooling = Pooling::class_extra;
+      c.extra_tokens = 1;
+    });
+  }
   add("local and global", local_and_global);
   add("sines and cosines in halves",
       [](ModelConfig& c) { c.attention.position = nn::SinusoidalPosition{.halves = true}; });

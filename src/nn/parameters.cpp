@@ -82,7 +82,10 @@ Tensor Parameters::add(const std::string& name, const Shape& shape,
            to_string(tensor.shape()));
     tensor = tensor.detach().to(options_.device);
   }
-  tensor = ops::cast(tensor, shape.rank() == 2 ? options_.dtype : wide_type(options_.dtype));
+  // Positions are added and not multiplied with: their table is small, and one that is a sum of two
+  // tables of a file (BERT's segments) is no bf16 number any more.
+  const bool narrow = shape.rank() == 2 && !name.ends_with("position.weight");
+  tensor = ops::cast(tensor, narrow ? options_.dtype : wide_type(options_.dtype));
   tensor.set_requires_grad(options_.dtype != DType::bf16);
   all_.push_back({name, tensor});
   return tensor;

@@ -36,9 +36,13 @@ GivenWeights::GivenWeights(const Family& family, const model::Model& model)
   using Rows = Source::Rows;
   for (const nn::Parameter& parameter : model.parameters().all()) {
     const TensorName& rule = rule_of(parameter.name);
-    const bool two = !rule.below.empty();
+    const bool two = !rule.second.empty();
+    if (two && rule.join != Join::below)
+      fail(
+          ErrorCode::invalid_argument, std::string(family_.name),
+          "parameter " + parameter.name + " cannot be written yet: its files have it in two parts");
     add_source(rule, parameter, rule.theirs, two ? Rows::first_half : Rows::all);
-    if (two) add_source(rule, parameter, rule.below, Rows::second_half);
+    if (two) add_source(rule, parameter, rule.second, Rows::second_half);
   }
 }
 

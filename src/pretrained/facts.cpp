@@ -26,9 +26,20 @@ void add_attention(const model::ModelConfig& c, Choices& out) {
                    std::to_string(windows) + " / " + std::to_string(c.attention_layers.size()));
 }
 
+void add_input(const model::ModelConfig& c, Choices& out) {
+  if (c.kind != model::Kind::vit) {
+    out.emplace_back("vocabulary", std::to_string(c.sizes.vocabulary));
+    out.emplace_back("context", std::to_string(c.sizes.context));
+    return;
+  }
+  out.emplace_back("image", std::to_string(c.sizes.height) + " × " + std::to_string(c.sizes.width));
+  out.emplace_back("patch", std::to_string(c.patch));
+  out.emplace_back("extra_tokens", std::to_string(c.extra_tokens));
+}
+
 // What an encoder ends with.
 void add_end(const model::ModelConfig& c, Choices& out) {
-  if (c.kind != model::Kind::encoder) return;
+  if (c.kind != model::Kind::encoder && c.kind != model::Kind::vit) return;
   out.emplace_back("task", std::string(model::to_string(c.task)));
   if (c.task == model::Task::classify)
     out.emplace_back("pooling", std::string(model::to_string(c.pooling)));
@@ -56,8 +67,6 @@ Choices choices_of(const model::ModelConfig& c) {
   Choices out = {{"kind", std::string(model::to_string(c.kind))},
                  {"layers", std::to_string(c.layers)},
                  {"width", std::to_string(c.width)},
-                 {"vocabulary", std::to_string(c.sizes.vocabulary)},
-                 {"context", std::to_string(c.sizes.context)},
                  {"norm", std::string(nn::to_string(c.norm))},
                  {"norm_place", std::string(nn::to_string(c.norm_place))},
                  {"ffn", std::string(nn::to_string(c.ffn))},
@@ -68,6 +77,7 @@ Choices choices_of(const model::ModelConfig& c) {
     out.emplace_back("moe.active", std::to_string(c.moe->active));
   }
   add_attention(c, out);
+  add_input(c, out);
   add_end(c, out);
   return out;
 }
@@ -89,6 +99,7 @@ Facts facts_of(const Opened& opened) {
     ++type.tensors;
     type.bytes += opened.files->bytes(name);
   }
+  if (opened.config.kind == model::Kind::vit) return facts;  // no texts
   try {
     const text::PretrainedTokenizer own = text::load_pretrained_tokenizer(opened.path);
     facts.tokenizer = std::string(own.tokenizer->kind());

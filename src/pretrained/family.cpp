@@ -10,12 +10,13 @@ namespace {
 
 const std::vector<Family>& of_config_json() {
   static const std::vector<Family> all = {
-      gpt2_family(),    llama_family(),       mistral_family(),    mixtral_family(),
-      qwen2_family(),   qwen3_family(),       phi3_family(),       smollm3_family(),
-      gemma_family(),   gemma2_family(),      gemma3_family(),     olmo2_family(),
-      neox_family(),    bloom_family(),       falcon_family(),     t5_family(),
-      bart_family(),    mbart_family(),       marian_family(),     bert_family(),
-      roberta_family(), xlm_roberta_family(), distilbert_family(), modernbert_family()};
+      gpt2_family(),       llama_family(),   mistral_family(),     mixtral_family(),
+      qwen2_family(),      qwen3_family(),   phi3_family(),        smollm3_family(),
+      gemma_family(),      gemma2_family(),  gemma3_family(),      olmo2_family(),
+      gpt_oss_family(),    neox_family(),    bloom_family(),       falcon_family(),
+      t5_family(),         bart_family(),    mbart_family(),       marian_family(),
+      bert_family(),       roberta_family(), xlm_roberta_family(), distilbert_family(),
+      modernbert_family(), vit_family(),     deit_family(),        dinov2_family()};
   return all;
 }
 

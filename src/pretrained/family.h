@@ -2,6 +2,7 @@
 // makes, and what its tensors are called.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,17 +17,25 @@ namespace heddle::pretrained {
 // A part of a tensor of the file, as the model has it.
 using Take = Tensor (*)(const Tensor& source, const model::ModelConfig& config);
 
+// How two tensors of the file become one of the model.
+enum class Join : std::uint8_t {
+  below,      // rows of the second follow: up behind gate
+  beside,     // columns of the second follow
+  plus,       // their sum
+  first_row,  // the second's first row is added to all rows
+};
+
 // In both names a # is a number (of a layer; a second one of an expert), and a * at the end is
 // "weight" or "bias". Theirs may lack the second number: then one tensor has all experts.
 struct TensorName {
-  std::string_view ours;        // "layers.#.attention.q.*"
-  std::string_view theirs;      // "model.layers.#.self_attn.q_proj.*"
-  Take take = nullptr;          // null: as it is
-  std::string_view below = {};  // another of theirs, whose rows follow: up behind gate
+  std::string_view ours;         // "layers.#.attention.q.*"
+  std::string_view theirs;       // "model.layers.#.self_attn.q_proj.*"
+  Take take = nullptr;           // null: as it is
+  std::string_view second = {};  // another of theirs, which is joined to it
   // Of names that mean the same: which configurations are written with this one. Files that are
   // read say it themselves, by the names that they have.
   bool (*when)(const model::ModelConfig& config) = nullptr;
-  std::string_view plus_first_row = {};  // another of theirs: its first row is added to all rows
+  Join join = Join::below;
 };
 
 class WeightFiles;
@@ -51,6 +60,8 @@ struct Family {
   Settings (*write)(const model::ModelConfig& config) = nullptr;
   // GGUF: whether a tensor of the file may scale the angles of rotary positions one by one.
   bool factors = false;
+  // Whether images may have another size than config.json says: preprocessor_config.json decides.
+  bool any_image_size = false;
   std::string_view architecture = {};  // the name that config.json gives it beside model_type
 };
 

@@ -11,6 +11,7 @@
 #include "io/safetensors/safetensors.h"
 #include "ops/copy/copy.h"
 #include "ops/view/view.h"
+#include "pretrained/mxfp4.h"
 
 namespace heddle::pretrained {
 namespace {
@@ -37,6 +38,9 @@ class Safetensors final : public WeightFiles {
   }
   bool contains(std::string_view name) const override { return index_.contains(name); }
   Tensor load(std::string_view name, DType) const override { return file(name).load(name); }
+  Tensor load_one(std::string_view name, std::int64_t place) const override {
+    return file(name).load_part(name, place);
+  }
   Shape shape(std::string_view name) const override { return Shape(file(name).entry(name).shape); }
   std::string type(std::string_view name) const override { return file(name).entry(name).dtype; }
   std::uint64_t bytes(std::string_view name) const override { return file(name).entry(name).bytes; }
@@ -167,9 +171,9 @@ std::unique_ptr<WeightFiles> safetensors_of(const std::string& directory) {
   if (io::file_exists(whole)) {
     auto files = std::make_unique<Safetensors>(whole);
     files->open(whole);
-    return files;
+    return with_mxfp4(std::move(files));
   }
-  if (io::file_exists(index)) return shards_of(directory, index);
+  if (io::file_exists(index)) return with_mxfp4(shards_of(directory, index));
   refuse_without_weights(directory);
 }
 

@@ -1,6 +1,7 @@
 #include "pretrained/heads.h"
 
 #include <array>
+#include <span>
 #include <utility>
 
 namespace heddle::pretrained {
@@ -11,7 +12,9 @@ using model::Task;
 
 constexpr std::int64_t kMostLabels = 1 << 20;
 
-constexpr std::array<std::pair<std::string_view, Task>, 5> kEndings = {{
+using Ending = std::pair<std::string_view, Task>;
+
+constexpr std::array<Ending, 5> kEndings = {{
     {"Model", Task::embed},
     {"ForMaskedLM", Task::masked},
     {"ForPreTraining", Task::masked},  // and whether two texts follow each other, which is left out
@@ -31,13 +34,12 @@ constexpr std::array<std::pair<std::string_view, HeadTransform>, 9> kFunctions =
     {"swish", HeadTransform::silu},
 }};
 
-}  // namespace
-
-model::Task read_task(const io::TomlTable& settings, std::string_view stem) {
+Task task_among(const io::TomlTable& settings, std::string_view stem,
+                std::span<const Ending> endings) {
   if (!settings.has("architectures")) return Task::embed;
   const std::vector<std::string> names = settings.strings("architectures");
   std::string known;
-  for (const auto& [ending, task] : kEndings) {
+  for (const auto& [ending, task] : endings) {
     const std::string name = std::string(stem) + std::string(ending);
     if (names.size() == 1 && names.front() == name) {
       const std::string kind = settings.string_or("problem_type", "single_label_classification");
@@ -48,6 +50,20 @@ model::Task read_task(const io::TomlTable& settings, std::string_view stem) {
     known += (known.empty() ? "" : ", ") + name;
   }
   settings.refuse("architectures", "one of " + known);
+}
+
+}  // namespace
+
+model::Task read_task(const io::TomlTable& settings, std::string_view stem) {
+  return task_among(settings, stem, kEndings);
+}
+
+model::Task read_image_task(const io::TomlTable& settings, std::string_view stem,
+                            std::string_view more) {
+  std::vector<Ending> endings = {{"Model", Task::embed},
+                                 {"ForImageClassification", Task::classify}};
+  if (!more.empty()) endings.emplace_back(more, Task::classify);
+  return task_among(settings, stem, endings);
 }
 
 std::vector<std::string> read_labels(const io::Json& config) {

@@ -13,6 +13,7 @@
 #include "pretrained/generation.h"
 #include "pretrained/gguf_tensors.h"
 #include "pretrained/heads.h"
+#include "pretrained/images.h"
 #include "pretrained/names.h"
 #include "text/pretrained/pretrained.h"
 
@@ -35,6 +36,7 @@ Opened open_directory(const std::string& path) {
   pass_over_common(settings.root());
   opened.config = opened.family->read(settings.root());
   settings.finish();
+  if (opened.family->any_image_size) take_image_size(path, opened.config);
   const model::Task task = opened.config.task;
   if (task == model::Task::tag || task == model::Task::classify) {
     opened.labels = read_labels(config);
@@ -85,6 +87,11 @@ std::unique_ptr<model::Model> build(const Opened& opened, const model::BuildOpti
 }
 
 std::shared_ptr<const data::Codec> codec_of(const Opened& opened) {
+  if (opened.config.kind == model::Kind::vit)
+    return std::make_shared<const data::Codec>(
+        data::CodecParts{.task = opened.config.task,
+                         .labels = opened.labels,
+                         .image = read_image_facts(opened.path, opened.config)});
   text::PretrainedTokenizer own = text::load_pretrained_tokenizer(opened.path);
   const text::Tokenizer& last = own.target ? *own.target : *own.tokenizer;
   std::vector<std::int32_t> ends = ends_of(opened, last);

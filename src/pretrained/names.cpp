@@ -1,12 +1,11 @@
 #include "pretrained/names.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <vector>
 
 #include "heddle/error.h"
-#include "ops/concat/concat.h"
+#include "ops/copy/copy.h"
 #include "pretrained/take.h"
 
 namespace heddle::pretrained {
@@ -97,12 +96,17 @@ std::string NamedWeights::present(std::string name) const {
   return files_.contains(other) ? other : name;
 }
 
+// Sums of weights are made in f64 where the model is.
+Tensor NamedWeights::loaded(const Tensor& source) const {
+  return wanted_ == DType::f64 ? ops::cast(source, DType::f64) : source;
+}
+
 Tensor NamedWeights::part(const TensorName& rule, const std::string& ours,
                           std::string_view pattern) {
   const std::string name = present(*rename(ours, rule.ours, pattern));
   asked_for_.insert(name);
   const auto place = place_in_stack(ours, rule.ours, pattern);
-  const Tensor source = place ? files_.load_one(name, *place) : files_.load(name, wanted_);
+  const Tensor source = loaded(place ? files_.load_one(name, *place) : files_.load(name, wanted_));
   return rule.take == nullptr ? source : rule.take(source, config_);
 }
 
@@ -110,14 +114,12 @@ nn::ParameterSource NamedWeights::source() {
   return [this](const std::string& name, const Shape& shape) {
     const TensorName& rule = rule_of(name);
     Tensor tensor = part(rule, name, rule.theirs);
-    if (!rule.below.empty()) {
-      const std::array parts{tensor, part(rule, name, rule.below)};
-      tensor = ops::concat(parts, 0);
-    }
-    if (!rule.plus_first_row.empty()) {
-      const std::string others = present(std::string(rule.plus_first_row));
+    if (rule.join == Join::first_row) {
+      const std::string others = present(std::string(rule.second));
       asked_for_.insert(others);
-      tensor = plus_first_row(tensor, files_.load(others, DType::f32));
+      tensor = plus_first_row(tensor, loaded(files_.load(others, DType::f32)));
+    } else if (!rule.second.empty()) {
+      tensor = joined(tensor, part(rule, name, rule.second), rule.join);
     }
     if (tensor.shape() != shape)
       fail(ErrorCode::shape_mismatch, files_.where(),

@@ -1,7 +1,10 @@
 #include "pretrained/take.h"
 
+#include <array>
+
 #include "heddle/error.h"
 #include "ops/binary/binary.h"
+#include "ops/concat/concat.h"
 #include "ops/copy/copy.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
@@ -41,6 +44,17 @@ Tensor transposed(const Tensor& source, const model::ModelConfig&) {
   return source.rank() == 2 ? ops::contiguous(ops::transpose(source, 0, 1)) : source;
 }
 
+Tensor rows_in_turns(const Tensor& source, const model::ModelConfig&) {
+  if (source.rank() < 1 || source.size(0) % 2 != 0) return source;  // refused for its shape
+  const std::int64_t half = source.size(0) / 2;
+  const Tensor pairs = ops::reshape(ops::contiguous(source), {half, 2, -1});
+  return ops::reshape(ops::contiguous(ops::transpose(pairs, 0, 1)), source.shape());
+}
+
+Tensor transposed_in_turns(const Tensor& source, const model::ModelConfig& config) {
+  return rows_in_turns(transposed(source, config), config);
+}
+
 Tensor plus_one(const Tensor& source, const model::ModelConfig&) {
   return ops::shift(wide(source), 1);
 }
@@ -49,6 +63,21 @@ Tensor last_positions(const Tensor& source, const model::ModelConfig& config) {
   const std::int64_t positions = model::positions_of(config);
   if (source.rank() != 2 || source.size(0) <= positions) return source;
   return own_rows(source, source.size(0) - positions, source.size(0));
+}
+
+Tensor joined(const Tensor& first, const Tensor& second, Join join) {
+  if (join == Join::plus) return ops::add(wide(first), wide(second));
+  const std::array parts{first, second};
+  return ops::concat(parts, join == Join::beside ? 1 : 0);
+}
+
+Tensor as_rows(const Tensor& source, const model::ModelConfig&) {
+  if (source.rank() != 3 || source.size(0) != 1) return source;
+  return ops::reshape(source, {source.size(1), source.size(2)});
+}
+
+Tensor halved(const Tensor& source, const model::ModelConfig&) {
+  return ops::scale(wide(source), 0.5);
 }
 
 Tensor plus_first_row(const Tensor& table, const Tensor& others) {

@@ -18,7 +18,7 @@ namespace {
 
 model::BuildOptions build_options(const UseOptions& use, DType unasked) {
   model::BuildOptions options;
-  options.dtype = use.weights.value_or(unasked);
+  options.dtype = use.precision == DType::f64 ? DType::f64 : use.weights.value_or(unasked);
   options.device = use.device;
   return options;
 }

@@ -25,7 +25,7 @@ struct LoadedRun {
 
 // How a model is held that is used and not trained.
 struct UseOptions {
-  DType precision = DType::f32;  // of activations: f32 or bf16
+  DType precision = DType::f32;  // of activations: f32 or bf16; f64 with weights in f64, for proofs
   Device device = Device::cpu;
   // Of matrices and tables: f32 or bf16. Without it, models of others are bf16 where that changes
   // no bit, because the files are bf16, or little, because they are quantised or the precision is

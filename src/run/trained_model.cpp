@@ -12,8 +12,12 @@ struct TrainedModel::Parts {
 
 TrainedModel::TrainedModel(const std::string& directory, DType precision, Device device,
                            std::optional<DType> weights) {
-  if (precision != DType::f32 && precision != DType::bf16)
-    fail(ErrorCode::invalid_argument, directory, "precision", "f32 or bf16", to_string(precision));
+  if (precision != DType::f32 && precision != DType::bf16 && precision != DType::f64)
+    fail(ErrorCode::invalid_argument, directory, "precision", "f32, bf16 or f64",
+         to_string(precision));
+  if (precision == DType::f64 && weights)
+    fail(ErrorCode::invalid_argument, directory, "type of the weights",
+         "none beside precision f64, which holds them in f64", to_string(*weights));
   if (weights && *weights != DType::f32 && *weights != DType::bf16)
     fail(ErrorCode::invalid_argument, directory, "type of the weights", "f32 or bf16",
          to_string(*weights));

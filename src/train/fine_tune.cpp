@@ -56,11 +56,12 @@ std::vector<std::pair<bool, std::string>> tokens_of(const text::Tokenizer& token
 }
 
 RowMap map_positions(const model::ModelConfig& before, const model::ModelConfig& now) {
-  // The class token stands in front of the others.
-  const std::int64_t shift = (before.has_class_token() ? 1 : 0) - (now.has_class_token() ? 1 : 0);
+  // Learned tokens stand in front of the others.
+  const std::int64_t shift = before.tokens_before() - now.tokens_before();
   RowMap map(static_cast<std::size_t>(positions_of(now)));
   std::iota(map.begin(), map.end(), shift);
-  if (now.has_class_token()) map[0] = before.has_class_token() ? 0 : -1;
+  for (std::int64_t i = 0; i < now.tokens_before(); ++i) map[static_cast<std::size_t>(i)] = -1;
+  if (now.has_class_token() && before.has_class_token()) map[0] = 0;
   for (std::int64_t& row : map)
     if (row >= positions_of(before)) row = -1;
   return map;
@@ -79,7 +80,7 @@ class Adoption {
     for (const std::string& name : old_.names()) {
       if (std::ranges::find(used_, name) != used_.end()) continue;
       // Without a head of its own the new model has no place for the old one.
-      if (!is_head(name) && name != "class_token")
+      if (!is_head(name) && !is_before(name))
         fail(ErrorCode::io, old_.where(), "tensor " + name + " has no place in the new model");
       said_.push_back(tr("{}: left out, the new model has none", name));
     }
@@ -88,6 +89,10 @@ class Adoption {
 
  private:
   static bool is_head(const std::string& name) { return name.starts_with("head."); }
+  // In front of a sequence: a model may have them or not.
+  static bool is_before(const std::string& name) {
+    return name == "class_token" || name == "extra_tokens";
+  }
 
   void say_changed_keys() {
     for (const recipe::Difference& d : differences(before_.recipe, now_.recipe))
@@ -101,7 +106,7 @@ class Adoption {
     const Task task = now_.codec.task();
     if (is_head(p.name) && (!known || !same_head())) {
       said_.push_back(tr("{}: new, for the task {}", p.name, to_string(task)));
-    } else if (p.name == "class_token" && !known) {
+    } else if (is_before(p.name) && !known) {
       said_.push_back(tr("{}: new", p.name));
     } else if (is_head(p.name) && predicts_labels(task)) {
       take_rows(p, map_rows(before_.codec.labels(), now_.codec.labels()), mark("labels"));

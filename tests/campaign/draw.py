@@ -274,12 +274,14 @@ def model_of(c, recipe):
             table[key] = c.some(0.5)
     ends(c, recipe, table)
     if recipe.task == "classify" and c.some(0.5):
-        first = ["first-token"] if recipe.kind != "vit" else []
-        table["pooling"] = c.choice(["class-token", "mean", *first])
+        other = ["first-token"] if recipe.kind != "vit" else ["class-mean", "class-extra"]
+        table["pooling"] = c.choice(["class-token", "mean", *other])
     if c.some(0.3):
         table["init"] = c.choice(["fan-in", "normal", "xavier"])
     if recipe.kind == "vit":
         table["patch"] = c.randint(1, 4)
+        if table.get("pooling") == "class-extra" or c.some(0.2):
+            table["extra_tokens"] = c.randint(1, 3)
         recipe.pixels = (table["patch"] * c.randint(1, 4), table["patch"] * c.randint(1, 4))
     if attention:
         recipe.tables["model.attention"] = attention

@@ -59,7 +59,43 @@ MODERNBERT = dict(vocab_size=259, hidden_size=48, intermediate_size=40, num_hidd
                   sep_token_id=None)
 LABELS = dict(id2label={i: f"L{i}" for i in range(7)}, label2id={f"L{i}": i for i in range(7)})
 
+# Rotary positions as the published models have them, and none of their stretching.
+GPT_OSS = dict(LLAMA, head_dim=8, num_local_experts=5, num_experts_per_tok=2, sliding_window=6,
+               num_hidden_layers=4, rope_parameters=dict(
+                   rope_type="yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0, truncate=False,
+                   original_max_position_embeddings=24, rope_theta=150000.0))
+VIT = dict(hidden_size=24, num_hidden_layers=3, num_attention_heads=3, intermediate_size=40,
+           image_size=24, patch_size=6)
+DINO = dict(hidden_size=24, num_hidden_layers=3, num_attention_heads=3, image_size=24,
+            patch_size=6, layerscale_value=0.5)
+
 FAMILIES = [
+    Family("vit", "ViTConfig", "ViTModel", VIT,
+           [dict(model="ViTForImageClassification"),
+            dict(LABELS, model="ViTForImageClassification", hidden_act="gelu_new",
+                 num_attention_heads=4, layer_norm_eps=1e-5),
+            dict(model="ViTForImageClassification", qkv_bias=False, num_channels=1),
+            dict(model="ViTForImageClassification", image_size=[12, 30], hidden_act="relu"),
+            dict(patch_size=24, num_hidden_layers=1), dict(patch_size=[4, 4])]),
+    Family("deit", "DeiTConfig", "DeiTModel", VIT,
+           [dict(LABELS, model="DeiTForImageClassification"),
+            dict(LABELS, model="DeiTForImageClassificationWithTeacher"),
+            dict(model="DeiTForImageClassificationWithTeacher", qkv_bias=False,
+                 num_attention_heads=1),
+            dict(hidden_act="quick_gelu", layer_norm_eps=1e-3)]),
+    Family("dinov2", "Dinov2Config", "Dinov2Model", DINO,
+           [dict(use_swiglu_ffn=True), dict(mlp_ratio=2, hidden_act="gelu_new"),
+            dict(LABELS, model="Dinov2ForImageClassification"),
+            dict(model="Dinov2ForImageClassification", use_swiglu_ffn=True, mlp_ratio=3),
+            dict(image=[18, 30]), dict(image=[42, 42]), dict(use_mask_token=False),
+            dict(LABELS, image=[30, 12], model="Dinov2ForImageClassification", qkv_bias=False)]),
+    Family("gpt_oss", "GptOssConfig", "GptOssForCausalLM", GPT_OSS,
+           [dict(num_key_value_heads=6), dict(num_key_value_heads=1, head_dim=16),
+            dict(attention_bias=False), dict(tie_word_embeddings=True), dict(swiglu_limit=0.75),
+            dict(num_local_experts=8, num_experts_per_tok=4), dict(num_experts_per_tok=1),
+            dict(layer_types=["full_attention"] * 4), dict(rms_norm_eps=1e-3),
+            dict(sliding_window=1), dict(hidden_size=64, intermediate_size=32, mxfp4=True),
+            rope(rope_type="default"), dict(hidden_size=32, intermediate_size=64, mxfp4=True)]),
     Family("bert", "BertConfig", "BertModel", BERT,
            [*heads("Bert", dict(hidden_act="gelu_new", layer_norm_eps=1e-5),
                    dict(LABELS, hidden_act="relu", num_attention_heads=6, type_vocab_size=1)),

@@ -18,7 +18,6 @@ VOCABULARY = 259
 WORDS = 250  # of the tokenizer: the tables have more rows
 PAD, END, BEGIN = 0, 1, 2
 LIMIT = 24  # tokens of a text
-TOLERANCE = 1e-4
 
 T5 = dict(vocab_size=VOCABULARY, d_model=48, d_kv=10, d_ff=80, num_layers=3, num_decoder_layers=2, num_heads=3,
           pad_token_id=PAD, eos_token_id=END, decoder_start_token_id=PAD)
@@ -70,13 +69,19 @@ def word_tokenizer(folder, begin):
     return tokenizer
 
 
+def waves(model):
+    """Marian's are parameters there, and in no file."""
+    with torch.no_grad():
+        for part in model.modules():
+            if hasattr(part, "create_weight"):
+                part.weight.copy_(part.create_weight())
+
+
 def prepare(model, options):
     """What the files of such models say, and ends that come now and then."""
     generator = torch.Generator().manual_seed(3)
+    waves(model)
     with torch.no_grad():
-        for part in model.modules():  # Marian's waves are parameters there, and in no file
-            if hasattr(part, "create_weight"):
-                part.weight.copy_(part.create_weight())
         if hasattr(model, "final_logits_bias"):
             bias = torch.randn(model.final_logits_bias.shape, generator=generator)
             bias[0, END] += 2.0
@@ -92,17 +97,15 @@ def prepare(model, options):
     return model
 
 
-def judge_logits(heddle, program, folder, model, source, target):
-    file = folder / "logits.npy"
+def scores_of(heddle, program, folder, model, pair, precision):
+    """Ours and theirs."""
+    file, (source, target) = folder / "logits.npy", pair
     text = lambda ids: ",".join(map(str, ids))
-    heddle(program, "logits", folder, "--tokens", text(source), "--target", text(target), "--npy", file)
-    ours = numpy.load(file)
+    heddle(program, "logits", folder, "--tokens", text(source), "--target", text(target), "--npy", file,
+           "--precision", precision)
     with torch.no_grad():
         theirs = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target])).logits[0].numpy()
-    if ours.shape != theirs.shape:
-        return f"shape {ours.shape}, theirs {theirs.shape}"
-    error = float(numpy.abs(ours - theirs).max() / numpy.sqrt((theirs**2).mean()))
-    return None if error <= TOLERANCE else f"logits differ by {error:.2e}"
+    return numpy.load(file), theirs
 
 
 def judge_search(program, folder, model, tokenizer, sources, beams, penalty):
@@ -126,18 +129,26 @@ def judge_search(program, folder, model, tokenizer, sources, beams, penalty):
     return None
 
 
-def judge(heddle, program, family, options, model, folder):
+def judge(heddle, compare, in_all_precisions, program, family, options, model, folder):
     model = prepare(model, options)
     model.save_pretrained(folder)
     tokenizer = word_tokenizer(folder, family.name in ("bart", "mbart"))
     draw = numpy.random.default_rng(5)
     written = model.get_output_embeddings().weight.shape[0]
-    for length in (1, 7, 40):
-        source = draw.integers(0, VOCABULARY, length).tolist()
-        target = draw.integers(0, written, length // 2 + 1).tolist()
-        complaint = judge_logits(heddle, program, folder, model, source, target)
-        if complaint:
-            return f"{length} tokens: {complaint}"
+    pairs = [(draw.integers(0, VOCABULARY, length).tolist(), draw.integers(0, written, length // 2 + 1).tolist())
+             for length in (1, 7, 40)]
+
+    def judged(own, precision):
+        waves(own)
+        for pair in pairs:
+            complaint = compare(*scores_of(heddle, program, folder, own, pair, precision), "logits", precision)
+            if complaint:
+                return f"{len(pair[0])} tokens: {complaint}"
+        return None
+
+    complaint = in_all_precisions(model, judged)
+    if complaint:
+        return complaint
     sources = [" ".join(name(i) for i in draw.integers(3, WORDS, n)) for n in (1, 5, 9, 9, 14, 30)]
     for beams, penalty in ((1, 1.0), (4, 1.0), (4, 0.0), (3, 2.0)):
         complaint = judge_search(program, folder, model, tokenizer, sources, beams, penalty)

@@ -10,7 +10,8 @@
 #include "fuzz/read_models.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::array names = {"config.json", "model.safetensors", "model.gguf", "chat.jinja"};
+  constexpr std::array names = {"config.json", "model.safetensors", "model.gguf", "chat.jinja",
+                                "preprocessor_config.json"};
   if (size == 0) return 0;
   heddle::fuzz::read_model(names[data[0] % names.size()],
                            std::string(reinterpret_cast<const char*>(data) + 1, size - 1));

@@ -1,8 +1,10 @@
 #include "fuzz/read_models.h"
 
 #include <functional>
+#include <span>
 #include <stdexcept>
 
+#include "data/codec/codec.h"
 #include "heddle/error.h"
 #include "io/test_support.h"
 #include "model/model.h"
@@ -55,6 +57,25 @@ Reading read_directory(const std::string& config, const std::string& weights) {
   return read_path(folder.path());
 }
 
+// How images become numbers. Used: an image went through.
+Reading read_image_settings(const std::string& bytes) {
+  const io::TempDir folder;
+  folder.file("config.json", sound("dinov2.config.json"));
+  folder.file("model.safetensors", sound("llama.safetensors"));
+  folder.file("preprocessor_config.json", bytes);
+  pretrained::Opened opened;
+  if (!taken([&] { opened = pretrained::open(folder.path()); })) return Reading::refused;
+  const bool used = taken([&] {
+    const auto codec = pretrained::codec_of(opened);
+    const model::DataSizes s = codec->sizes();
+    constexpr std::int64_t kSmallImage = 1 << 24;  // it is not memory that is judged here
+    if (s.channels * s.height * s.width > kSmallImage) return;
+    const Tensor image = Tensor::zeros({s.channels, s.height, s.width}, DType::u8);
+    (void)codec->batch_of_images(std::span(&image, 1));
+  });
+  return used ? Reading::used : Reading::refused;
+}
+
 Reading read_template(const std::string& bytes) {
   constexpr std::size_t kSmall = std::size_t{1} << 16;
   const text::chat::Limits limits{.steps = 20000,
@@ -81,6 +102,7 @@ Reading read_model(std::string_view name, const std::string& bytes) {
     const io::TempDir folder;
     return read_path(folder.file("model.gguf", bytes));
   }
+  if (name.ends_with("preprocessor_config.json")) return read_image_settings(bytes);
   static const std::string config = sound("small_llama.config.json");
   static const std::string weights = sound("llama.safetensors");
   return name.ends_with(".safetensors") ? read_directory(config, bytes)

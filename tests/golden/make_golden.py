@@ -375,16 +375,21 @@ class Builder:
         w = self.p.get("patch.weight", width, images.shape[1], side, side)
         x = F.conv2d(images, w, self.p.get("patch.bias", width) if self.bias else None, stride=side)
         x = x.flatten(2).transpose(1, 2)
-        mean = self.m.get("pooling") == "mean"
-        if not mean:
-            token = self.p.get("class_token", 1, width)
-            x = torch.cat([token.expand(x.shape[0], 1, width), x], 1)
+        pooling, extra = self.m.get("pooling", "class-token"), self.m.get("extra_tokens", 0)
+        before = [] if pooling == "mean" else [self.p.get("class_token", 1, width)]
+        if extra:
+            before.append(self.p.get("extra_tokens", extra, width))
+        first = sum(token.shape[0] for token in before)
+        x = torch.cat([*(t.expand(x.shape[0], *t.shape) for t in before), x], 1)
         x = self.positions(x, "", x.shape[1])
         if self.m.get("embedding_norm"):
             x = self.norm(x, "embed_norm")
         mask = torch.ones(x.shape[0], x.shape[1], x.shape[1], dtype=torch.bool)
         y = self.stack(x, mask)
-        return self.head(y.mean(1) if mean else y[:, 0], None)
+        mean = y[:, first:].mean(1)
+        whole = {"mean": mean, "class-token": y[:, 0], "class-mean": torch.cat([y[:, 0], mean], 1),
+                 "class-extra": torch.cat([y[:, 0], y[:, 1]], 1)}
+        return self.head(whole[pooling], None)
 
     def first_head_layer(self, x):
         bends = {"tanh": torch.tanh, "relu": F.relu, "gelu": F.gelu, "silu": F.silu}
@@ -570,6 +575,16 @@ MODELS = [
     ("dino", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1, "height": 4,
               "pixels_wide": 4, "patch": 2, "layer_scale": 0.5, "embedding_norm": True,
               "attention": {"heads": 2, "position": "learned"}}, 0.0),
+    ("dino classifier", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1,
+                         "height": 4, "pixels_wide": 4, "patch": 2, "pooling": "class-mean",
+                         "extra_tokens": 2, "head_transform": "tanh",
+                         "attention": {"heads": 2, "position": "learned"}}, 0.0),
+    ("deit", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1, "height": 4,
+              "pixels_wide": 4, "patch": 2, "pooling": "class-extra", "extra_tokens": 1,
+              "attention": {"heads": 2, "position": "learned"}}, 0.1),
+    ("registers", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1,
+                   "height": 4, "pixels_wide": 4, "patch": 2, "pooling": "mean", "extra_tokens": 2,
+                   "attention": {"heads": 2, "position": "rope"}}, 0.0),
 ]
 
 json.dump({"torch": torch.__version__, "optimizer": {**OPTIMIZER, "betas": list(OPTIMIZER["betas"])},

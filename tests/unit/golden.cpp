@@ -136,8 +136,9 @@ ModelConfig config_of(const io::Json& j) {
   if (j.has("task"))
     c.task = named(j.at("task").string(), Task::language, Task::tag, Task::classify, Task::masked);
   if (j.has("pooling"))
-    c.pooling =
-        named(j.at("pooling").string(), Pooling::mean, Pooling::class_token, Pooling::first_token);
+    c.pooling = named(j.at("pooling").string(), Pooling::mean, Pooling::class_token,
+                      Pooling::first_token, Pooling::class_mean, Pooling::class_extra);
+  c.extra_tokens = j.integer_or("extra_tokens", 0);
   c.layers = j.at("layers").integer();
   c.width = j.at("width").integer();
   c.norm = named(j.string_or("norm", "layer"), nn::NormKind::layer, nn::NormKind::rms);

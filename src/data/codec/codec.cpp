@@ -36,7 +36,8 @@ void check_parts(const CodecParts& parts) {
   const bool labels = parts.task == Task::tag || parts.task == Task::classify;
   if (labels) require_part(!parts.labels.empty(), parts, "labels");
   if (parts.image) {
-    require_part(parts.task == Task::classify && !parts.source, parts, "use for images");
+    require_part((parts.task == Task::classify || parts.task == Task::embed) && !parts.source,
+                 parts, "use for images");
     return check_image(*parts.image);
   }
   require_part(parts.source != nullptr, parts, "tokenizer");

@@ -214,13 +214,28 @@ void SafetensorsFile::load_into(std::string_view name, Tensor& destination) cons
   overwrite(destination, here);
 }
 
-void SafetensorsFile::read_bytes(const TensorEntry& entry, Tensor& destination) const {
-  if (entry.bytes == 0) return;
-  const auto bytes = static_cast<std::size_t>(entry.bytes);
-  const std::size_t got = read_at(file_, path_, destination.mutable_raw(), bytes, entry.offset);
+Tensor SafetensorsFile::load_part(std::string_view name, std::int64_t place) const {
+  const TensorEntry& found = entry(name);
+  const DType dtype = checked_dtype(found);
+  Shape shape = checked_shape(found);
+  if (shape.rank() < 2 || place < 0 || place >= shape[0])
+    fail_io(path_, "tensor " + shown(name) + " holds no part " + std::to_string(place),
+            "parts along its first dimension", to_string(shape));
+  shape.erase(0);
+  Tensor part = Tensor::empty(shape, dtype);
+  read_bytes(found, part, static_cast<std::uint64_t>(place) * part.bytes());
+  return part;
+}
+
+void SafetensorsFile::read_bytes(const TensorEntry& entry, Tensor& destination,
+                                 std::uint64_t first) const {
+  const auto bytes = static_cast<std::size_t>(destination.bytes());
+  if (bytes == 0) return;
+  const std::uint64_t offset = entry.offset + first;
+  const std::size_t got = read_at(file_, path_, destination.mutable_raw(), bytes, offset);
   if (got < bytes)
     fail_io(path_, "tensor " + shown(entry.name) + ": the file became shorter while it was read",
-            std::to_string(bytes) + " bytes at offset " + std::to_string(entry.offset),
+            std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
             std::to_string(got));
 }
 

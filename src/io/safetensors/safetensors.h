@@ -46,6 +46,9 @@ class SafetensorsFile {
 
   // A copy in the file's type. Throws Error for a type or a rank that Heddle does not have.
   Tensor load(std::string_view name) const;
+  // One of those that a tensor holds along its first dimension: its bytes alone are read. Throws
+  // Error where there is none at this place.
+  Tensor load_part(std::string_view name, std::int64_t place) const;
   // The same into a tensor that exists: contiguous, of that type and shape.
   void load_into(std::string_view name, Tensor& destination) const;
 
@@ -54,7 +57,8 @@ class SafetensorsFile {
   void read_metadata(const Json& value);
   DType checked_dtype(const TensorEntry& entry) const;
   Shape checked_shape(const TensorEntry& entry) const;
-  void read_bytes(const TensorEntry& entry, Tensor& destination) const;
+  // As many bytes of the entry as the destination has, from `first` of them on.
+  void read_bytes(const TensorEntry& entry, Tensor& destination, std::uint64_t first = 0) const;
 
   std::string path_;
   Descriptor file_;

@@ -35,13 +35,7 @@ class Encoder final : public HeadedModel {
   }
 
  private:
-  const Head& head() const override {
-    if (!head_)
-      fail(ErrorCode::unsupported, to_string(config().kind), "scores",
-           "a model with a classifier: this one has vectors alone",
-           "task " + std::string(to_string(config().task)));
-    return *head_;
-  }
+  const Head& head() const override { return given_head(head_); }
 
   // [B, T, C], the class token first where the model has one.
   Tensor tokens(const Batch& batch, const nn::Pass& pass, std::vector<Tensor>& balance) const {

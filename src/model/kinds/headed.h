@@ -2,8 +2,11 @@
 // Transformer.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "heddle/error.h"
 #include "model/model.h"
 #include "model/parts/head.h"
 
@@ -29,6 +32,15 @@ class HeadedModel : public Model {
   virtual Tensor hidden(const Batch& batch, const nn::Pass& pass,
                         std::vector<Tensor>& balance) const = 0;
   virtual const Head& head() const = 0;
+
+  // The head of a model that may have none; Error where it has none.
+  const Head& given_head(const std::optional<Head>& head) const {
+    if (!head)
+      fail(ErrorCode::unsupported, to_string(config().kind), "scores",
+           "a model with a classifier: this one has vectors alone",
+           "task " + std::string(to_string(config().task)));
+    return *head;
+  }
 };
 
 }  // namespace heddle::model

@@ -135,7 +135,7 @@ class Reader {
   }
 
   void walk_patches(std::int64_t query, std::span<const float> w) {
-    const std::int64_t first = grid_->class_token ? 1 : 0, columns = grid_->columns;
+    const std::int64_t first = grid_->before, columns = grid_->columns;
     if (query < first) return;
     const std::int64_t y = (query - first) / columns, x = (query - first) % columns;
     for (auto j = first; j < static_cast<std::int64_t>(w.size()); ++j)

@@ -9,10 +9,11 @@
 
 namespace heddle::model {
 
-// Patches of an image as keys and queries, row by row, after the class token if there is one.
+// Patches of an image as keys and queries, row by row, after the learned tokens before them.
 struct PatchGrid {
   std::int64_t rows = 0, columns = 0;
-  bool class_token = false;
+  std::int64_t before = 0;
+  bool class_token = false;  // the first of those
 };
 
 // Means over the queries that see at least two keys: the others have no choice. Absent when

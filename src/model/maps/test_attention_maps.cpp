@@ -230,7 +230,7 @@ TEST(AttentionStats, OfCrossAttention) {
 
 TEST(AttentionStats, DistancesOfPatchesAreThoseOfTheImage) {
   SummaryOptions o;
-  o.grid = PatchGrid{2, 2, true};
+  o.grid = PatchGrid{2, 2, 1, true};
   const HeadStats s = summarise(made_of({}, 5, 5, false, false), 0, 0, o).stats;
   EXPECT_NEAR(*s.distance, (2 + std::sqrt(2.0)) / 4, 1e-6);
 }

@@ -163,16 +163,20 @@ void parse_transformer(const TomlTable& t, ModelConfig& c) {
   parse_head(t, c);
   only(t, "pooling", c.task == Task::classify, "a task that classifies the whole");
   c.pooling = c.kind == Kind::vit
-                  ? choice_or(t, "pooling", c.pooling, {Pooling::class_token, Pooling::mean})
+                  ? choice_or(t, "pooling", c.pooling,
+                              {Pooling::class_token, Pooling::mean, Pooling::class_mean,
+                               Pooling::class_extra})
                   : choice_or(t, "pooling", c.pooling,
                               {Pooling::class_token, Pooling::first_token, Pooling::mean});
   only(t, "patch", c.kind == Kind::vit, "kind = \"vit\": only images are cut into patches");
   if (c.kind == Kind::vit) c.patch = t.integer("patch", {1, 4096});
+  only(t, "extra_tokens", c.kind == Kind::vit, "kind = \"vit\": they travel with patches");
+  c.extra_tokens = t.integer_or("extra_tokens", 0, {0, 65536});
 }
 
 void parse_recurrent(const TomlTable& t, ModelConfig& c) {
   const char* const transformers = "a Transformer";
-  for (const char* key : {"ffn", "ffn_width", "pooling", "patch"})
+  for (const char* key : {"ffn", "ffn_width", "pooling", "patch", "extra_tokens"})
     only(t, key, false, transformers);
   for (const char* key : kStackKeys) only(t, key, false, transformers);
   if (t.table("moe").exists()) t.refuse("moe", transformers);

@@ -53,6 +53,7 @@ void put_norms(const TableWriter& t, const ModelConfig& c) {
   put_choice(t, usual.norm_place, "norm_place", c.norm_place);
   t.put_unless(usual.norm_epsilon, "norm_epsilon", c.norm_epsilon);
   t.put_given("last_norm", c.last_norm);
+  t.put_unless(usual.first_norm, "first_norm", c.first_norm);
   t.put_unless(usual.embedding_norm, "embedding_norm", c.embedding_norm);
   put_choice(t, usual.qk_norm, "qk_norm", c.qk_norm);
   put_choice(t, usual.parallel, "parallel", c.parallel);
@@ -79,8 +80,12 @@ void put_ends(const TableWriter& t, const ModelConfig& c) {
   t.put_unless(usual.logit_softcap, "logit_softcap", c.logit_softcap);
   t.put_unless(usual.dropout, "dropout", c.dropout);
   t.put_unless(usual.embedding_dropout, "embedding_dropout", c.embedding_dropout);
+  put_choice(t, usual.head_transform, "head_transform", c.head_transform);
+  t.put_given("head_transform_bias", c.head_transform_bias);
+  t.put_unless(usual.head_norm, "head_norm", c.head_norm);
   if (c.task == Task::classify) put_choice(t, usual.pooling, "pooling", c.pooling);
   t.put_unless(usual.patch, "patch", c.patch);
+  t.put_unless(usual.extra_tokens, "extra_tokens", c.extra_tokens);
 }
 
 void put_init(const TableWriter& t, const ModelConfig& c) {

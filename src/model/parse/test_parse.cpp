@@ -350,6 +350,12 @@ TEST(ParseModel, RefusesWhatItWouldHaveToIgnore) {
   refused("[model]\nkind=\"encoder\"\ntask=\"embed\"\nlayers=2\nwidth=4\n", "task");
   refused("[model]\nkind=\"vit\"\nlayers=2\nwidth=4\npatch=2\npooling=\"first-token\"\n",
           "pooling");
+  refused(decoder + "extra_tokens=2\n", "extra_tokens");
+  refused(decoder + "pooling=\"class-mean\"\n", "pooling");
+  refused(
+      "[model]\nkind=\"encoder\"\ntask=\"classify\"\nlayers=2\nwidth=4\n"
+      "pooling=\"class-mean\"\n",
+      "pooling");
   refused(decoder + "scale_embedding=true\nembedding_scale=2\n", "embedding_scale");
   refused("[model]\nkind=\"vit\"\nlayers=2\nwidth=4\npatch=2\nembedding_scale=2\n",
           "embedding_scale");

@@ -54,6 +54,15 @@ TEST(PutModel, EveryChoiceComesBack) {
       [](ModelConfig& c) { c.norm_place = nn::NormPlace::sandwich, c.last_norm = false; },
       [](ModelConfig& c) { c.embedding_norm = true, c.qk_norm = nn::QkNorm::head; },
       [](ModelConfig& c) { c.parallel = nn::ParallelResidual::one_norm, c.residual_scale = 0.5; },
+      [](ModelConfig& c) { c.first_norm = false, c.head_transform = HeadTransform::silu; },
+      [](ModelConfig& c) {
+        c.head_transform = HeadTransform::tanh;
+        c.head_transform_bias = false, c.head_norm = true;
+      },
+      [](ModelConfig& c) {
+        c.kind = Kind::vit, c.task = Task::classify, c.patch = 4;
+        c.pooling = Pooling::class_extra, c.extra_tokens = 2;
+      },
       [](ModelConfig& c) { c.layer_scale = 0.1, c.init = nn::InitRule::normal; },
       [](ModelConfig& c) { c.init = nn::InitRule::xavier, c.init_branches = false; },
       [](ModelConfig& c) { c.ffn = nn::FfnKind::swiglu, c.ffn_width = 40; },

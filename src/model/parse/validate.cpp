@@ -65,7 +65,9 @@ void check_task(const ModelConfig& c) {
     case Kind::rnn: only(Task::language); break;
     case Kind::encoder_decoder:
     case Kind::rnn_seq2seq: only(Task::translate); break;
-    case Kind::vit: only(Task::classify); break;
+    case Kind::vit:
+      if (c.task != Task::embed) only(Task::classify);
+      break;
     case Kind::encoder:
       expect(c.task == Task::tag || c.task == Task::classify || c.task == Task::masked ||
                  c.task == Task::embed,
@@ -124,8 +126,19 @@ void check_head(const ModelConfig& c) {
   expect(!transformed || c.task != Task::embed, {"model.head_transform", "model.task"},
          "none: a model of task embed has no classifier", to_string(c.head_transform));
   expect(c.pooling != Pooling::first_token || c.kind != Kind::vit, {"model.pooling", "model.kind"},
-         "class-token or mean: patches have no first one", to_string(c.pooling));
-  expect(c.task != Task::embed || c.pooling != Pooling::class_token,
+         "class-token, class-mean, class-extra or mean: patches have no first one",
+         to_string(c.pooling));
+  const bool two = c.pooling == Pooling::class_mean || c.pooling == Pooling::class_extra;
+  expect(!two || (c.kind == Kind::vit && c.task == Task::classify), {"model.pooling", "model.kind"},
+         "class-token, first-token or mean: only a classifier of images reads two vectors",
+         to_string(c.pooling));
+  expect(c.extra_tokens >= 0 && (c.extra_tokens == 0 || c.kind == Kind::vit),
+         {"model.extra_tokens", "model.kind"}, "none: only kind = vit has tokens beside patches",
+         std::to_string(c.extra_tokens));
+  expect(c.pooling != Pooling::class_extra || c.extra_tokens > 0,
+         {"model.pooling", "model.extra_tokens"}, "another one: there is no extra token to read",
+         to_string(c.pooling));
+  expect(c.kind == Kind::vit || c.task != Task::embed || c.pooling != Pooling::class_token,
          {"model.pooling", "model.task"},
          "first-token or mean: a model of task embed has no class token of its own",
          to_string(c.pooling));

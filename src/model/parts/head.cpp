@@ -25,8 +25,9 @@ Tensor bent(HeadTransform function, const Tensor& x) {
 
 HeadLayer::HeadLayer(const ModelConfig& config, const nn::Scope& scope)
     : function_(config.head_transform),
-      product_({config.width, config.width, config.head_transform_bias.value_or(config.bias)},
-               scope / "head_transform") {
+      product_(
+          {config.pooled_width(), config.width, config.head_transform_bias.value_or(config.bias)},
+          scope / "head_transform") {
   if (config.head_norm) norm_.emplace(norm_config(config), scope / "head_norm");
 }
 
@@ -65,7 +66,9 @@ Loss Head::loss(const Tensor& x, const Tensor& targets, double label_smoothing,
 
 Head label_head(const ModelConfig& config, const nn::Scope& scope) {
   const bool bias = config.head_bias.value_or(config.bias);
-  return {config, nn::Linear({config.width, config.sizes.classes, bias}, scope / "head"),
+  const bool two_layers = config.head_transform != HeadTransform::none;
+  const std::int64_t read = two_layers ? config.width : config.pooled_width();
+  return {config, nn::Linear({read, config.sizes.classes, bias}, scope / "head"),
           head_layer(config, scope)};
 }
 

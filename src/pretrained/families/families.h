@@ -19,6 +19,7 @@ Family gemma_family();
 Family gemma2_family();
 Family gemma3_family();
 Family olmo2_family();
+Family gpt_oss_family();
 Family neox_family();
 Family bloom_family();
 Family falcon_family();
@@ -27,6 +28,10 @@ Family roberta_family();
 Family xlm_roberta_family();
 Family distilbert_family();
 Family modernbert_family();
+
+Family vit_family();
+Family deit_family();
+Family dinov2_family();
 
 Family t5_family();
 Family bart_family();

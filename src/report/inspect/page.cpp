@@ -138,6 +138,7 @@ class Document {
     root_["image"] = {{"src", "data:image/png;base64," + base64(io::encode_png(inspection_.image))},
                       {"rows", inspection_.grid->rows},
                       {"columns", inspection_.grid->columns},
+                      {"before", inspection_.grid->before},
                       {"class_token", inspection_.grid->class_token}};
   }
 
@@ -154,7 +155,7 @@ std::int64_t first_query(const Inspection& inspection, const AttentionLayer& lay
   if (choice.rows) return choice.rows_of(layer).first;
   if (!inspection.grid) return layer.queries - 1;
   const model::PatchGrid& g = *inspection.grid;
-  return g.class_token ? 0 : g.rows / 2 * g.columns + g.columns / 2;
+  return g.class_token ? 0 : g.before + g.rows / 2 * g.columns + g.columns / 2;
 }
 
 // Translating is looking at the source: without a request the page opens the head of the

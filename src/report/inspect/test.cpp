@@ -98,7 +98,7 @@ TEST(InspectPage, TwoSidesHaveTheSameHeadsExactly) {
 TEST(InspectPage, SidesThatCannotBeComparedAreRefused) {
   const Inspection text = inspection(5);
   Inspection image = inspection(5);
-  image.grid = model::PatchGrid{2, 2, true};
+  image.grid = model::PatchGrid{2, 2, 1, true};
   image.image = Tensor::zeros({1, 4, 4}, DType::u8);
   const HeadTable heads = summarise_heads(text);
   const MapChoice choice = choose(text.maps, {});

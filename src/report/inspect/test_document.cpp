@@ -82,13 +82,13 @@ TEST(InspectDocument, OpensWhereThereIsMostToSee) {
   EXPECT_EQ(document_of(seen(4, {0}), {.rows = "2"})["open"], json({0, 0, 2}));
   Inspection image = seen(13, {0});  // patches of 3 × 4 behind a class token
   image.image = Tensor::zeros({1, 3, 4}, DType::u8);
-  image.grid = model::PatchGrid{3, 4, true};
+  image.grid = model::PatchGrid{3, 4, 1, true};
   EXPECT_EQ(document_of(image)["open"], json({0, 0, 0}));
   EXPECT_EQ(document_of(image)["image"]["rows"], 3);
   EXPECT_EQ(document_of(image)["image"]["columns"], 4);
   image = seen(12, {0});
   image.image = Tensor::zeros({1, 3, 4}, DType::u8);
-  image.grid = model::PatchGrid{3, 4, false};
+  image.grid = model::PatchGrid{3, 4};
   EXPECT_EQ(document_of(image)["open"], json({0, 0, 6}));  // row 1, column 2
 }
 

@@ -159,7 +159,7 @@ class ImageView {
   }
   show() {
     const im = this.im, map = this.side.current(), query = this.side.state.query;
-    const unit = kImage / Math.max(im.rows, im.columns), first = im.class_token ? 1 : 0;
+    const unit = kImage / Math.max(im.rows, im.columns), first = im.before;
     const strengths = Array.from({ length: im.rows * im.columns },
       (_, p) => Math.max(strength(map, query, Math.max(map.value(query, p + first), 0)), 0));
     const most = Math.max(...strengths);
@@ -190,7 +190,7 @@ class ImageView {
     const x = Math.floor((event.clientX - box.left) / box.width * im.columns);
     const y = Math.floor((event.clientY - box.top) / box.height * im.rows);
     const inside = x >= 0 && y >= 0 && x < im.columns && y < im.rows;
-    return inside ? y * im.columns + x + (im.class_token ? 1 : 0) : null;
+    return inside ? y * im.columns + x + im.before : null;
   }
 }
 
