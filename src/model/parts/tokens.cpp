@@ -6,6 +6,7 @@
 #include "nn/position/sinusoidal.h"
 #include "ops/binary/binary.h"
 #include "ops/dropout/dropout.h"
+#include "ops/embedding/embedding.h"
 #include "ops/unary/unary.h"
 
 namespace heddle::model {
@@ -33,6 +34,11 @@ Tensor Positions::add(const Tensor& x, std::int64_t first) const {
   return x;
 }
 
+Tensor Positions::add(const Tensor& x, const Tensor& at) const {
+  if (!table_.defined()) return x;
+  return ops::add(x, ops::embedding(table_, at, x.dtype()));  // [1, C]
+}
+
 std::optional<nn::Norm> embedding_norm(const ModelConfig& config, const nn::Scope& scope) {
   if (!config.embedding_norm) return std::nullopt;
   return nn::Norm(norm_config(config), scope / "embed_norm");
@@ -56,6 +62,13 @@ Tensor TokenInput::forward(const Tensor& ids, std::int64_t first, const nn::Pass
   if (norm_) x = norm_->forward(x);
   const auto key = pass.site(kTokenDropout);
   return key && dropout_ > 0 ? ops::dropout(x, dropout_, *key) : x;
+}
+
+Tensor TokenInput::forward_step(const Tensor& ids, const Tensor& at, const nn::Pass& pass) const {
+  Tensor x = embedding_.forward(ids, pass.precision);  // [B, 1, C]
+  if (scale_ != 1) x = ops::scale(x, scale_);
+  x = positions_.add(x, at);
+  return norm_ ? norm_->forward(x) : x;
 }
 
 }  // namespace heddle::model

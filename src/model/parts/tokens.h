@@ -19,6 +19,9 @@ class Positions {
   Positions(const ModelConfig& config, std::int64_t count, const nn::Scope& scope);
 
   Tensor add(const Tensor& x, std::int64_t first) const;  // x: [B, T, C], from position `first`
+  // x: [B, 1, C], at a position that is a number of the device, [1] i32.
+  Tensor add(const Tensor& x, const Tensor& at) const;
+  bool can_step() const { return !sinusoidal_; }  // whether it can
 
  private:
   std::optional<nn::SinusoidalPosition> sinusoidal_;
@@ -37,6 +40,9 @@ class TokenInput {
 
   // ids: [B, T] -> [B, T, C], the first at position `first`.
   Tensor forward(const Tensor& ids, std::int64_t first, const nn::Pass& pass) const;
+  // [B, 1] at one position that is a number of the device, as ids are, without dropout.
+  Tensor forward_step(const Tensor& ids, const Tensor& at, const nn::Pass& pass) const;
+  bool can_step() const { return positions_.can_step(); }
 
   const Tensor& table() const { return embedding_.table(); }
 

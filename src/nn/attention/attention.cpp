@@ -187,9 +187,13 @@ void Attention::project(Inputs& in, const Tensor& x, const Tensor& source) const
   in.v = heads_of(made[made.size() - 1], config_.key_heads());
 }
 
-void Attention::finish_keys(Inputs& in, std::int64_t first) const {
-  in.k = normalised(in.k, p_.k_norm);
-  if (rotary_) in.k = rotary_->rotate(in.k, first);
+Tensor Attention::rotated(const Tensor& x, std::int64_t first, const AttentionCall& call) const {
+  if (!rotary_) return x;
+  return call.at.defined() ? rotary_->rotate(x, call.at) : rotary_->rotate(x, first);
+}
+
+void Attention::finish_keys(Inputs& in, std::int64_t first, const AttentionCall& call) const {
+  in.k = rotated(normalised(in.k, p_.k_norm), first, call);
   if (config_.score == Score::concat) in.k = concat_key(in.k, p_.score);
   if (config_.score == Score::additive) in.k = per_head(in.k, p_.score_key);
 }
@@ -231,6 +235,12 @@ void Attention::use_cache(Inputs& in, const AttentionCall& call) const {
   KvCache& cache = *call.cache;
   ops::AttentionMask& mask = in.options.mask;
   if (config_.cross && cache.empty()) return;  // holds them afterwards
+  if (call.at.defined()) {
+    const CachedRows rows = cache.put(in.k, in.v, call.at);
+    in.k = rows.keys;
+    in.v = rows.values;
+    return;
+  }
   const CachedRows rows = config_.cross ? cache.rows() : cache.stage(in.k, in.v, call.documents);
   in.k = rows.keys;
   in.v = rows.values;
@@ -259,6 +269,12 @@ ops::VisibleKeys Attention::visible_keys(const Tensor& x, const AttentionCall& c
   return ops::prepared_keys(mask, {x.size(0), x.size(1), keys}, x.device());
 }
 
+ops::VisibleKeys Attention::step_keys(std::int64_t batch, const KvCache& cache) const {
+  ops::AttentionMask mask = options({}).mask;
+  mask.first_query = cache.next_position();
+  return ops::prepared_keys(mask, {batch, 1, cache.rows_taken()}, Device::cpu);
+}
+
 Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) const {
   check_call(x, call);
   KvCache* const cache = call.cache;
@@ -271,11 +287,11 @@ Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) 
   in.q = normalised(in.q, p_.q_norm);
   // W first: k·R(W q) depends on the distance, k·W(R q) would not.
   if (config_.score == Score::multiplicative) in.q = per_head(in.q, p_.score);
-  if (rotary_) in.q = rotary_->rotate(in.q, first);
+  in.q = rotated(in.q, first, call);
   if (config_.score == Score::concat) in.q = concat_query(in.q, p_.score, config_.key_heads());
   if (config_.score == Score::additive) in.q = per_head(in.q, p_.score_query);
 
-  if (new_keys) finish_keys(in, first);
+  if (new_keys) finish_keys(in, first, call);
   if (cache != nullptr) use_cache(in, call);
   add_positions(in);
   return in;
@@ -291,7 +307,9 @@ Tensor Attention::forward(const Tensor& x, const AttentionCall& call) const {
   if (call.observer != nullptr)
     call.observer->see(call.layer, config_.cross,
                        {in.q, in.k, additive ? p_.score : Tensor(), in.options, made.row_sums});
-  if (call.cache != nullptr && !config_.cross)
+  if (call.at.defined()) {
+    // counted by the caller
+  } else if (call.cache != nullptr && !config_.cross)
     call.cache->commit();
   else if (call.cache != nullptr && call.cache->empty())
     call.cache->hold(in.k, in.v, call.memory_documents);

@@ -29,6 +29,9 @@ struct AttentionCall {
   // The tokens follow its contents, and are added to it. In cross-attention the first call passes
   // the memory, and later ones do not.
   KvCache* cache = nullptr;
+  // One token whose position is a number of the device, [1] i32, behind a cache that can_step();
+  // `keys` must be given (step_keys). The cache's host part is the caller's.
+  Tensor at = {};
   std::optional<RandomKey> dropout = {};  // absent: no dropout (evaluation)
   AttentionObserver* observer = nullptr;  // sees intermediate results; not with a cache
   std::int64_t layer = 0;                 // number passed to the observer
@@ -60,6 +63,11 @@ class Attention {
   // layer's own cache holds: documents.
   ops::VisibleKeys visible_keys(const Tensor& x, const AttentionCall& call) const;
 
+  // Of the next token of a cache, among all rows that it has taken: on the CPU, for a step that is
+  // repeated.
+  ops::VisibleKeys step_keys(std::int64_t batch, const KvCache& cache) const;
+  const std::shared_ptr<const Rotary>& rotary() const { return rotary_; }  // null: none
+
   // The map of these rows, [B, rows, Tk], as forward() uses it but for dropout. Takes no cache.
   Tensor weights(const Tensor& x, const ops::MapRows& rows, const AttentionCall& call = {}) const;
 
@@ -79,7 +87,9 @@ class Attention {
   Inputs inputs(const Tensor& x, const AttentionCall& call) const;
   // Queries of x; keys and values of `source`, unless that is undefined.
   void project(Inputs& in, const Tensor& x, const Tensor& source) const;
-  void finish_keys(Inputs& in, std::int64_t first) const;
+  // From position `first` on, or at call.at.
+  Tensor rotated(const Tensor& x, std::int64_t first, const AttentionCall& call) const;
+  void finish_keys(Inputs& in, std::int64_t first, const AttentionCall& call) const;
   void use_cache(Inputs& in, const AttentionCall& call) const;
   void check_call(const Tensor& x, const AttentionCall& call) const;
   ops::AttentionOptions options(const AttentionCall& call) const;

@@ -219,6 +219,18 @@ Tensor Rotary::rotate(const Tensor& x, std::int64_t first_position) const {
   return ops::rope(x, t.cos, t.sin, call);
 }
 
+Tensor Rotary::rotate(const Tensor& x, const Tensor& position) const {
+  const ops::RopeTables t = tables(1, ops::parameter_dtype(x), x.device());
+  ops::RopeOptions call;
+  call.pairing = options_.pairing;
+  call.positions = position;
+  return ops::rope(x, t.cos, t.sin, call);
+}
+
+ops::RopeTables Rotary::reserve(std::int64_t positions, DType activations, Device device) const {
+  return tables(positions, activations == DType::f64 ? DType::f64 : DType::f32, device);
+}
+
 ops::RopeTables Rotary::tables(std::int64_t positions, DType dtype, Device device) const {
   const std::scoped_lock lock(mutex_);
   const Tensor& have = tables_.cos;

@@ -101,6 +101,12 @@ class Rotary {
 
   // x: [B, T, H, D], its tokens at first_position and after.
   Tensor rotate(const Tensor& x, std::int64_t first_position) const;
+  // Its one token at a position that is a number of the device, [1]: below what reserve() was told.
+  Tensor rotate(const Tensor& x, const Tensor& position) const;
+
+  // Tables for so many positions and activations of that type, from now on; they stay where they
+  // are until more are wanted.
+  ops::RopeTables reserve(std::int64_t positions, DType activations, Device device) const;
 
  private:
   ops::RopeTables tables(std::int64_t positions, DType dtype, Device device) const;
