@@ -13,6 +13,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/unary/unary.h"
 #include "ops/view/view.h"
+#include "tensor/storage.h"
 
 namespace heddle::nn {
 
@@ -59,6 +60,12 @@ Parameters::Parameters(const ParameterOptions& options) : options_(options) {
 }
 
 Scope Parameters::root() { return {*this, ""}; }
+
+std::uint64_t Parameters::version() const {
+  std::uint64_t sum = 0;
+  for (const Parameter& p : all_) sum += p.tensor.impl()->storage->version();
+  return sum;
+}
 
 std::int64_t Parameters::count() const {
   std::int64_t sum = 0;

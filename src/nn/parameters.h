@@ -67,6 +67,8 @@ class Parameters {
   std::vector<Parameter>& all() { return all_; }
   const std::vector<Parameter>& all() const { return all_; }
   std::int64_t count() const;  // of all elements
+  // Another number whenever any of them was written.
+  std::uint64_t version() const;
   const ParameterOptions& options() const { return options_; }
 
  private:

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,16 @@ namespace heddle {
 // there.
 struct FoundLibrary {
   std::string name, version, absence;
+};
+
+// Work that a device has taken note of: the same launches with the same addresses and numbers.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  Recording() = default;
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  virtual void repeat() = 0;
 };
 
 // Addresses are the device's own: only its engine and its routines may dereference them. Requests
@@ -36,6 +48,16 @@ class Engine {
   virtual void upload(std::byte* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const std::byte* from, std::size_t bytes) = 0;
   virtual void synchronize() = 0;
+
+  // Whether record() may give a Recording.
+  virtual bool records() const noexcept { return false; }
+  // Does `work`, and returns what does it again; null: it was done, and no more. Tensors that it
+  // made stay where they are as long as the recording or they themselves live. Work that waits for
+  // the device or brings numbers to it cannot be recorded: then it is called a second time.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) {
+    work();
+    return nullptr;
+  }
 
   // Hands kept memory back to the system.
   virtual void trim() noexcept {}

@@ -52,8 +52,10 @@ void test_elementwise();  // copy, unary, binary, random
 void test_sums();         // reduce, gather and its kin
 void test_products();
 void test_attention();
+void test_steps();
 void test_attention_bits();  // at sizes that fill the GPU
 void measure();
 void measure_attention();
+void measure_steps();
 
 }  // namespace heddle::cuda_tests

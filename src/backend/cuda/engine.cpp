@@ -89,17 +89,51 @@ void CudaEngine::make_current() const {
   current = index_;
 }
 
-cudaStream_t CudaEngine::stream() {
+cudaStream_t CudaEngine::open_stream() {
   make_current();
   const std::lock_guard lock(mutex_);
-  if (stream_ == nullptr)
-    HEDDLE_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  if (stream_ != nullptr) return stream_;
+  void* zeros = nullptr;
+  HEDDLE_CUDA_CHECK(cudaMalloc(&zeros, kCounters * sizeof(std::uint32_t)));
+  counters_ = static_cast<std::uint32_t*>(zeros);
+  HEDDLE_CUDA_CHECK(cudaMemset(zeros, 0, kCounters * sizeof(std::uint32_t)));
+  HEDDLE_CUDA_CHECK(cudaStreamSynchronize(cudaStreamLegacy));  // the stream does not wait for it
+  HEDDLE_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   return stream_;
+}
+
+cudaStream_t CudaEngine::stream() {
+  cudaStream_t const on = open_stream();
+  const std::lock_guard lock(held_mutex_);
+  held_.let_go(on);
+  return on;
+}
+
+std::uint32_t* CudaEngine::counters() {
+  (void)open_stream();
+  return counters_;
+}
+
+HeldBack CudaEngine::held() {
+  cudaStream_t const on = open_stream();
+  return {std::unique_lock(held_mutex_), held_, on};
+}
+
+void CudaEngine::refuse_in_recording(const char* what) const {
+  if (graph_blocks_.recording()) throw NotRecordable(what);
+}
+
+std::unique_ptr<Recording> CudaEngine::record(const std::function<void()>& work) {
+  if (graph_blocks_.recording()) {  // a part of a larger piece of work
+    work();
+    return nullptr;
+  }
+  return record_graph(graph_blocks_, [this] { return stream(); }, work);
 }
 
 std::byte* CudaEngine::allocate(std::size_t bytes) {
   make_current();
-  std::byte* const block = blocks_.allocate(bytes);
+  std::byte* const block = graph_blocks_.allocate(bytes);
   if (block == nullptr) {
     std::size_t free = 0, total = 0;
     HEDDLE_CUDA_CHECK(cudaMemGetInfo(&free, &total));
@@ -112,7 +146,7 @@ std::byte* CudaEngine::allocate(std::size_t bytes) {
 }
 
 void CudaEngine::release(std::byte* block, std::size_t bytes) noexcept {
-  blocks_.release(block, bytes);
+  graph_blocks_.release(block, bytes);
 }
 
 void CudaEngine::fill(std::byte* at, std::int64_t count, const void* element, std::size_t width) {
@@ -120,25 +154,35 @@ void CudaEngine::fill(std::byte* at, std::int64_t count, const void* element, st
 }
 
 void CudaEngine::upload(std::byte* to, const void* from, std::size_t bytes) {
+  refuse_in_recording("upload");
   cudaStream_t const on = stream();
   const std::lock_guard lock(mutex_);
   staging_.upload(to, from, bytes, on);
 }
 
 void CudaEngine::download(void* to, const std::byte* from, std::size_t bytes) {
+  refuse_in_recording("download");
   cudaStream_t const on = stream();
   const std::lock_guard lock(mutex_);
   staging_.download(to, from, bytes, on);
 }
 
 void CudaEngine::synchronize() {
+  refuse_in_recording("synchronize");
   cudaStream_t const on = stream();
   const std::lock_guard lock(mutex_);
   HEDDLE_CUDA_CHECK(cudaStreamSynchronize(on));
   staging_.arrived();
 }
 
-void CudaEngine::trim() noexcept { blocks_.trim(); }
+// Work that is held back knows addresses that may go.
+void CudaEngine::trim() noexcept {
+  try {
+    (void)stream();
+  } catch (const Error&) {  // the next call that may fail tells of it
+  }
+  blocks_.trim();
+}
 
 std::vector<FoundLibrary> CudaEngine::libraries() const {
   return {{"cuBLASLt", lt_version(), lt::absence()}};
@@ -147,5 +191,11 @@ std::vector<FoundLibrary> CudaEngine::libraries() const {
 cudaStream_t stream_of(Device device) {
   return static_cast<CudaEngine&>(engine_of(device)).stream();
 }
+
+std::uint32_t* counters_of(Device device) {
+  return static_cast<CudaEngine&>(engine_of(device)).counters();
+}
+
+HeldBack held_of(Device device) { return static_cast<CudaEngine&>(engine_of(device)).held(); }
 
 }  // namespace heddle::cuda

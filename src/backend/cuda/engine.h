@@ -4,10 +4,13 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "backend/cuda/graph.h"
+#include "backend/cuda/held.h"
 #include "tensor/device_blocks.h"
 #include "tensor/engine.h"
 
@@ -54,27 +57,43 @@ class CudaEngine final : public Engine {
   void upload(std::byte* to, const void* from, std::size_t bytes) override;
   void download(void* to, const std::byte* from, std::size_t bytes) override;
   void synchronize() override;
+  bool records() const noexcept override { return true; }
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   void trim() noexcept override;
   std::string name() const override { return name_; }
   std::int64_t memory_bytes() const override { return memory_bytes_; }
   std::vector<FoundLibrary> libraries() const override;
 
-  // Makes the device the current one of this thread.
+  // Makes the device the current one of this thread. Work that was held back goes first.
   cudaStream_t stream();
+  // kCounters numbers that are zero between kernels: who counts leaves zeros behind.
+  std::uint32_t* counters();
+  static constexpr std::size_t kCounters = std::size_t{1} << 16;
+  // For work that may be held back, and what is launched together with it.
+  HeldBack held();
 
  private:
   void make_current() const;
+  cudaStream_t open_stream();
+  void refuse_in_recording(const char* what) const;
 
   int index_;
   std::string name_;
   std::int64_t memory_bytes_;
   DeviceBlocks blocks_{kGpuMemory};
+  GraphBlocks graph_blocks_{blocks_};
   std::mutex mutex_;  // of what follows
   cudaStream_t stream_ = nullptr;
+  std::uint32_t* counters_ = nullptr;
   Staging staging_;
+  std::mutex held_mutex_;  // of what follows
+  HeldWork held_;
 };
 
 // The stream of a tensor's device, which becomes the current one of this thread: for routines.
 cudaStream_t stream_of(Device device);
+// ... and what it holds back: for work that may wait for what comes next.
+HeldBack held_of(Device device);
+std::uint32_t* counters_of(Device device);
 
 }  // namespace heddle::cuda

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/repeat.h"
 #include "heddle/tape.h"
 #include "model/decoding.h"
 #include "model/kinds/headed.h"
@@ -15,7 +16,9 @@
 #include "nn/select_rows.h"
 #include "nn/transformer/stack.h"
 #include "ops/copy/copy.h"
+#include "ops/support/index.h"
 #include "ops/view/view.h"
+#include "tensor/storage.h"
 
 namespace heddle::model {
 
@@ -28,6 +31,9 @@ struct DecoderState final : DecodeState {
   // was told.
   Tensor prefix_lengths = {};
   bool told = false;
+  // Steps of one token: [B + …] i32 on the device (Decoder::step), and their work.
+  Tensor numbers = {};
+  backend::Repeated steps = {};
 
   void reorder(std::span<const std::int64_t> rows) override {
     cache.reorder(rows);
@@ -70,6 +76,7 @@ class Decoder final : public HeadedModel {
     const NoGrad no_grad;
     auto& own = own_state<DecoderState>(config(), state);
     check_next_tokens(config(), tokens, own.sequences);
+    if (can_step(own, tokens)) return step(own, tokens, pass);
     nn::StackCache& cache = own.cache;
     nn::StackCall call;
     call.prefix_lengths = prompts_of(own, tokens);
@@ -114,6 +121,45 @@ class Decoder final : public HeadedModel {
   }
 
  private:
+  // Where a device repeats work, every step of one token is the same work.
+  bool can_step(const DecoderState& state, const Tensor& tokens) const {
+    const bool known = tokens.device().is_cpu() || tokens.device().is_meta();
+    return tokens.size(1) == 1 && known && backend::can_repeat(device()) && input_.can_step() &&
+           stack_.can_step(state.cache);
+  }
+
+  // Ids, position and what is seen go to the device together. Everything else is there: its place
+  // is the key under which the device knows this step's work.
+  Tensor step(DecoderState& state, const Tensor& tokens, const nn::Pass& pass) const {
+    const std::int64_t batch = state.sequences;
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(batch));
+    if (!tokens.device().is_meta()) {
+      ops::check_indices({"embedding", "ids", tokens}, config().sizes.vocabulary);
+      numbers = tokens.to_vector<std::int32_t>();
+    }
+    backend::Repeated::Key key = {static_cast<std::uint64_t>(batch),
+                                  static_cast<std::uint64_t>(pass.precision)};
+    stack_.reserve_step(state.cache, pass.precision, key);
+    const std::vector<std::int32_t> of_stack = stack_.step_numbers(state.cache, batch);
+    numbers.insert(numbers.end(), of_stack.begin(), of_stack.end());
+    const Shape shape{static_cast<std::int64_t>(numbers.size())};
+    if (!state.numbers.defined() || state.numbers.shape() != shape)
+      state.numbers = Tensor::empty(shape, DType::i32, device());
+    overwrite(state.numbers, Tensor::from<std::int32_t>(shape, numbers));
+    key.push_back(reinterpret_cast<std::uintptr_t>(device_address(state.numbers)));
+    key.push_back(parameters().version());
+    const auto work = [&] {
+      const Tensor ids = views::reshape(views::slice(state.numbers, 0, 0, batch), {batch, 1});
+      const Tensor rest = views::slice(state.numbers, 0, batch, shape[0]);
+      const Tensor x = input_.forward_step(ids, views::slice(rest, 0, 0, 1), pass);
+      return std::vector{head_.logits(last_token(stack_.forward_step(x, rest, pass, state.cache)))};
+    };
+    // The next step writes the same memory again: what is handed out is a copy.
+    const Tensor logits = ops::clone(state.steps.run(device(), key, work)[0]);
+    state.cache.advance(1);
+    return logits;
+  }
+
   // The first tokens are the prompt, unless begin() was given its length. More than one token at
   // once after them could be the rest of a prompt cut into pieces: its first piece would have been
   // read without the rest, so that is refused instead of giving different scores.

@@ -8,6 +8,7 @@
 #include "ops/binary/binary.h"
 #include "ops/concat/concat.h"
 #include "ops/dropout/dropout.h"
+#include "ops/embedding/embedding.h"
 #include "ops/unary/unary.h"
 
 namespace heddle::model {
@@ -46,6 +47,11 @@ Tensor Positions::add(const Tensor& x, std::span<const std::int64_t> positions) 
   return ops::add(x, ops::concat(rows, 0));
 }
 
+Tensor Positions::add(const Tensor& x, const Tensor& at) const {
+  if (!table_.defined()) return x;
+  return ops::add(x, ops::embedding(table_, at, x.dtype()));  // [1, C]
+}
+
 std::optional<nn::Norm> embedding_norm(const ModelConfig& config, const nn::Scope& scope) {
   if (!config.embedding_norm) return std::nullopt;
   return nn::Norm(norm_config(config), scope / "embed_norm");
@@ -79,6 +85,11 @@ Tensor TokenInput::forward(const Tensor& ids, std::int64_t first, const nn::Pass
   if (norm_) x = norm_->forward(x);
   const auto key = pass.site(kTokenDropout);
   return key && dropout_ > 0 ? ops::dropout(x, dropout_, *key) : x;
+}
+
+Tensor TokenInput::forward_step(const Tensor& ids, const Tensor& at, const nn::Pass& pass) const {
+  const Tensor x = positions_.add(embedded(ids, pass), at);  // [B, 1, C]
+  return norm_ ? norm_->forward(x) : x;
 }
 
 }  // namespace heddle::model

@@ -22,6 +22,9 @@ class Positions {
   Tensor add(const Tensor& x, std::int64_t first) const;  // x: [B, T, C], from position `first`
   // x: [1, T, C], each token at its own position.
   Tensor add(const Tensor& x, std::span<const std::int64_t> positions) const;
+  // x: [B, 1, C], at a position that is a number of the device, [1] i32.
+  Tensor add(const Tensor& x, const Tensor& at) const;
+  bool can_step() const { return !sinusoidal_; }  // whether it can
 
  private:
   std::optional<nn::SinusoidalPosition> sinusoidal_;
@@ -43,6 +46,9 @@ class TokenInput {
   // ids: [1, T] -> [1, T, C], each at its own position. For inference: no dropout.
   Tensor forward(const Tensor& ids, std::span<const std::int64_t> positions,
                  const nn::Pass& pass) const;
+  // [B, 1] at one position that is a number of the device, as ids are, without dropout.
+  Tensor forward_step(const Tensor& ids, const Tensor& at, const nn::Pass& pass) const;
+  bool can_step() const { return positions_.can_step(); }
 
   const Tensor& table() const { return embedding_.table(); }
 

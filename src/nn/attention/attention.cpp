@@ -242,6 +242,12 @@ void Attention::use_cache(Inputs& in, const AttentionCall& call) const {
   KvCache& cache = *call.cache;
   ops::AttentionMask& mask = in.options.mask;
   if (config_.cross && cache.empty()) return;  // holds them afterwards
+  if (call.at.defined()) {
+    const CachedRows rows = cache.put(in.k, in.v, call.at);
+    in.k = rows.keys;
+    in.v = rows.values;
+    return;
+  }
   const CachedRows rows = config_.cross ? cache.rows() : cache.stage(in.k, in.v, call.documents);
   in.k = rows.keys;
   in.v = rows.values;
@@ -271,6 +277,12 @@ ops::VisibleKeys Attention::visible_keys(const Tensor& x, const AttentionCall& c
   return ops::prepared_keys(mask, {x.size(0), x.size(1), keys}, x.device());
 }
 
+ops::VisibleKeys Attention::step_keys(std::int64_t batch, const KvCache& cache) const {
+  ops::AttentionMask mask = options({}).mask;
+  mask.first_query = cache.next_position();
+  return ops::prepared_keys(mask, {batch, 1, cache.rows_taken()}, Device::cpu);
+}
+
 Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) const {
   check_call(x, call);
   KvCache* const cache = call.cache;
@@ -280,8 +292,11 @@ Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) 
   in.options = options(call);
   const bool new_keys = self || cache == nullptr || cache->empty();
   project(in, x, !new_keys ? Tensor() : self ? x : call.memory);
-  finish_queries(in, {.first = first});
-  if (new_keys) finish_keys(in, {.first = first});
+  // A position that is a number of the device is below what the step reserved tables for.
+  const RotaryPlaces places = call.at.defined() ? RotaryPlaces{.positions = call.at, .end = 1}
+                                                : RotaryPlaces{.first = first};
+  finish_queries(in, places);
+  if (new_keys) finish_keys(in, places);
   if (cache != nullptr) use_cache(in, call);
   add_positions(in);
   return in;
@@ -344,7 +359,9 @@ Tensor Attention::forward(const Tensor& x, const AttentionCall& call) const {
   if (call.observer != nullptr)
     call.observer->see(call.layer, config_.cross,
                        {in.q, in.k, additive ? p_.score : Tensor(), in.options, made.row_sums});
-  if (call.cache != nullptr && !config_.cross)
+  if (call.at.defined()) {
+    // counted by the caller
+  } else if (call.cache != nullptr && !config_.cross)
     call.cache->commit();
   else if (call.cache != nullptr && call.cache->empty())
     call.cache->hold(in.k, in.v, call.memory_documents);

@@ -42,6 +42,9 @@ struct AttentionCall {
   // positions, [Σ count] i64. Every sequence has the bits that it has alone.
   std::span<const AttentionRows> sequences = {};
   Tensor positions = {};
+  // One token whose position is a number of the device, [1] i32, behind a cache that can_step();
+  // `keys` must be given (step_keys). The cache's host part is the caller's.
+  Tensor at = {};
   std::optional<RandomKey> dropout = {};  // absent: no dropout (evaluation)
   AttentionObserver* observer = nullptr;  // sees intermediate results; not with a cache
   std::int64_t layer = 0;                 // number passed to the observer
@@ -72,6 +75,11 @@ class Attention {
   // The keys that the tokens of x see, to be shared by layers. Absent where it depends on what a
   // layer's own cache holds: documents.
   ops::VisibleKeys visible_keys(const Tensor& x, const AttentionCall& call) const;
+
+  // Of the next token of a cache, among all rows that it has taken: on the CPU, for a step that is
+  // repeated.
+  ops::VisibleKeys step_keys(std::int64_t batch, const KvCache& cache) const;
+  const std::shared_ptr<const Rotary>& rotary() const { return rotary_; }  // null: none
 
   // The map of these rows, [B, rows, Tk], as forward() uses it but for dropout. Takes no cache.
   Tensor weights(const Tensor& x, const ops::MapRows& rows, const AttentionCall& call = {}) const;

@@ -9,6 +9,7 @@
 #include "nn/select_rows.h"
 #include "ops/concat/concat.h"
 #include "ops/copy/copy.h"
+#include "ops/gather/gather.h"
 #include "ops/support/check.h"
 
 namespace heddle::nn {
@@ -120,6 +121,21 @@ CachedRows KvCache::stage(const Tensor& k, const Tensor& v, const Tensor& docume
     if (documents.defined()) write_rows(documents_, row, documents);
   }
   return rows_until(next_ + staged_);
+}
+
+bool KvCache::can_step() const {
+  return !cross_ && !documents_.defined() && next_ > 0 && next_ < capacity_ &&
+         next_ < size_.positions;
+}
+
+CachedRows KvCache::put(const Tensor& k, const Tensor& v, const Tensor& at) {
+  check_block(k, v, {});
+  ops::put_row(k_, at, k.contiguous() ? k.detach() : ops::contiguous(k.detach()));
+  ops::put_row(v_, at, v.contiguous() ? v.detach() : ops::contiguous(v.detach()));
+  CachedRows out;
+  out.keys = k_;
+  out.values = v_;
+  return out;
 }
 
 void KvCache::commit() {

@@ -44,6 +44,13 @@ class KvCache {
   // tokens count only with commit(). Without it the cache is as before.
   CachedRows stage(const Tensor& k, const Tensor& v, const Tensor& documents = {});
   void commit();
+  // The same for a step that a device repeats (backend/repeat.h): the place of its one token is a
+  // number of the device, [1] i32, and all rows that were taken are shown. Between reserve() and
+  // advance(), which are the host's part, it changes nothing but memory.
+  bool can_step() const;  // the token comes behind all others: no ring has to turn
+  void reserve(std::int64_t tokens) { take_rows(std::min(next_ + tokens, capacity_)); }
+  CachedRows put(const Tensor& k, const Tensor& v, const Tensor& at);
+  void advance(std::int64_t tokens) { next_ += tokens; }
   // For cross-attention: all keys and values at once.
   void hold(const Tensor& k, const Tensor& v, const Tensor& documents = {});
   void clear();
@@ -60,6 +67,10 @@ class KvCache {
   std::int64_t next_position() const { return next_; }  // of the token to come
   std::int64_t first_position() const { return next_ - std::min(next_, capacity_); }
   std::int64_t capacity() const { return capacity_; }
+  std::int64_t rows_taken() const { return k_.size(1); }
+  // Where keys and values lie, for whoever repeats work on them.
+  const Tensor& keys() const { return k_; }
+  const Tensor& values() const { return v_; }
   std::int64_t bytes() const;       // held now
   std::int64_t most_bytes() const;  // held when all rows are taken
 

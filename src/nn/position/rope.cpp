@@ -225,6 +225,10 @@ Tensor Rotary::rotate(const Tensor& x, const RotaryPlaces& places) const {
   return ops::rope(x, t.cos, t.sin, call);
 }
 
+ops::RopeTables Rotary::reserve(std::int64_t positions, DType activations, Device device) const {
+  return tables(positions, activations == DType::f64 ? DType::f64 : DType::f32, device);
+}
+
 ops::RopeTables Rotary::tables(std::int64_t positions, DType dtype, Device device) const {
   const std::scoped_lock lock(mutex_);
   const Tensor& have = tables_.cos;

@@ -97,7 +97,7 @@ ops::RopeTables rope_tables(const RopeOptions& options, std::int64_t head_width,
 // Where the tokens of a call are: one after the other from `first` on, or each at its own place.
 struct RotaryPlaces {
   std::int64_t first = 0;
-  Tensor positions = {};  // [T] i64, or undefined; all below `end`
+  Tensor positions = {};  // [T] i32 or i64, or undefined; all below `end`, or what was reserved
   std::int64_t end = 0;
 };
 
@@ -109,6 +109,10 @@ class Rotary {
   // x: [B, T, H, D], its tokens at first_position and after.
   Tensor rotate(const Tensor& x, std::int64_t first_position) const;
   Tensor rotate(const Tensor& x, const RotaryPlaces& places) const;
+
+  // Tables for so many positions and activations of that type, from now on; they stay where they
+  // are until more are wanted.
+  ops::RopeTables reserve(std::int64_t positions, DType activations, Device device) const;
 
  private:
   ops::RopeTables tables(std::int64_t positions, DType dtype, Device device) const;

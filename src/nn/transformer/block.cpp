@@ -28,6 +28,7 @@ AttentionCall self_call(const StackCall& call, LayerCache* cache) {
   c.documents = call.documents;
   c.prefix_lengths = call.prefix_lengths;
   c.keys = call.self_keys;
+  c.at = call.at;
   c.cache = cache != nullptr ? &cache->self : nullptr;
   return c;
 }
@@ -168,6 +169,14 @@ Block::Block(const StackConfig& config, std::int64_t layer, const Scope& scope,
   if (!config.cross) return;
   cross_joint_ = make_joint(config, scope, "cross");
   cross_.emplace(nn::cross_attention(config), scope / "cross");
+}
+
+// Biases by distance are made for each step, and experts are chosen by the host.
+bool Block::can_step() const {
+  const AttentionConfig& c = self_.config();
+  const bool by_distance = std::holds_alternative<T5Position>(c.position) ||
+                           std::holds_alternative<AlibiPosition>(c.position);
+  return !by_distance && !c.prefix && !cross_ && std::holds_alternative<FeedForward>(ffn_);
 }
 
 StackCall Block::with_keys(const StackCall& call, const Tensor& x, LayerCache* cache) const {

@@ -28,6 +28,7 @@ struct StackCall {
   Tensor memory = {};                                // [B, S, C]
   Tensor memory_lengths = {};                        // [B]
   ops::VisibleKeys self_keys = {}, cross_keys = {};  // made once a pass (Block::with_keys)
+  Tensor at = {};  // of a step that is repeated: the token's position (AttentionCall::at)
 };
 
 // Keys and values of one layer, for generation.
@@ -65,6 +66,10 @@ class Block {
 
   // Whether the stream behind it has a branch that has not joined yet.
   bool leaves_branch() const { return place_ == NormPlace::pre || place_ == NormPlace::sandwich; }
+
+  // Whether a step of one token is the same work at every position, but for numbers that can be in
+  // the device's memory.
+  bool can_step() const;
 
   const Attention& self_attention() const { return self_; }
   const std::optional<Attention>& cross_attention() const { return cross_; }

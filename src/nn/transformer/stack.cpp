@@ -7,6 +7,7 @@
 #include "heddle/tape.h"
 #include "ops/binary/binary.h"
 #include "ops/view/view.h"
+#include "tensor/storage.h"
 
 namespace heddle::nn {
 
@@ -183,6 +184,72 @@ Tensor Stack::forward_each(const Tensor& x, std::span<const StackRows> sequences
     rows[i].positions = places;
     stream = blocks_[i].forward_each(stream, pass, rows[i]);
   }
+  return finish(stream);
+}
+
+void StackCache::advance(std::int64_t tokens) {
+  for (LayerCache& c : layers) c.self.advance(tokens);
+}
+
+bool Stack::can_step(const StackCache& cache) const {
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    if (!blocks_[i].can_step() || !cache.layers[i].self.can_step()) return false;
+  return !blocks_.empty();
+}
+
+void Stack::reserve_step(StackCache& cache, DType precision,
+                         std::vector<std::uint64_t>& key) const {
+  const auto lies_at = [&](const Tensor& t) {
+    key.push_back(reinterpret_cast<std::uintptr_t>(device_address(t)));
+  };
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    KvCache& own = cache.layers[i].self;
+    own.reserve(1);
+    lies_at(own.keys());
+    lies_at(own.values());
+    key.push_back(static_cast<std::uint64_t>(own.rows_taken()));
+    const auto& rotary = blocks_[i].self_attention().rotary();
+    if (rotary) lies_at(rotary->reserve(own.rows_taken(), precision, own.keys().device()).cos);
+  }
+}
+
+std::vector<std::int32_t> Stack::step_numbers(const StackCache& cache, std::int64_t batch) const {
+  std::vector<std::int32_t> numbers = {static_cast<std::int32_t>(cache.position())};
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (windows_[i] != i) continue;
+    const ops::VisibleKeys keys =
+        blocks_[i].self_attention().step_keys(batch, cache.layers[i].self);
+    for (const Tensor& t : {keys.intervals, keys.ends}) {
+      const auto* const first = t.data<std::int32_t>();
+      numbers.insert(numbers.end(), first, first + t.elements());
+    }
+  }
+  return numbers;
+}
+
+Tensor Stack::forward_step(const Tensor& x, const Tensor& numbers, const Pass& pass,
+                           StackCache& cache) const {
+  const std::int64_t batch = x.size(0);
+  std::int64_t at = 0;
+  const auto next = [&](const Shape& shape, std::int64_t count) {
+    at += count;
+    return views::reshape(views::slice(numbers, 0, at - count, at), shape);
+  };
+  StackCall call;
+  call.at = next({1}, 1);
+  std::vector<StackCall> calls(blocks_.size(), call);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (windows_[i] != i) continue;
+    const std::int64_t rows = cache.layers[i].self.rows_taken();
+    ops::VisibleKeys& keys = calls[i].self_keys;
+    keys.intervals = next({2, batch, 1}, 2 * batch);
+    keys.ends = next({batch}, batch);
+    keys.keys = rows;
+    keys.pairs = static_cast<double>(batch * rows);
+  }
+  Stream stream{x, {}};
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    stream = blocks_[i].forward_cached(stream, calls[windows_[i]], pass, cache.layers[i]);
   return finish(stream);
 }
 

@@ -19,6 +19,7 @@ struct StackCache {
   void reorder(std::span<const std::int64_t> rows);
   // Forgets tokens from `position` on; false, and nothing changes, where a layer cannot.
   bool rewind(std::int64_t position);
+  void advance(std::int64_t tokens);  // behind Stack::forward_step()
 };
 
 // One of several sequences that go through a stack together.
@@ -46,6 +47,17 @@ class Stack {
   // and has the bits that it has alone.
   Tensor forward_each(const Tensor& x, std::span<const StackRows> sequences,
                       const Pass& pass) const;
+  // A step of one token whose numbers are in the device's memory, so that the device can repeat it
+  // (backend/repeat.h). The host's part comes before: reserve_step(), and step_numbers(), which are
+  // uploaded to `numbers`; and advance() behind it.
+  bool can_step(const StackCache& cache) const;
+  // Rows and tables for the token. Appends where everything lies to `key`.
+  void reserve_step(StackCache& cache, DType precision, std::vector<std::uint64_t>& key) const;
+  // The position, and for each window what `batch` sequences see through it.
+  std::vector<std::int32_t> step_numbers(const StackCache& cache, std::int64_t batch) const;
+  // x: [B, 1, C]; numbers: those, i32.
+  Tensor forward_step(const Tensor& x, const Tensor& numbers, const Pass& pass,
+                      StackCache& cache) const;
   StackCache make_cache(const CacheSize& size, DType dtype, Device device) const;
 
   const std::vector<Block>& blocks() const { return blocks_; }

@@ -1,11 +1,14 @@
 // Attention on CUDA: which kernels a call takes, what workspace they want, and from tensors to what
 // the kernels know (cuda/problem.h). O(N) memory, the same bits on every run.
 #include <numbers>
+#include <optional>
+#include <utility>
 
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/traits.h"
 #include "ops/attention/attention.call.h"
 #include "ops/attention/cuda/layouts.h"
+#include "ops/attention/cuda/one_query.cuh"
 #include "ops/attention/cuda/paths.h"
 #include "ops/attention/cuda/wgmma.h"
 
@@ -205,6 +208,30 @@ void run_wgmma_forward(AttentionCall& c) {
   attention::wgmma_forward(p, traits_of(c.y.device()).multiprocessors, stream);
 }
 
+// One query of each sequence, with the rotation and the rows for the cache that wait for it.
+bool run_one_query(AttentionCall& c, const Problem& p) {
+  if (!attention::fits_one_query(p)) return false;
+  attention::OneQuery alone;
+  alone.p = p;
+  alone.exponent = exponent_of(c.in);
+  alone.counters = counters_of(c.y.device());
+  attention::OneQuery q = alone;
+  const HeldBack held = held_of(c.y.device());
+  const auto bf16_of = [](const void* p) { return static_cast<const bf16*>(p); };
+  std::optional<FewStep> step =
+      held.work.take_step(bf16_of(p.q), bf16_of(p.k), bf16_of(p.v), held.stream);
+  if (step) {
+    attention::set_step(*step, q);
+    if (!attention::may_be_one(q, *step)) {
+      held.work.put_back(std::move(*step));
+      held.work.let_go(held.stream);
+      q = alone;
+    }
+  }
+  attention::one_query(q, held.stream);
+  return true;
+}
+
 void run_attention(AttentionCall& c) {
   const Path path = path_of(c.in);
   if (path == Path::wgmma) return run_wgmma_forward(c);
@@ -217,6 +244,7 @@ void run_attention(AttentionCall& c) {
   p.row_sum = out<void>(c.row_sums);
   p.row_parts = out<void>(c.row_parts);
   if (p.all_rows() == 0) return;
+  if (path == Path::mma && run_one_query(c, p)) return;
   cudaStream_t const stream = stream_of(c.y.device());
   if (path == Path::mma)
     attention::mma_forward(p, stream);

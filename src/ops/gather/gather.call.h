@@ -69,4 +69,15 @@ struct TopKCall {
   Cost cost() const { return {count_of(x), bytes_of(x) + bytes_of(places)}; }
 };
 
+// rows[b, at[0], ...] = row[b, 0, ...]; all contiguous and of one type.
+struct PutRowCall {
+  static constexpr const char* kName = "put_row";
+  const Tensor& at;   // [1] i32
+  const Tensor& row;  // [B, 1, ...]
+  Tensor& rows;       // [B, R, ...]
+
+  const Tensor& output() const { return rows; }
+  Cost cost() const { return {0, 2 * bytes_of(row)}; }
+};
+
 }  // namespace heddle::ops

@@ -26,6 +26,12 @@ Tensor index_add(const Tensor& x, const Tensor& index, const Tensor& source);
 // for x [..., N]. No gradient. Rows with a NaN get some places, each once.
 Tensor top_k(const Tensor& x, std::int64_t count);
 
+// rows[b, at[0], ...] = row[b, 0, ...], in place: for a place that is a number in the device's
+// memory (or in the CPU's), [1] i32, and may be another one when this is repeated
+// (backend/repeat.h). A place outside of the rows is an Error where the host knows it, and else the
+// nearest one that there is. Not recorded; neither may be on a tape.
+void put_row(Tensor& rows, const Tensor& at, const Tensor& row);
+
 // In plain ops; not for rows with a NaN, and numbers that differ by less than 1e-37 (in f64 1e-307)
 // are equal.
 namespace reference {

@@ -2,6 +2,7 @@
 
 #include "harness/harness.h"
 #include "harness/values.h"
+#include "ops/copy/copy.h"
 #include "ops/gather/gather.h"
 #include "ops/gather/gather.kernels.h"
 
@@ -92,6 +93,33 @@ void add_rows(const std::string& name, const Shape& x, const In& index, std::int
   add_case(c);
 }
 
+// In place, so into a copy.
+void add_put_row(const std::string& name, const Shape& rows, const In& at) {
+  Case c;
+  c.op = "gather";
+  c.name = "put_row " + name;
+  Shape row = rows;
+  row[1] = 1;
+  c.inputs = {act(rows), at, act(row)};
+  c.run = [](std::span<const Tensor> in) {
+    Tensor y = ops::clone(in[0]);
+    ops::put_row(y, in[1].to(y.device()), in[2]);
+    return Tensors{y};
+  };
+  c.reference = [](std::span<const Tensor> in) {
+    auto y = to_doubles(in[0]);
+    const auto v = to_doubles(in[2]);
+    const auto place = static_cast<std::size_t>(to_doubles(in[1])[0]);
+    const auto count = static_cast<std::size_t>(in[0].size(1));
+    const std::size_t width = v.size() / static_cast<std::size_t>(in[0].size(0));
+    for (std::size_t i = 0; i < v.size(); ++i)
+      y[(i / width * count + place) * width + i % width] = v[i];
+    return Tensors{make_tensor(in[0].shape(), DType::f64, y)};
+  };
+  c.gradient = false;
+  add_case(c);
+}
+
 void plant() {
   using K = cpu::GatherKernels;
   add_kernel_mutant<K>("gather", "scatter_add reads one line too few", [](K& k) {
@@ -139,6 +167,9 @@ const bool registered = [] {
   add_rows("vector", {6}, index({4}, 6));
   add_rows("nothing", {3, 4}, index({0}, 3));
   add_rows("several chunks", {130, 300}, index({200}, 130));
+  add_put_row("of keys", {3, 7, 2, 8}, index({1}, 7, DType::i32));
+  add_put_row("the last", {2, 5, 9}, given_index({1}, {4}, DType::i32));
+  add_put_row("the only one", {1, 1}, index({1}, 1, DType::i32));
   plant();
   return true;
 }();
@@ -153,6 +184,17 @@ TEST(gather_errors, out_of_range) {
   EXPECT_THROW(ops::index_select(x, row), Error);
   EXPECT_THROW(ops::index_add(x, row, source), Error);
   EXPECT_THROW(ops::gather(x, 2, Tensor::zeros({1, 2}, DType::i64)), Error);
+}
+
+TEST(gather_errors, put_row) {
+  Tensor rows = Tensor::zeros({2, 3, 4});
+  const Tensor row = Tensor::zeros({2, 1, 4});
+  const auto at = [](std::int32_t place) { return Tensor::from<std::int32_t>({1}, {place}); };
+  EXPECT_THROW(ops::put_row(rows, at(3), row), Error);
+  EXPECT_THROW(ops::put_row(rows, at(-1), row), Error);
+  EXPECT_THROW(ops::put_row(rows, at(0), Tensor::zeros({2, 2, 4})), Error);
+  EXPECT_THROW(ops::put_row(rows, at(0), Tensor::zeros({2, 1, 4}, DType::bf16)), Error);
+  EXPECT_THROW(ops::put_row(rows, Tensor::zeros({1}), row), Error);
 }
 
 TEST(gather_errors, refuses) {

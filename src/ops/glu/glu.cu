@@ -1,7 +1,8 @@
 // glu on CUDA.
 #include <cmath>
 
-#include "backend/cuda/activation.cuh"
+#include "backend/cuda/gate.cuh"
+#include "backend/cuda/held.h"
 #include "backend/cuda/vectors.cuh"
 #include "ops/glu/glu.call.h"
 
@@ -16,27 +17,13 @@ struct GluGradients {
 };
 
 template <class C>
-__device__ Activation activation_of(Gate kind) {
-  if (kind == Gate::gelu) return Activation::gelu;
-  return kind == Gate::gelu_tanh ? Activation::gelu_tanh : Activation::silu;
-}
-
-template <class C>
-__device__ C gated(Gate kind, C limit, C gate, C up) {
-  if (kind != Gate::clamped) return activated(activation_of<C>(kind), gate).value * up;
-  const C g = gate > limit ? limit : gate;
-  const C u = up > limit ? limit : up < -limit ? -limit : up;
-  return g * sigmoid(C{kQuickGelu} * g) * (u + C{1});
-}
-
-template <class C>
 __device__ GluGradients<C> glu_gradients(Gate kind, C limit, C gate, C up, C dy) {
   if (kind == Gate::silu) {
     const C s = sigmoid(gate);
     return {dy * up * s * (C{1} + gate * (C{1} - s)), dy * gate * s};
   }
   if (kind != Gate::clamped) {
-    const Activated<C> f = activated(activation_of<C>(kind), gate);
+    const Activated<C> f = activated(activation_of(kind), gate);
     return {dy * up * f.slope, dy * f.value};
   }
   const C g = gate > limit ? limit : gate;
@@ -62,6 +49,22 @@ __device__ Place place_of(const ops::GluLayout& l, std::int64_t i) {
 template <class S>
 bool in_vectors(const ops::GluLayout& l) {
   return l.columns % kVector<S> == 0 && (l.rows == 1 || l.in_step % kVector<S> == 0);
+}
+
+// With the product that makes the halves, if that waits for it.
+bool gated_with_product(ops::GluCall& c) {
+  const ops::GluLayout& l = c.layout;
+  if (c.y.dtype() != DType::bf16 || l.rows > kFewRows || l.in_step != 2 * l.columns) return false;
+  const bf16* const gate = in<bf16>(c.gate);
+  if (in<bf16>(c.up) != gate + l.columns) return false;
+  FewProduct how;
+  how.m = static_cast<int>(l.rows);
+  how.part[0].n = static_cast<int>(2 * l.columns);
+  how.gated = out<bf16>(c.y);
+  how.gate = c.options.gate;
+  how.limit = static_cast<float>(c.options.limit);
+  const HeldBack held = held_of(c.y.device());
+  return held.work.gate(how, gate, held.stream);
 }
 
 template <class S>
@@ -122,6 +125,7 @@ void glu_backward_as(ops::GluBackwardCall& c) {
 }
 
 void run_glu(ops::GluCall& c) {
+  if (gated_with_product(c)) return;
   for_storage(c.y.dtype(), [&](auto s) { glu_as<decltype(s)>(c); });
 }
 

@@ -6,6 +6,7 @@
 
 #include "backend/copy.call.h"
 #include "backend/cuda/columns.h"
+#include "backend/cuda/held.h"
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/layer.h"
 #include "backend/cuda/prepared.h"
@@ -116,7 +117,60 @@ void run_product(ops::Product& p, const Room& room, cudaStream_t stream) {
   multiply_layer(product, finish, room, p.c.device().index, stream);
 }
 
+bool on_sixteen(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
+
+// Whether kernels for few rows take it: a weight whose rows are dense, and nothing for a backward
+// pass. By shapes and types, so that a plan without addresses says the same.
+bool has_few_rows(const ops::Product& p) {
+  const std::int64_t k = p.inner();
+  return p.a.dtype() == DType::bf16 && p.c.dtype() != DType::f64 && !p.derivative.defined() &&
+         !p.factor.defined() && fits_few_rows(p.rows(), k) && p.columns() > 0 &&
+         p.columns() < (1 << 30) && p.a.strides()[1] == 1 &&
+         (p.rows() == 1 || p.a.strides()[0] % 8 == 0) && p.prepared.strides()[0] == 1 &&
+         (p.columns() == 1 || p.prepared.strides()[1] % 8 == 0) &&
+         (p.c.dtype() == DType::bf16 ||
+          (p.activation == Activation::none && !p.residual.defined()));
+}
+
+FewPart few_part(ops::Product& p) {
+  return {in<bf16>(p.prepared), p.prepared.strides()[1], in<float>(p.bias), out<void>(p.c),
+          static_cast<int>(p.columns())};
+}
+
+// Products with the same left side are one launch.
+bool run_few_rows(std::span<ops::Product> products) {
+  for (const ops::Product& p : products)
+    if (!has_few_rows(p) || !on_sixteen(in<void>(p.a)) || !on_sixteen(in<void>(p.prepared)))
+      return false;
+  const HeldBack held = held_of(products[0].c.device());
+  std::size_t next = 0;
+  while (next < products.size()) {
+    ops::Product& p = products[next];
+    FewProduct few;
+    few.m = static_cast<int>(p.rows());
+    few.k = static_cast<int>(p.inner());
+    few.x = in<bf16>(p.a);
+    few.x_stride = few.m == 1 ? few.k : p.a.strides()[0];
+    few.wide = p.c.dtype() == DType::f32;
+    few.activation = p.activation;
+    few.residual = in<bf16>(p.residual);
+    few.part[0] = few_part(p);
+    few.parts = 1;
+    const auto joins = [&](const ops::Product& q) {
+      return few.parts < kFewParts && !p.residual.defined() && !q.residual.defined() &&
+             in<bf16>(q.a) == few.x && q.rows() == p.rows() && q.inner() == p.inner() &&
+             q.a.strides() == p.a.strides() && q.c.dtype() == p.c.dtype() &&
+             q.activation == p.activation;
+    };
+    while (++next < products.size() && joins(products[next]))
+      few.part[static_cast<std::size_t>(few.parts++)] = few_part(products[next]);
+    held.work.run(few, held.stream);
+  }
+  return true;
+}
+
 void run_products(ops::ProductsCall& c) {
+  if (c.sums.empty() && run_few_rows(c.products)) return;
   cudaStream_t const stream = stream_of(c.output().device());
   run_sums(c.sums, stream);
   const Room room{out<void>(c.room), c.room.defined() ? c.room.bytes() : 0};

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "backend/cuda/columns.h"
+#include "backend/cuda/held.h"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
 #include "ops/norm/norm.call.h"
@@ -406,7 +407,32 @@ void backward_as(ops::NormBackwardCall& c) {
   sum_parts(dtype, std::span(sums).first(count), {parts, a.columns}, stream);
 }
 
+// A few rows of bf16, of which no backward pass will follow, wait for the product that reads them.
+bool held_back(ops::NormCall& c) {
+  const std::int64_t rows = ops::rows_of(c.x), columns = c.x.shape().back();
+  if (c.x.dtype() != DType::bf16 || c.rstd.defined() || c.mean.defined() ||
+      !fits_few_rows(rows, columns))
+    return false;
+  const FewNorm n{static_cast<int>(rows),
+                  static_cast<int>(columns),
+                  c.centred,
+                  static_cast<float>(c.eps),
+                  in<bf16>(c.x),
+                  in<bf16>(c.residual),
+                  in<float>(c.gain),
+                  in<float>(c.bias),
+                  out<bf16>(c.sum),
+                  out<bf16>(c.y)};
+  const bool whole = aligned(n.x) && aligned(n.residual) && aligned(n.gain) && aligned(n.bias) &&
+                     aligned(n.sum) && aligned(n.y);
+  if (!whole) return false;
+  const HeldBack held = held_of(c.y.device());
+  held.work.hold(n, held.stream);
+  return true;
+}
+
 void forward(ops::NormCall& c) {
+  if (held_back(c)) return;
   for_storage(c.x.dtype(), [&](auto s) {
     c.centred ? forward_as<decltype(s), true>(c) : forward_as<decltype(s), false>(c);
   });

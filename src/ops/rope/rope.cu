@@ -1,4 +1,6 @@
 // rope on CUDA.
+#include "backend/cuda/held.h"
+#include "backend/cuda/turn.cuh"
 #include "backend/cuda/vectors.cuh"
 #include "ops/rope/rope.call.h"
 
@@ -80,9 +82,9 @@ __device__ void turn(const RopeArgs<S>& a, const S* from, S* to, std::int64_t po
                 ? (2 * i + 1 < kEach ? low.v[(2 * i + 1) % kEach] : high.v[(2 * i + 1) % kEach])
                 : high.v[i];
     const C c = cos[i], s = a.direction * sin[i];
-    const C turned = x1 * c - x2 * s;
-    x2 = x2 * c + x1 * s;
-    x1 = turned;
+    const TurnedPair<C> turned = turned_pair(x1, x2, c, s);
+    x1 = turned.one;
+    x2 = turned.two;
   }
   keep(to + one, low);
   keep(to + two, high);
@@ -131,6 +133,31 @@ void launch_rope(const RopeArgs<S>& a, std::int64_t head_rows, bool interleaved,
   check_launch("rope");
 }
 
+// One token at a place that the device knows may go with the attention that follows.
+bool held_back(const ops::RopeCall& c, const RopeArgs<bf16>& a, bool interleaved,
+               const PlainLaunch& plain) {
+  if (a.tokens != 1 || a.at == nullptr || a.at_wide || a.at_step != 0 || c.direction != 1)
+    return false;
+  FewRope rope;
+  rope.batch = static_cast<int>(c.x.size(0));
+  rope.heads = static_cast<int>(a.heads);
+  rope.width = static_cast<int>(a.width);
+  rope.pairs = static_cast<int>(a.pairs);
+  rope.positions = static_cast<int>(a.positions);
+  rope.batch_stride = a.batch_stride;
+  rope.head_stride = a.head_stride;
+  rope.interleaved = interleaved;
+  rope.cos = a.cos;
+  rope.sin = a.sin;
+  rope.at = static_cast<const std::int32_t*>(a.at);
+  rope.x = a.x;
+  rope.y = a.y;
+  rope.plain = plain;
+  const HeldBack held = held_of(c.y.device());
+  held.work.hold(rope, held.stream);
+  return true;
+}
+
 template <class S>
 void rope_as(ops::RopeCall& c) {
   using C = Compute<S>;
@@ -154,11 +181,15 @@ void rope_as(ops::RopeCall& c) {
   a.y = out<S>(c.y);
   const bool interleaved = c.pairing == ops::Pairing::interleaved;
   const std::int64_t head_rows = c.x.size(0) * a.tokens * a.heads;
-  cudaStream_t const stream = stream_of(c.y.device());
-  if (in_vectors(a))
-    launch_rope<S, kVector<S>>(a, head_rows, interleaved, stream);
-  else
-    launch_rope<S, 1>(a, head_rows, interleaved, stream);
+  const auto plain = [a, head_rows, interleaved](cudaStream_t stream) {
+    if (in_vectors(a))
+      launch_rope<S, kVector<S>>(a, head_rows, interleaved, stream);
+    else
+      launch_rope<S, 1>(a, head_rows, interleaved, stream);
+  };
+  if constexpr (std::is_same_v<S, bf16>)
+    if (held_back(c, a, interleaved, plain)) return;
+  plain(stream_of(c.y.device()));
 }
 
 void run_rope(ops::RopeCall& c) {
