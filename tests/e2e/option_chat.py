@@ -83,7 +83,7 @@ def same_options():
 
 
 @row("generate --presence-penalty", "generate --frequency-penalty", "generate --logit-bias",
-     "generate --no-defaults", "generate --prompts")
+     "generate --no-defaults", "generate --prompts", "generate --batch", "generate --lookup")
 def generation():
     def tokens(*options):
         return ask("generate", "language", "--prompt", "ant", "--tokens", 8, "--temperature", 0, *options)["tokens"]
@@ -111,6 +111,14 @@ def generation():
     for name in ("prompts.txt", "prompts.jsonl"):
         d = ask("generate", "language", "--prompts", name, "--tokens", 8, "--seed", 1)
         check([t["tokens"] for t in d["texts"]] == alone, f"generate --prompts {name}", d, alone)
+    d = ask("generate", "language", "--prompts", "prompts.txt", "--tokens", 8, "--seed", 1, "--batch", 1)
+    check([t["tokens"] for t in d["texts"]] == alone, "generate --batch 1", d, alone)
+    done = run("generate", "language", "--prompts", "prompts.txt", "--batch", 0)
+    check(done.returncode == 2 and b"--batch" in done.stderr, "generate --batch 0", done.stderr)
+    again = "the la the la "
+    plain, tried = [ask("generate", "language", "--prompt", again, "--tokens", 15, "--temperature", 0, *more)
+                    for more in ((), ("--lookup", 4))]
+    check(plain["tokens"] == tried["tokens"] and tried["lookup"]["tried"] > 0, "generate --lookup", plain, tried)
 
 
 class Terminal:

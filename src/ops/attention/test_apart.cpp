@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/settings.h"
 #include "heddle/ops.h"
 #include "ops/attention/test_emulated.h"
@@ -97,7 +98,13 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return x.bytes() == y.bytes() && std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
 }
 
-void expect_rows_alone(const Subject& s, DType type, std::mt19937& random) {
+// How many calls give their rows other bits than one call for all of them does.
+int differences(const Subject& s, DType type, std::mt19937& random, bool tell = true) {
+  int different = 0;
+  const auto note = [&](bool same, const std::string& what) {
+    different += same ? 0 : 1;
+    EXPECT_TRUE(same || !tell) << s.name << " " << to_string(type) << ": " << what;
+  };
   const Numbers n = numbers_of(s, type);
   const Tensor all = computed(part_of(s, n, 0, kTokens, 0, 0), n.w);
   const auto number = [&](std::int64_t least, std::int64_t most) {
@@ -114,12 +121,12 @@ void expect_rows_alone(const Subject& s, DType type, std::mt19937& random) {
     const std::int64_t turn = s.look_back ? number(0, end - first - 1) : 0;
     parts.push_back(part_of(s, n, begin, end, first, turn));
     wanted.push_back(slice(all, 1, begin, end));
-    EXPECT_TRUE(same_bits(computed(parts.back(), n.w), wanted.back()))
-        << s.name << " " << to_string(type) << ": queries " << begin << " to " << end
-        << ", keys from " << first << ", turned by " << turn;
+    note(same_bits(computed(parts.back(), n.w), wanted.back()),
+         "queries " + std::to_string(begin) + " to " + std::to_string(end) + ", keys from " +
+             std::to_string(first) + ", turned by " + std::to_string(turn));
   }
-  EXPECT_TRUE(same_bits(attention_each(parts, n.w), concat(wanted, 1)))
-      << s.name << " " << to_string(type) << ": many at once";
+  note(same_bits(attention_each(parts, n.w), concat(wanted, 1)), "many at once");
+  return different;
 }
 
 TEST(ApartAttention, RowsHaveTheSameBitsAlone) {
@@ -130,14 +137,52 @@ TEST(ApartAttention, RowsHaveTheSameBitsAlone) {
     std::mt19937 random(3);
     for (const Subject& s : subjects())
       for (const DType type : {DType::f32, DType::bf16, DType::f64})
-        if (type != DType::f64 || !(s.additive || s.sinks || s.bias))
-          expect_rows_alone(s, type, random);
+        if (type != DType::f64 || !(s.additive || s.sinks || s.bias)) {
+          EXPECT_EQ(differences(s, type, random), 0);
+        }
     if (!multiplies_bf16()) continue;
     const OnEmulatedTiles tiles;
     taken = 0;
-    for (const Subject& s : subjects()) expect_rows_alone(s, DType::bf16, random);
+    for (const Subject& s : subjects()) EXPECT_EQ(differences(s, DType::bf16, random), 0);
     EXPECT_GT(taken, 0);
   }
+}
+
+using Kernels = cpu::AttentionKernels;
+
+void forgets(cpu::AttentionArgs& a) { a.apart = false; }
+void counts_from_the_ring(cpu::AttentionArgs& a) { a.shape.shift = 0; }
+void does_nothing(cpu::AttentionArgs&) {}
+
+// Calls with the arguments that `Change` makes of them.
+template <void (*Change)(cpu::AttentionArgs&)>
+const Kernels& changed() {
+  static const Kernels table = [] {
+    Kernels k = cpu::native_kernels<Kernels>(cpu::current_isa());
+    k.forward = [](const cpu::AttentionArgs& a) noexcept {
+      cpu::AttentionArgs b = a;
+      Change(b);
+      cpu::native_kernels<Kernels>(cpu::current_isa()).forward(b);
+    };
+    return k;
+  }();
+  return table;
+}
+
+// The trial of this test itself: kernels that forget what apart means are found.
+TEST(ApartAttention, ForgettingItIsSeen) {
+  const auto found = [](const Kernels& planted, const char* subject) {
+    cpu::planted_kernels<Kernels> = &planted;
+    std::mt19937 random(3);
+    int different = 0;
+    for (const Subject& s : subjects())
+      if (s.name == subject) different += differences(s, DType::f32, random, false);
+    cpu::planted_kernels<Kernels> = nullptr;
+    return different;
+  };
+  EXPECT_GT(found(changed<forgets>(), "plain"), 0);
+  EXPECT_GT(found(changed<counts_from_the_ring>(), "window"), 0);
+  EXPECT_EQ(found(changed<does_nothing>(), "window"), 0);
 }
 
 // The same sums as those of training, but for their order.
