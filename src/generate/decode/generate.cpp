@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/parallel.h"
 #include "generate/decode/context.h"
 #include "generate/decode/reader.h"
 #include "generate/decode/sampler.h"
@@ -23,6 +25,7 @@ namespace heddle::generate {
 namespace {
 
 constexpr std::string_view kGenerate = "generate";
+constexpr std::int64_t kSamplers = 16;  // at most; each has room for the scores of a vocabulary
 
 using Clock = std::chrono::steady_clock;
 
@@ -51,7 +54,8 @@ class Loop {
         decoding_(decoding),
         tokens_(tokens),
         sink_(sink),
-        sampler_(options.sampling) {
+        samplers_(static_cast<std::size_t>(std::min(options.samples, kSamplers)),
+                  Sampler(options.sampling)) {
     result_.samples.resize(static_cast<std::size_t>(options.samples));
   }
 
@@ -105,11 +109,14 @@ class Loop {
     const Tensor here = of_known_tokens(logits, decoding_.tokenizer).to(Device::cpu);
     const auto vocabulary = static_cast<std::size_t>(here.size(1));
     const float* scores = here.data<float>();
+    const std::vector<std::int32_t> tokens = drawn([&](std::size_t i) {
+      return std::span(scores + (shared ? 0 : i) * vocabulary, vocabulary);
+    });
     std::vector<std::int64_t> rows;
     std::vector<Writer> going;
     for (std::size_t i = 0; i < writers_.size(); ++i) {
       const std::size_t row = shared ? 0 : i;
-      if (!write_one(writers_[i], {scores + row * vocabulary, vocabulary})) continue;
+      if (!write_one(writers_[i], tokens[i])) continue;
       rows.push_back(static_cast<std::int64_t>(row));
       going.push_back(std::move(writers_[i]));
     }
@@ -117,12 +124,33 @@ class Loop {
     return rows;
   }
 
+  // A token for each writer, from scores(i). Draws do not know of each other, and take longer than
+  // a GPU's step where there are many: each sampler has its share, on whichever thread.
+  template <class Scores>
+  std::vector<std::int32_t> drawn(const Scores& scores) {
+    std::vector<std::int32_t> tokens(writers_.size());
+    std::vector<std::exception_ptr> failed(samplers_.size());
+    parallel_chunks(static_cast<std::int64_t>(samplers_.size()), [&](std::int64_t chunk) {
+      const auto own = static_cast<std::size_t>(chunk);
+      try {
+        for (std::size_t i = own; i < writers_.size(); i += samplers_.size()) {
+          const Writer& writer = writers_[i];
+          const DrawPlace place{static_cast<std::int64_t>(writer.sequence.size()),
+                                static_cast<std::uint32_t>(writer.sample)};
+          tokens[i] = samplers_[own].draw(scores(i), {writer.sequence, prompt()}, place);
+        }
+      } catch (...) {
+        failed[own] = std::current_exception();
+      }
+    });
+    for (const std::exception_ptr& e : failed)
+      if (e) std::rethrow_exception(e);
+    return tokens;
+  }
+
   // False when the text is complete.
-  bool write_one(Writer& writer, std::span<const float> scores) {
+  bool write_one(Writer& writer, std::int32_t token) {
     Sample& sample = result_.samples[static_cast<std::size_t>(writer.sample)];
-    const DrawPlace place{static_cast<std::int64_t>(writer.sequence.size()),
-                          static_cast<std::uint32_t>(writer.sample)};
-    const std::int32_t token = sampler_.draw(scores, {writer.sequence, prompt()}, place);
     if (std::ranges::find(decoding_.ends, token) != decoding_.ends.end())
       return finish(writer, Finish::end);
     writer.sequence.push_back(token);
@@ -155,7 +183,7 @@ class Loop {
   const Decoding& decoding_;
   std::int64_t tokens_;
   const TextSink& sink_;
-  Sampler sampler_;
+  std::vector<Sampler> samplers_;
   std::vector<Writer> writers_;
   Generation result_;
 };
