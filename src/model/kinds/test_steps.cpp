@@ -19,6 +19,7 @@ Scores written(const Model& model, std::int64_t sequences, std::int64_t tokens) 
   const auto state = model.begin({}, sequences, tokens + 5, pass);
   const auto of = [&](std::int64_t batch, std::int64_t count, int first) {
     std::vector<std::int32_t> ids;
+    ids.reserve(static_cast<std::size_t>(batch * count));
     for (std::int64_t i = 0; i < batch * count; ++i)
       ids.push_back(static_cast<std::int32_t>((i + first) % model.config().sizes.vocabulary));
     return Tensor::from<std::int32_t>({batch, count}, std::span<const std::int32_t>(ids));
