@@ -26,6 +26,16 @@ namespace heddle::backend {
 // Whether work on the device can be recorded; on meta, on the device that it imitates.
 bool can_repeat(Device device);
 
+// For tests: as long as one lives, every device counts as one that can; where nothing is recorded,
+// the work simply runs each time.
+class RepeatsEverywhere {
+ public:
+  RepeatsEverywhere();
+  ~RepeatsEverywhere();
+  RepeatsEverywhere(const RepeatsEverywhere&) = delete;
+  RepeatsEverywhere& operator=(const RepeatsEverywhere&) = delete;
+};
+
 class Repeated {
  public:
   using Key = std::vector<std::uint64_t>;

@@ -85,6 +85,7 @@ class Steps {
   explicit Steps(const ModelSize& size) : s_(size) {
     const std::int64_t d = s_.head_width;
     const double by = 1 / std::sqrt(static_cast<double>(s_.width));
+    layers_.reserve(static_cast<std::size_t>(s_.layers));
     for (std::int64_t i = 0; i < s_.layers; ++i) {
       Layer l;
       l.first_gain = noise({s_.width}, DType::f32);
@@ -144,6 +145,7 @@ class Steps {
   // The cache as it was, for another go.
   std::vector<Tensor> caches() const {
     std::vector<Tensor> all;
+    all.reserve(2 * layers_.size());
     for (const Layer& l : layers_) {
       all.push_back(l.keys.to(Device::cpu));
       all.push_back(l.values.to(Device::cpu));
@@ -187,6 +189,8 @@ class Steps {
   std::vector<Tensor> products(const Tensor& x, const std::vector<Weight>& weights, DType dtype) {
     std::vector<ops::Product> all;
     std::vector<Tensor> made;
+    all.reserve(weights.size());
+    made.reserve(weights.size());
     for (const Weight& w : weights) {
       ops::Product p;
       p.a = x;
@@ -330,6 +334,7 @@ void few_row_products() {
           if (!wide) p.residual = residual;
           backend::launch(ops::ProductsCall{std::span(&p, 1), {}});
           std::vector<double> wanted;
+          wanted.reserve(static_cast<std::size_t>(m * n));
           for (std::int64_t i = 0; i < m; ++i)
             for (std::int64_t j = 0; j < n; ++j) {
               double sum = c[static_cast<std::size_t>(j)];

@@ -22,11 +22,65 @@ constexpr int kTileRows = 16;
 // Rows of x in shared memory begin half of all banks apart.
 constexpr int held_columns(int columns) { return (columns + 63) / 64 * 64 + 32; }
 
-constexpr int shared_bytes(int rows, int columns) {
-  return rows * held_columns(columns) * static_cast<int>(sizeof(bf16));
+constexpr int shared_bytes(std::int64_t rows, std::int64_t columns) {
+  return static_cast<int>(rows) * held_columns(static_cast<int>(columns)) *
+         static_cast<int>(sizeof(bf16));
 }
 
-constexpr int kMostShared = 200 * 1024;
+// Of a norm: x and the residual, gain and bias.
+constexpr int norm_bytes(std::int64_t rows, std::int64_t columns) {
+  return 2 * shared_bytes(rows, columns) +
+         2 * static_cast<int>(columns) * static_cast<int>(sizeof(float));
+}
+
+// With what the kernel declares itself, within what every GPU from compute capability 8.0 on has.
+constexpr int kMostShared = 92 * 1024;
+
+// Where everything lies in shared memory.
+struct Held {
+  int pitch;       // of rows
+  bf16* x;         // [rows, pitch]
+  bf16* residual;  // of a norm, as x
+  float* gain;     // of a norm, [columns]
+  float* bias;
+};
+
+__device__ Held held_memory(int rows, int columns) {
+  Held h;
+  h.pitch = held_columns(columns);
+  h.x = reinterpret_cast<bf16*>(launched_shared_memory());
+  h.residual = h.x + rows * h.pitch;
+  h.gain = reinterpret_cast<float*>(h.residual + rows * h.pitch);
+  h.bias = h.gain + columns;
+  return h;
+}
+
+// Rows and parameters set out for shared memory, each thread's own vectors: before the weights, so
+// that they do not arrive behind them.
+__device__ void begin_rows(const bf16* from, std::int64_t stride, int rows, int columns, bf16* to,
+                           int pitch) {
+  for (int row = 0; row < rows; ++row)
+    for (int i = static_cast<int>(threadIdx.x); i < columns / kEach; i += kThreads)
+      copy_beside(address_in_shared(to + row * pitch + i * kEach), from + row * stride + i * kEach,
+                  true);
+}
+
+__device__ void begin_parameters(const float* from, int columns, float* to) {
+  if (from == nullptr) return;
+  for (int i = static_cast<int>(threadIdx.x); i < columns / kEach; i += kThreads) {
+    copy_beside(address_in_shared(to + i * kEach), from + i * kEach, true);
+    copy_beside(address_in_shared(to + i * kEach + kEach / 2), from + i * kEach + kEach / 2, true);
+  }
+}
+
+__device__ void begin_norm(const FewNorm& n, const Held& held) {
+  begin_rows(n.x, n.columns, n.rows, n.columns, held.x, held.pitch);
+  if (n.residual != nullptr)
+    begin_rows(n.residual, n.columns, n.rows, n.columns, held.residual, held.pitch);
+  begin_parameters(n.gain, n.columns, held.gain);
+  begin_parameters(n.bias, n.columns, held.bias);
+  end_of_copies();
+}
 
 struct WarpSums {
   float of[kFewRows][kParts];  // of each row of x, by warp
@@ -58,19 +112,21 @@ __device__ uint4* held_vector(bf16* held, int pitch, int row, int vector) {
 
 // The rows of x + residual, rounded, to shared memory, and the sum of their elements or squares.
 template <bool kCentred>
-__device__ void hold_rows(const FewNorm& n, bf16* held, int pitch, WarpSums& sums) {
+__device__ void hold_rows(const FewNorm& n, const Held& held, WarpSums& sums) {
   for (int row = 0; row < n.rows; ++row) {
     float total = 0;
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < n.columns / kEach; i += kThreads) {
       const std::int64_t at = std::int64_t{row} * n.columns + i * kEach;
-      uint4 raw = load_raw(n.x + at);
+      uint4* const own = held_vector(held.x, held.pitch, row, i);
+      uint4 raw = *own;
       if (n.residual != nullptr) {
-        raw = narrowed<bf16>(mapped<bf16>([](float v, float w) { return v + w; },
-                                          widened<bf16>(raw), load(n.residual + at)));
+        raw = narrowed<bf16>(
+            mapped<bf16>([](float v, float w) { return v + w; }, widened<bf16>(raw),
+                         widened<bf16>(*held_vector(held.residual, held.pitch, row, i))));
+        *own = raw;
         if (blockIdx.x == 0) *reinterpret_cast<uint4*>(n.sum + at) = raw;
       }
-      *held_vector(held, pitch, row, i) = raw;
       const Values<bf16> v = widened<bf16>(raw);
 #pragma unroll
       for (int e = 0; e < kEach; ++e) total += kCentred ? v.v[e] : v.v[e] * v.v[e];
@@ -80,13 +136,13 @@ __device__ void hold_rows(const FewNorm& n, bf16* held, int pitch, WarpSums& sum
 }
 
 // Each thread reads what it wrote itself.
-__device__ void sum_squares(const FewNorm& n, bf16* held, int pitch, const float* means,
+__device__ void sum_squares(const FewNorm& n, const Held& held, const float* means,
                             WarpSums& sums) {
   for (int row = 0; row < n.rows; ++row) {
     float squares = 0;
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < n.columns / kEach; i += kThreads) {
-      const Values<bf16> v = widened<bf16>(*held_vector(held, pitch, row, i));
+      const Values<bf16> v = widened<bf16>(*held_vector(held.x, held.pitch, row, i));
 #pragma unroll
       for (int e = 0; e < kEach; ++e) squares += (v.v[e] - means[row]) * (v.v[e] - means[row]);
     }
@@ -94,20 +150,21 @@ __device__ void sum_squares(const FewNorm& n, bf16* held, int pitch, const float
   }
 }
 
-// Leaves y in shared memory; the first block writes it. A barrier must follow.
-__device__ void normalise(const FewNorm& n, bf16* held, int pitch) {
+// Behind begin_norm(): leaves y in shared memory; the first block writes it. A barrier must follow.
+__device__ void normalise(const FewNorm& n, const Held& held) {
   __shared__ WarpSums first, second;
   __shared__ float means[kFewRows];
   const float share = 1.0f / static_cast<float>(n.columns);
+  wait_for_copies<0>();  // each thread reads what it has set out itself
   if (n.centred) {
-    hold_rows<true>(n, held, pitch, second);
+    hold_rows<true>(n, held, second);
     __syncthreads();
     if (static_cast<int>(threadIdx.x) < n.rows)
       means[threadIdx.x] = sum_of_block(second, static_cast<int>(threadIdx.x)) * share;
     __syncthreads();
-    sum_squares(n, held, pitch, means, first);
+    sum_squares(n, held, means, first);
   } else {
-    hold_rows<false>(n, held, pitch, first);
+    hold_rows<false>(n, held, first);
   }
   __syncthreads();
   for (int row = 0; row < n.rows; ++row) {
@@ -115,26 +172,19 @@ __device__ void normalise(const FewNorm& n, bf16* held, int pitch) {
     const float rstd = 1.0f / sqrtf(sum_of_block(first, row) * share + n.eps);
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < n.columns / kEach; i += kThreads) {
-      uint4* const at = held_vector(held, pitch, row, i);
+      uint4* const at = held_vector(held.x, held.pitch, row, i);
       Values<bf16> v = mapped<bf16>([=](float w) { return (w - mean) * rstd; }, widened<bf16>(*at));
       if (n.gain != nullptr)
         v = mapped<bf16>([](float w, float g) { return w * g; }, v,
-                         load_parameters<bf16>(n.gain + i * kEach));
+                         load_parameters<bf16>(held.gain + i * kEach));
       if (n.bias != nullptr)
         v = mapped<bf16>([](float w, float b) { return w + b; }, v,
-                         load_parameters<bf16>(n.bias + i * kEach));
+                         load_parameters<bf16>(held.bias + i * kEach));
       *at = narrowed<bf16>(v);
       if (blockIdx.x == 0)
         *reinterpret_cast<uint4*>(n.y + std::int64_t{row} * n.columns + i * kEach) = *at;
     }
   }
-}
-
-__device__ void hold_x(const FewProduct& p, bf16* held, int pitch) {
-  for (int row = 0; row < p.m; ++row)
-#pragma unroll 2
-    for (int i = static_cast<int>(threadIdx.x); i < p.k / kEach; i += kThreads)
-      *held_vector(held, pitch, row, i) = load_raw(p.x + row * p.x_stride + i * kEach);
 }
 
 // The rows of a weight that a tile has. Gated, the upper half are those that the lower half gates.
@@ -235,8 +285,14 @@ template <bool kGated>
 __global__ void __launch_bounds__(kThreads, 2)
     few_product(int tiles, const __grid_constant__ FewProduct p) {
   __shared__ Sums sums;
-  bf16* const held = reinterpret_cast<bf16*>(launched_shared_memory());
-  const int pitch = held_columns(p.k);
+  const Held held = held_memory(p.m, p.k);
+  const bool normed = p.norm.rows > 0;
+  if (normed) {
+    begin_norm(p.norm, held);
+  } else {
+    begin_rows(p.x, p.x_stride, p.m, p.k, held.x, held.pitch);
+    end_of_copies();
+  }
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int group = lane / 4, own_k = lane % 4 * kEach;
   const int steps = (p.k + kStep - 1) / kStep, each = (steps + kParts - 1) / kParts;
@@ -254,10 +310,10 @@ __global__ void __launch_bounds__(kThreads, 2)
     low[i] = load(rows.low, from + i);
     high[i] = load(rows.high, from + i);
   }
-  if (p.norm.rows > 0)
-    normalise(p.norm, held, pitch);
+  if (normed)
+    normalise(p.norm, held);
   else
-    hold_x(p, held, pitch);
+    wait_for_copies<0>();
   __syncthreads();
   for (int number = static_cast<int>(blockIdx.x); number < tiles;
        number += static_cast<int>(gridDim.x)) {
@@ -273,7 +329,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       for (int i = 0; i < kAhead; ++i) {
         uint4 x{0, 0, 0, 0};
         if (group < p.m && has(step + i))
-          x = *reinterpret_cast<const uint4*>(held + group * pitch + (step + i) * kStep + own_k);
+          x = *reinterpret_cast<const uint4*>(held.x + group * held.pitch + (step + i) * kStep +
+                                              own_k);
         const std::uint32_t a[4] = {low[i].x, high[i].x, low[i].y, high[i].y};
         const std::uint32_t b[4] = {low[i].z, high[i].z, low[i].w, high[i].w};
         tensor_product(one, a, x.x, x.y);
@@ -295,7 +352,9 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 __global__ void __launch_bounds__(kThreads) few_norm(const __grid_constant__ FewNorm n) {
-  normalise(n, reinterpret_cast<bf16*>(launched_shared_memory()), held_columns(n.columns));
+  const Held held = held_memory(n.rows, n.columns);
+  begin_norm(n, held);
+  normalise(n, held);
 }
 
 }  // namespace
@@ -317,21 +376,24 @@ int multiprocessors() {
 
 bool fits_few_rows(std::int64_t rows, std::int64_t columns) {
   return rows > 0 && rows <= kFewRows && columns > 0 && columns <= kFewColumns &&
-         columns % kEach == 0 &&
-         shared_bytes(static_cast<int>(rows), static_cast<int>(columns)) <= kMostShared;
+         columns % kEach == 0 && shared_bytes(rows, columns) <= kMostShared;
+}
+
+bool fits_few_norm(std::int64_t rows, std::int64_t columns) {
+  return fits_few_rows(rows, columns) && norm_bytes(rows, columns) <= kMostShared;
 }
 
 void launch_few(const FewNorm& n, cudaStream_t stream) {
-  start("norm", few_norm, {1, kThreads, shared_bytes(n.rows, n.columns), stream}, n);
+  start("norm", few_norm, {1, kThreads, norm_bytes(n.rows, n.columns), stream}, n);
 }
 
 void launch_few(const FewProduct& p, cudaStream_t stream) {
   int tiles = 0;
   for (int i = 0; i < p.parts; ++i)
     tiles += static_cast<int>(divided(p.part[static_cast<std::size_t>(i)].n, kTileRows));
+  const int bytes = p.norm.rows > 0 ? norm_bytes(p.m, p.k) : shared_bytes(p.m, p.k);
   // How many blocks share the tiles changes nothing but the time.
-  const Launch how{std::min(tiles, 2 * multiprocessors()), kThreads, shared_bytes(p.m, p.k),
-                   stream};
+  const Launch how{std::min(tiles, 2 * multiprocessors()), kThreads, bytes, stream};
   if (p.gated != nullptr)
     start("product of few rows", few_product<true>, how, tiles, p);
   else

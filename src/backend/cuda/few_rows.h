@@ -57,6 +57,7 @@ struct FewProduct {
 
 // Whether shared memory holds that many rows.
 bool fits_few_rows(std::int64_t rows, std::int64_t columns);
+bool fits_few_norm(std::int64_t rows, std::int64_t columns);  // of a norm
 
 void launch_few(const FewNorm& norm, cudaStream_t stream);
 void launch_few(const FewProduct& product, cudaStream_t stream);

@@ -36,8 +36,7 @@ bool may_join(const FewNorm& n, const FewProduct& p) {
     const Extent y{part.y, std::int64_t{p.m} * part.n * (p.wide ? 4 : 2)};
     if (!apart({y}, {rows(n.x, count), rows(n.residual, count)})) return false;
   }
-  return apart({rows(n.sum, count), rows(n.y, count)}, {rows(n.x, count)}) &&
-         apart({rows(n.y, count)}, {rows(n.residual, count)});
+  return apart({rows(n.sum, count), rows(n.y, count)}, {rows(n.x, count), rows(n.residual, count)});
 }
 
 bool may_be_gated(const FewProduct& p) {

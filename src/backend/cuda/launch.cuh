@@ -12,6 +12,15 @@ namespace heddle::cuda {
 // declares more than 32.
 inline constexpr int kUsualSharedMemory = 16 * 1024;
 
+// What a block can have in all, on the device that is current.
+inline int most_shared_memory() {
+  int device = 0, bytes = 0;
+  HEDDLE_CUDA_CHECK(cudaGetDevice(&device));
+  HEDDLE_CUDA_CHECK(
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return bytes;
+}
+
 struct Launch {
   std::int64_t blocks = 1;
   int threads = 256;

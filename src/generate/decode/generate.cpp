@@ -1,12 +1,14 @@
 #include "generate/decode/generate.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/parallel.h"
 #include "generate/decode/clock.h"
 #include "generate/decode/context.h"
 #include "generate/decode/reader.h"
@@ -21,6 +23,7 @@ namespace heddle::generate {
 namespace {
 
 constexpr std::string_view kGenerate = "generate";
+constexpr std::int64_t kSamplers = 16;  // at most; each has room for the scores of a vocabulary
 
 void check_range(std::string_view option, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
@@ -37,7 +40,8 @@ class Samples {
         decoding_(decoding),
         tokens_(tokens),
         sink_(sink),
-        sampler_(options.sampling) {
+        samplers_(static_cast<std::size_t>(std::min(options.samples, kSamplers)),
+                  Sampler(options.sampling)) {
     result_.samples.resize(static_cast<std::size_t>(options.samples));
   }
 
@@ -85,19 +89,40 @@ class Samples {
   std::vector<std::int64_t> write(const Tensor& logits) {
     const bool shared = logits.size(0) == 1;
     const HostScores scores(logits, decoding_.tokenizer);
+    const std::vector<std::int32_t> tokens =
+        drawn([&](std::size_t i) { return scores.row(shared ? 0 : static_cast<std::int64_t>(i)); });
     std::vector<std::int64_t> rows;
     std::vector<Writer> going;
     for (std::size_t i = 0; i < writers_.size(); ++i) {
-      const auto row = shared ? 0 : static_cast<std::int64_t>(i);
-      if (!writers_[i].write(scores.row(row), sampler_, sink_)) {
+      if (!writers_[i].add(tokens[i], sink_)) {
         keep(writers_[i]);
         continue;
       }
-      rows.push_back(row);
+      rows.push_back(shared ? 0 : static_cast<std::int64_t>(i));
       going.push_back(std::move(writers_[i]));
     }
     writers_ = std::move(going);
     return rows;
+  }
+
+  // A token for each writer, from scores(i). Draws do not know of each other, and take longer than
+  // a GPU's step where there are many: each sampler has its share, on whichever thread.
+  template <class Scores>
+  std::vector<std::int32_t> drawn(const Scores& scores) {
+    std::vector<std::int32_t> tokens(writers_.size());
+    std::vector<std::exception_ptr> failed(samplers_.size());
+    parallel_chunks(static_cast<std::int64_t>(samplers_.size()), [&](std::int64_t chunk) {
+      const auto own = static_cast<std::size_t>(chunk);
+      try {
+        for (std::size_t i = own; i < writers_.size(); i += samplers_.size())
+          tokens[i] = writers_[i].draw(scores(i), samplers_[own]);
+      } catch (...) {
+        failed[own] = std::current_exception();
+      }
+    });
+    for (const std::exception_ptr& e : failed)
+      if (e) std::rethrow_exception(e);
+    return tokens;
   }
 
   void keep(Writer& writer) {
@@ -108,7 +133,7 @@ class Samples {
   const Decoding& decoding_;
   std::int64_t tokens_;
   const TextSink& sink_;
-  Sampler sampler_;
+  std::vector<Sampler> samplers_;
   std::vector<Writer> writers_;
   Generation result_;
 };

@@ -309,5 +309,27 @@ TEST(Sampler, RefusesOptionsByName) {
   refused(with([](O& o) { o.repetition_penalty = 0; }), "repetition_penalty");
 }
 
+// Scores are looked at in pieces.
+TEST(BestToken, OfManyIsTheFirstOfEquals) {
+  std::vector<float> scores(5000, -1.0F);
+  EXPECT_EQ(best_token(scores), 0);
+  for (const std::size_t at : {4999U, 4100U, 2047U, 1024U, 1023U, 3U}) {
+    scores[at] = 2;
+    EXPECT_EQ(best_token(scores), static_cast<std::int32_t>(at));
+  }
+  scores[2500] = 2.5F;
+  EXPECT_EQ(best_token(scores), 2500);
+  scores[4000] = std::numeric_limits<float>::quiet_NaN();
+  scores[4003] = std::numeric_limits<float>::infinity();
+  try {
+    best_token(scores);
+    FAIL() << "a score that is no number was taken";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("4000"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(best_token(std::vector<float>(3000, -std::numeric_limits<float>::infinity())),
+               Error);
+}
+
 }  // namespace
 }  // namespace heddle::generate

@@ -84,8 +84,8 @@ bool Together::take(Live& live, const HostScores& scores, std::int64_t first_row
   bool goes_on = true;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < scored && goes_on; ++i) {
-    goes_on = live.writer.write(scores.row(first_row + static_cast<std::int64_t>(i)), sampler_,
-                                together_.sink);
+    const std::span<const float> row = scores.row(first_row + static_cast<std::int64_t>(i));
+    goes_on = live.writer.add(live.writer.draw(row, sampler_), together_.sink);
     if (i == live.tried || !goes_on || live.writer.sequence().back() != guess[i]) break;
     ++kept;
   }

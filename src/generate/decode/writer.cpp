@@ -16,9 +16,12 @@ Writer::Writer(const GenerationOptions& options, const Decoding& decoding,
   if (decoding.tokenizer != nullptr) stream_.emplace(*decoding.tokenizer, options.stop, prompt);
 }
 
-bool Writer::write(std::span<const float> scores, Sampler& sampler, const TextSink& sink) {
+std::int32_t Writer::draw(std::span<const float> scores, Sampler& sampler) const {
   const DrawPlace at{static_cast<std::int64_t>(sequence_.size()), place_.stream};
-  const std::int32_t token = sampler.draw(scores, {sequence_, prompt_}, at);
+  return sampler.draw(scores, {sequence_, prompt_}, at);
+}
+
+bool Writer::add(std::int32_t token, const TextSink& sink) {
   const auto end = [&](Finish how) {
     finish(how, sink);
     return false;

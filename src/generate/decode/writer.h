@@ -27,8 +27,10 @@ class Writer {
   Writer(const GenerationOptions& options, const Decoding& decoding,
          std::span<const std::int32_t> prompt, const WriterPlace& place);
 
-  // Draws the next token from the scores of all. False when the text is complete.
-  bool write(std::span<const float> scores, Sampler& sampler, const TextSink& sink);
+  // The next token, from the scores of all.
+  std::int32_t draw(std::span<const float> scores, Sampler& sampler) const;
+  // Takes the next token. False when the text is complete.
+  bool add(std::int32_t token, const TextSink& sink);
   // Ends the text where it is.
   void finish(Finish how, const TextSink& sink);
 

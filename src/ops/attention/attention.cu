@@ -210,11 +210,12 @@ void run_wgmma_forward(AttentionCall& c) {
 
 // One query of each sequence, with the rotation and the rows for the cache that wait for it.
 bool run_one_query(AttentionCall& c, const Problem& p) {
+  std::uint32_t* const counters = counters_of(c.y.device());  // whose device is current now
   if (!attention::fits_one_query(p)) return false;
   attention::OneQuery alone;
   alone.p = p;
   alone.exponent = exponent_of(c.in);
-  alone.counters = counters_of(c.y.device());
+  alone.counters = counters;
   attention::OneQuery q = alone;
   const HeldBack held = held_of(c.y.device());
   const auto bf16_of = [](const void* p) { return static_cast<const bf16*>(p); };

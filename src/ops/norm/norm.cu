@@ -411,7 +411,7 @@ void backward_as(ops::NormBackwardCall& c) {
 bool held_back(ops::NormCall& c) {
   const std::int64_t rows = ops::rows_of(c.x), columns = c.x.shape().back();
   if (c.x.dtype() != DType::bf16 || c.rstd.defined() || c.mean.defined() ||
-      !fits_few_rows(rows, columns))
+      !fits_few_norm(rows, columns))
     return false;
   const FewNorm n{static_cast<int>(rows),
                   static_cast<int>(columns),

@@ -379,9 +379,11 @@ Extent extent_of(const void* data, std::int64_t rows, std::int64_t width) {
 }  // namespace
 
 bool fits_one_query(const Problem& p) {
-  return p.size.queries == 1 && (p.size.width == 64 || p.size.width == 128) &&
-         p.size.value_width == p.size.width && p.group <= kOneQueryHeads && p.plain && !p.drops &&
-         p.aligned && p.row_parts == nullptr &&
+  const std::size_t bytes =
+      p.size.width == 64 ? sizeof(OneQueryMemory<64>) : sizeof(OneQueryMemory<128>);
+  return static_cast<int>(bytes) <= most_shared_memory() && p.size.queries == 1 &&
+         (p.size.width == 64 || p.size.width == 128) && p.size.value_width == p.size.width &&
+         p.group <= kOneQueryHeads && p.plain && !p.drops && p.aligned && p.row_parts == nullptr &&
          std::int64_t{p.size.batch} * p.size.key_heads <=
              static_cast<std::int64_t>(CudaEngine::kCounters);
 }
