@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "backend/cuda/narrow_math.cuh"
 #include "heddle/activation.h"
@@ -74,25 +75,47 @@ struct Activated {
   C value, slope;
 };
 
-template <class C, class G = C>
-__device__ inline Activated<C> activated(Activation kind, C x) {
+// Which one, known to the compiler.
+template <Activation kKind>
+using KnownActivation = std::integral_constant<Activation, kKind>;
+
+template <class C, class G = C, Activation kKind>
+__device__ inline Activated<C> activated(KnownActivation<kKind>, C x) {
+  if constexpr (kKind == Activation::relu) {
+    return {x > C{0} || x != x ? x : C{0}, x > C{0} ? C{1} : C{0}};
+  } else if constexpr (kKind == Activation::gelu) {
+    const Normal<C> n = normal<C, G>(x);
+    return {x * n.cdf, n.cdf + x * n.density};
+  } else if constexpr (kKind == Activation::gelu_tanh) {
+    const C g = gelu_tanh_gate<C, G>(x);
+    return {x * g, gelu_tanh_slope(x, g)};
+  } else if constexpr (kKind == Activation::silu) {
+    const C s = sigmoid<C, G>(x);
+    return {x * s, silu_slope(x, s)};
+  } else {
+    return {x, C{1}};
+  }
+}
+
+// Calls f with the activation as a type: around loops over elements, which a choice for every one
+// of them would slow down to half of the memory's speed.
+template <class F>
+__device__ inline void for_activation(Activation kind, F f) {
   switch (kind) {
     case Activation::none: break;
-    case Activation::relu: return {x > C{0} || x != x ? x : C{0}, x > C{0} ? C{1} : C{0}};
-    case Activation::gelu: {
-      const Normal<C> n = normal<C, G>(x);
-      return {x * n.cdf, n.cdf + x * n.density};
-    }
-    case Activation::gelu_tanh: {
-      const C g = gelu_tanh_gate<C, G>(x);
-      return {x * g, gelu_tanh_slope(x, g)};
-    }
-    case Activation::silu: {
-      const C s = sigmoid<C, G>(x);
-      return {x * s, silu_slope(x, s)};
-    }
+    case Activation::relu: return f(KnownActivation<Activation::relu>());
+    case Activation::gelu: return f(KnownActivation<Activation::gelu>());
+    case Activation::gelu_tanh: return f(KnownActivation<Activation::gelu_tanh>());
+    case Activation::silu: return f(KnownActivation<Activation::silu>());
   }
-  return {x, C{1}};
+  f(KnownActivation<Activation::none>());
+}
+
+template <class C, class G = C>
+__device__ inline Activated<C> activated(Activation kind, C x) {
+  Activated<C> result;
+  for_activation(kind, [&](auto known) { result = activated<C, G>(known, x); });
+  return result;
 }
 
 }  // namespace heddle::cuda

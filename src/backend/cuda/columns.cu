@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <type_traits>
 
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/vectors.cuh"
@@ -14,8 +15,9 @@ namespace {
 constexpr int kWarps = kThreads / 32;
 constexpr int kTall = 32;  // threads down a column of partial sums
 
-// A part is this many rows at least, and there are at most about kBlocks blocks in all.
-constexpr std::int64_t kLeastRows = 128, kBlocks = 2048;
+// A part is this many rows at least, and there are at most kBlocks blocks in all: five rounds of
+// three on each of an H200's multiprocessors, of which the last one is full too.
+constexpr std::int64_t kLeastRows = 64, kBlocks = 5 * 3 * 132;
 // Rows that a warp loads before it computes with the first of them: what memory is kept busy by.
 constexpr int kAhead = 4;
 
@@ -73,16 +75,66 @@ struct Line {
   }
 };
 
-template <class S, int kEach>
-__device__ void apply_slope(const ColumnArgs<S>& a, Line<S, kEach>& x, const Line<S, kEach>& before,
+// What the columns are multiplied with.
+struct NoSlope {};
+struct ReluSlope {};  // 1 where the output was above 0
+
+template <class Slope, class S, int kEach>
+__device__ void apply_slope(Slope slope, Line<S, kEach>& x, const Line<S, kEach>& before,
                             const Line<S, kEach>& bias) {
   using C = Compute<S>;
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
-    if (a.of_relu)
+    if constexpr (std::is_same_v<Slope, ReluSlope>)
       x.v[e] *= before.v[e] > C{0} ? C{1} : C{0};
     else
-      x.v[e] *= activated<C, S>(a.activation, before.v[e] + bias.v[e]).slope;
+      x.v[e] *= activated<C, S>(slope, before.v[e] + bias.v[e]).slope;
+  }
+}
+
+// Calls f with it.
+template <class S, class F>
+__device__ void for_slope(const ColumnArgs<S>& a, F f) {
+  if (a.before == nullptr) return f(NoSlope());
+  if (a.of_relu) return f(ReluSlope());
+  for_activation(a.activation, f);
+}
+
+// The rows [first, last) of a part, of which a warp takes every eighth.
+template <class Slope, class S, int kEach>
+__device__ void sum_rows(const ColumnArgs<S>& a, std::int64_t first, std::int64_t last, int warp,
+                         std::int64_t column, Slope slope, Compute<S> (&sums)[kEach]) {
+  constexpr bool kSlope = !std::is_same_v<Slope, NoSlope>;
+  [[maybe_unused]] Line<S, kEach> bias{};
+  if (kSlope && a.bias != nullptr)
+#pragma unroll
+    for (int e = 0; e < kEach; ++e)
+      if (column + e < a.columns) bias.v[e] = a.bias[column + e];
+  for (std::int64_t row = first + warp; row < last && column < a.columns; row += kAhead * kWarps) {
+    RawLine<S, kEach> raw[kAhead];
+    [[maybe_unused]] RawLine<S, kEach> raw_before[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const std::int64_t r = row + i * kWarps;
+      if (r >= last) continue;
+      raw[i] = raw_line<S, kEach>(a.x + r * a.stride + column);
+      if constexpr (kSlope) raw_before[i] = raw_line<S, kEach>(a.before + r * a.columns + column);
+    }
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const std::int64_t r = row + i * kWarps;
+      if (r >= last) continue;
+      Line<S, kEach> x;
+      x.take(raw[i]);
+      if constexpr (kSlope) {
+        Line<S, kEach> before;
+        before.take(raw_before[i]);
+        apply_slope(slope, x, before, bias);
+        x.store(a.product + r * a.columns + column);
+      }
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) sums[e] += x.v[e];
+    }
   }
 }
 
@@ -99,37 +151,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   const std::int64_t first = blockIdx.y * a.rows_of_part;
   const std::int64_t last = first + a.rows_of_part < a.rows ? first + a.rows_of_part : a.rows;
   C sums[kEach] = {};
-  Line<S, kEach> bias{};
-  if (a.bias != nullptr)
-#pragma unroll
-    for (int e = 0; e < kEach; ++e)
-      if (column + e < a.columns) bias.v[e] = a.bias[column + e];
-  for (std::int64_t row = first + warp; row < last && column < a.columns; row += kAhead * kWarps) {
-    RawLine<S, kEach> raw[kAhead], raw_before[kAhead];
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      const std::int64_t r = row + i * kWarps;
-      if (r >= last) continue;
-      raw[i] = raw_line<S, kEach>(a.x + r * a.stride + column);
-      if (a.before != nullptr)
-        raw_before[i] = raw_line<S, kEach>(a.before + r * a.columns + column);
-    }
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      const std::int64_t r = row + i * kWarps;
-      if (r >= last) continue;
-      Line<S, kEach> x;
-      x.take(raw[i]);
-      if (a.before != nullptr) {
-        Line<S, kEach> before;
-        before.take(raw_before[i]);
-        apply_slope(a, x, before, bias);
-        x.store(a.product + r * a.columns + column);
-      }
-#pragma unroll
-      for (int e = 0; e < kEach; ++e) sums[e] += x.v[e];
-    }
-  }
+  for_slope(a, [&](auto slope) { sum_rows(a, first, last, warp, column, slope, sums); });
   if (a.partial == nullptr) return;
   for (int w = 0; w < kWarps; ++w) {
     if (warp == w)

@@ -23,11 +23,9 @@ constexpr int kAhead = 4;  // rows that a warp loads before it computes with the
 constexpr int kRows = kAhead * kWarps;
 
 // A block has 32 vectors of columns, whose bias it reads once, and kRows rows at a time.
-template <class S>
-__global__ void __launch_bounds__(kThreads) finish_vectors(const Pass<S> p) {
+template <class S, class Known>
+__device__ void finish_rows(const Pass<S>& p, std::int64_t column, Known activation) {
   using C = Compute<S>;
-  const std::int64_t column = (std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32) * kVector<S>;
-  if (column >= p.columns) return;
   Values<S> bias{};
   if (p.bias != nullptr) bias = load_parameters<S>(p.bias + column);
   const auto plus = [](C a, C b) { return a + b; };
@@ -47,12 +45,18 @@ __global__ void __launch_bounds__(kThreads) finish_vectors(const Pass<S> p) {
       const std::int64_t row = first + i * kWarps;
       if (row >= p.rows) continue;
       Values<S> v = mapped<S>(plus, widened<S>(sums[i]), bias);
-      if (p.activation != Activation::none)
-        v = mapped<S>([&](C x) { return activated<C, S>(p.activation, x).value; }, v);
+      v = mapped<S>([=](C x) { return activated<C, S>(activation, x).value; }, v);
       if (p.residual != nullptr) v = mapped<S>(plus, v, widened<S>(residual[i]));
       store(p.y + row * p.stride + column, v);
     }
   }
+}
+
+template <class S>
+__global__ void __launch_bounds__(kThreads) finish_vectors(const __grid_constant__ Pass<S> p) {
+  const std::int64_t column = (std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32) * kVector<S>;
+  if (column >= p.columns) return;
+  for_activation(p.activation, [&](auto known) { finish_rows(p, column, known); });
 }
 
 template <class S>

@@ -5,7 +5,9 @@
 #include <compare>
 #include <map>
 #include <mutex>
+#include <span>
 
+#include "backend/cuda/lt_choices.h"
 #include "backend/cuda/lt_library.h"
 #include "heddle/device.h"
 
@@ -113,6 +115,37 @@ bool describe(const Library& l, const LtKey& key, LtPlan& plan) {
           set(l.operation_set, plan.operation, lt::kBiasType, bias_type));
 }
 
+LtShape shape_of(const LtKey& key) {
+  LtShape s;
+  s.role = key.a.by_columns   ? LtRole::weight_gradient
+           : key.b.by_columns ? LtRole::forward
+                              : LtRole::input_gradient;
+  s.m = key.m;
+  s.n = key.n;
+  s.k = key.k;
+  s.adds = key.adds;
+  return s;
+}
+
+LtChoice choice_of(const Library& l, const lt::Algorithm& algorithm) {
+  LtChoice c;
+  std::size_t written = 0;
+  (void)l.algorithm_get(&algorithm, lt::kTile, &c.tile, sizeof c.tile, &written);
+  (void)l.algorithm_get(&algorithm, lt::kCustomOption, &c.custom, sizeof c.custom, &written);
+  (void)l.algorithm_get(&algorithm, lt::kClusterShape, &c.cluster, sizeof c.cluster, &written);
+  return c;
+}
+
+// The first of the results, or the one that was measured to be faster, where it is among them.
+const lt::Heuristic& chosen(const Library& l, const LtKey& key,
+                            std::span<const lt::Heuristic> results) {
+  const LtChoice* const wanted = measured_choice(shape_of(key));
+  if (wanted == nullptr) return results.front();
+  for (const lt::Heuristic& r : results)
+    if (r.status == 0 && r.room_bytes <= key.room && choice_of(l, r.algorithm) == *wanted) return r;
+  return results.front();
+}
+
 bool choose(const Library& l, lt::Handle handle, const LtKey& key, LtPlan& plan) {
   lt::Preference preference = nullptr;
   if (l.preference_create(&preference) != 0) return false;
@@ -120,13 +153,18 @@ bool choose(const Library& l, lt::Handle handle, const LtKey& key, LtPlan& plan)
                set(l.preference_set, preference, lt::kReductionMask, lt::kReduceInComputeType);
   for (int i = lt::kAlignmentA; i <= lt::kAlignmentD; ++i)
     right = right && set(l.preference_set, preference, i, key.alignment);
-  lt::Heuristic result{};
+  std::array<lt::Heuristic, 10> results{};
   int found = 0;
-  right = right && l.heuristic(handle, plan.operation, plan.b, plan.a, plan.y, plan.y, preference,
-                               1, &result, &found) == 0;
+  right = right &&
+          l.heuristic(handle, plan.operation, plan.b, plan.a, plan.y, plan.y, preference,
+                      static_cast<int>(results.size()), results.data(), &found) == 0 &&
+          found > 0;
   l.preference_destroy(preference);
+  if (!right) return false;
+  const lt::Heuristic& result =
+      chosen(l, key, std::span(results).first(static_cast<std::size_t>(found)));
   plan.algorithm = result.algorithm;
-  return right && found > 0 && result.status == 0 && result.room_bytes <= key.room;
+  return result.status == 0 && result.room_bytes <= key.room;
 }
 
 // Of the mutex's owner. Descriptions of products that the library refuses stay too: they are few.

@@ -41,6 +41,7 @@ bool find_all(void* file, Library& l) {
          find(file, "cublasLtMatmulPreferenceSetAttribute", l.preference_set) &&
          find(file, "cublasLtMatmulPreferenceDestroy", l.preference_destroy) &&
          find(file, "cublasLtMatmulAlgoGetHeuristic", l.heuristic) &&
+         find(file, "cublasLtMatmulAlgoConfigGetAttribute", l.algorithm_get) &&
          find(file, "cublasLtMatmul", l.multiply);
 }
 

@@ -38,6 +38,9 @@ enum : int { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8, 
 // Attributes of a preference.
 enum : int { kRoomBytes = 1, kReductionMask = 3, kAlignmentA = 5, kAlignmentD = 8 };
 
+// Attributes of an algorithm.
+enum : int { kTile = 1, kCustomOption = 5, kClusterShape = 8 };
+
 inline constexpr std::uint32_t kEpilogueBias = 4;
 inline constexpr std::uint32_t kReduceInComputeType = 2;  // through the room
 inline constexpr std::int32_t kTransposed = 1;
@@ -54,6 +57,8 @@ struct Library {
   Status (*preference_destroy)(Preference);
   Status (*heuristic)(Handle, Operation, Layout a, Layout b, Layout c, Layout d, Preference,
                       int wanted, Heuristic* results, int* found);
+  Status (*algorithm_get)(const Algorithm*, int attribute, void* value, std::size_t bytes,
+                          std::size_t* written);
   Status (*multiply)(Handle, Operation, const void* alpha, const void* a, Layout, const void* b,
                      Layout, const void* beta, const void* c, Layout, void* d, Layout,
                      const Algorithm*, void* room, std::size_t room_bytes, cudaStream_t);
