@@ -93,7 +93,7 @@ class Decoder final : public HeadedModel {
 
   Tensor next_each(std::span<const NextTokens> sequences, const nn::Pass& pass) const override {
     const NoGrad no_grad;
-    if (sequences.size() == 1 && sequences[0].tokens.size() == 1) {  // work that may be repeated
+    if (sequences.size() == 1 && sequences[0].tokens.size() == 1 && sequences[0].scores == 1) {
       auto& own = own_state<DecoderState>(config(), *sequences[0].state);
       const Tensor token = Tensor::from<std::int32_t>({1, 1}, sequences[0].tokens);
       if (own.sequences == 1 && can_step(own, token)) return step(own, token, pass);
