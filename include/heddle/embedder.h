@@ -1,18 +1,19 @@
 // An encoder inside a program that gives vectors of texts: similar texts have similar ones.
 //
 //   const heddle::Embedder model("all-MiniLM-L6-v2");
-//   const std::vector<std::string_view> texts = {"a cat", "a kitten", "a tax form"};
-//   const heddle::Tensor vectors = model.embed(texts);  // [3, model.width()]
+//   const heddle::Tensor vectors =
+//       model.embed({"a cat", "a kitten", "a tax form"});  // [3, model.width()]
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "heddle/tensor.h"
+#include "heddle/texts.h"
 #include "heddle/trained_model.h"
 
 namespace heddle {
@@ -41,7 +42,11 @@ class Embedder {
   // [texts, width()] f32, on the CPU. A text's vector has the same bits whatever texts are beside
   // it. A text longer than longest() is an Error that names it, from 1, as a line, with both
   // numbers.
-  Tensor embed(std::span<const std::string_view> texts, const EmbeddingOptions& options = {}) const;
+  Tensor embed(const Texts& texts, const EmbeddingOptions& options = {}) const;
+  Tensor embed(std::initializer_list<std::string_view> texts,
+               const EmbeddingOptions& options = {}) const {
+    return embed(Texts(texts), options);
+  }
   std::vector<float> embed(std::string_view text, const EmbeddingOptions& options = {}) const;
 
   std::int64_t width() const;

@@ -47,20 +47,19 @@ Embedder::Embedder(TrainedModel model) : model_(std::move(model)) {
   longest_ = std::min(settings.longest.value_or(most), most);
 }
 
-Tensor Embedder::embed(std::span<const std::string_view> texts,
-                       const EmbeddingOptions& options) const {
+Tensor Embedder::embed(const Texts& texts, const EmbeddingOptions& options) const {
   generate::EmbedRequest request;
   if (options.pool.value_or(pool_) == EmbeddingPool::class_token)
     request.pooling = class_pooling(model_);
   request.normalise = options.normalise.value_or(normalise_);
   request.longest = longest_;
   request.batch = options.batch;
-  return generate::embed_texts(model_.network(), embedder_codec(model_), texts, request,
+  return generate::embed_texts(model_.network(), embedder_codec(model_), texts.all(), request,
                                model_.precision());
 }
 
 std::vector<float> Embedder::embed(std::string_view text, const EmbeddingOptions& options) const {
-  return embed(std::span<const std::string_view>(&text, 1), options).to_vector<float>();
+  return embed(Texts{text}, options).to_vector<float>();
 }
 
 std::int64_t Embedder::width() const { return model_.network().config().width; }
