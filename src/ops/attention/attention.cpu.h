@@ -35,8 +35,9 @@ ForwardPath forward_path(const Problem<S>& p) {
   return short_heads(p) ? ForwardPath::short_heads : ForwardPath::transposed;
 }
 
-inline void forward(const AttentionArgs& args) noexcept {
-  for_own_storage<AttentionKernels>(args.dtype, &AttentionKernels::forward, args, [&](auto s) {
+template <Types kTypes>
+void forward(const AttentionArgs& args) noexcept {
+  for_types<kTypes, AttentionKernels>(args.dtype, &AttentionKernels::forward, args, [&](auto s) {
     const Problem<decltype(s)> p(args);
     switch (forward_path(p)) {
       case ForwardPath::decode: return decode_all(p);
@@ -48,7 +49,7 @@ inline void forward(const AttentionArgs& args) noexcept {
 }
 
 inline void backward(const AttentionBackwardArgs& args) noexcept {
-  using K = AttentionKernels;
+  using K = AttentionGradientKernels;
   for_own_storage<K>(args.forward.dtype, &K::backward, args, [&](auto s) {
     const BackwardProblem<decltype(s)> g(args);
     switch (backward_path(args.forward)) {
@@ -61,6 +62,8 @@ inline void backward(const AttentionBackwardArgs& args) noexcept {
 
 }  // namespace attention_detail
 
-const AttentionKernels attention_kernels{attention_detail::forward, attention_detail::backward};
+const AttentionKernels attention_kernels{attention_detail::forward<Types::narrow>};
+const AttentionKernels attention_f64_kernels{attention_detail::forward<Types::f64>};
+const AttentionGradientKernels attention_gradient_kernels{attention_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

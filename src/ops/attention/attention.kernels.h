@@ -219,6 +219,9 @@ constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s, std::int
 
 struct AttentionKernels {
   void (*forward)(const AttentionArgs& args) noexcept;
+};
+
+struct AttentionGradientKernels {
   void (*backward)(const AttentionBackwardArgs& args) noexcept;
 };
 
