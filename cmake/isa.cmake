@@ -6,6 +6,7 @@
 # Levels that kernels of ops are compiled for, then those that only files named for them use.
 set(HEDDLE_KERNEL_ISAS generic avx2 avx512 avx512_bf16)
 set(HEDDLE_ISAS ${HEDDLE_KERNEL_ISAS} amx)
+set(HEDDLE_F64_ISAS generic avx2 avx512)  # that have kernels for f64
 
 # aes, pclmul and the rest: what Highway's AVX2 and AVX3 targets assume. Every CPU with AVX2 has them.
 set(HEDDLE_FLAGS_generic "")
@@ -80,7 +81,11 @@ function(heddle_isa_library isa)
   # Highway compiles for exactly one target. Its emulation is asked for as the generic target (g++ 12
   # gets its scalar one all the same, being on Highway's list of compilers that break the emulation):
   # it has vectors of 16 bytes, which the compiler maps to SSE2.
-  target_compile_definitions(${target} PRIVATE HEDDLE_ISA=${isa}
+  set(f64 0)
+  if(isa IN_LIST HEDDLE_F64_ISAS)
+    set(f64 1)
+  endif()
+  target_compile_definitions(${target} PRIVATE HEDDLE_ISA=${isa} HEDDLE_F64=${f64}
     $<IF:$<STREQUAL:${isa},generic>,HWY_COMPILE_ONLY_EMU128,HWY_COMPILE_ONLY_STATIC>)
   # Hidden, for kernels are nobody's but the library's own, also where that is a shared one.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON

@@ -107,6 +107,7 @@ endforeach()
 
 add_library(heddle ${plain_sources} ${HEDDLE_OP_SOURCES}
   "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" "${HEDDLE_GENERATED}/ops/cpu_routines.cpp"
+  "${HEDDLE_GENERATED}/ops/f64_component.cpp"
   ${HEDDLE_FMT_SOURCE})
 add_library(heddle::heddle ALIAS heddle)
 heddle_target(heddle)
@@ -123,6 +124,12 @@ if(BUILD_SHARED_LIBS)
   set(exported "${PROJECT_SOURCE_DIR}/cmake/heddle.map")
   target_link_options(heddle PRIVATE "LINKER:--version-script=${exported},--no-undefined,--gc-sections")
   set_target_properties(heddle PROPERTIES LINK_DEPENDS "${exported}")
+endif()
+# Who links the archive gets its kernels for f64 (backend/cpu/f64.h), but for a program with the property
+# HEDDLE_F64 OFF: TARGET_PROPERTY is that of the target that links.
+if(NOT BUILD_SHARED_LIBS)
+  set(declined "$<STREQUAL:$<UPPER_CASE:$<TARGET_PROPERTY:HEDDLE_F64>>,OFF>")
+  target_link_options(heddle INTERFACE "$<$<NOT:${declined}>:LINKER:-u,heddle_f64_component>")
 endif()
 target_compile_features(heddle PUBLIC cxx_std_20)
 target_include_directories(heddle

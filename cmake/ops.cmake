@@ -17,6 +17,11 @@ set(small_kernels "")
 set(kernel_includes "")
 set(kernel_declarations "")
 set(kernel_definitions "")
+set(f64_declarations "")
+set(f64_definitions "")
+set(f64_opening "")
+set(gradient_ops "")            # whose gradients have routines of their own
+set(training_ops "")            # that only training calls
 set(op_includes "")
 set(op_names "")
 
@@ -29,13 +34,19 @@ foreach(line IN LISTS lines)
   if(line STREQUAL "" OR line MATCHES "^//")
     continue()
   endif()
-  if(NOT line MATCHES "^HEDDLE_(OP|COMPOSITE)\\(([a-z0-9_]+), *([A-Za-z0-9]+)\\)( *//.*)?$")
-    message(FATAL_ERROR "src/ops/ops.def: expected HEDDLE_OP(snake_name, PascalName) or "
+  if(NOT line MATCHES "^HEDDLE_(OP|COMPOSITE)\\(([a-z0-9_]+), *([A-Za-z0-9]+)(, *([a-z0-9_ ]+))?\\)( *//.*)?$")
+    message(FATAL_ERROR "src/ops/ops.def: expected HEDDLE_OP(snake_name, PascalName, words) or "
       "HEDDLE_COMPOSITE(...), got: ${line}")
   endif()
   set(kind "${CMAKE_MATCH_1}")
   set(op "${CMAKE_MATCH_2}")
   set(Op "${CMAKE_MATCH_3}")
+  string(REPLACE " " ";" words "${CMAKE_MATCH_5}")
+  foreach(word IN LISTS words)
+    if(NOT word MATCHES "^(gradient|only_gradient|training|f64)$")
+      message(FATAL_ERROR "src/ops/ops.def: ${op}: gradient, only_gradient, training or f64, got: ${word}")
+    endif()
+  endforeach()
   if(op IN_LIST HEDDLE_OPS)
     message(FATAL_ERROR "src/ops/ops.def: ${op} is listed twice")
   endif()
@@ -67,13 +78,49 @@ foreach(line IN LISTS lines)
     continue()
   endif()
 
-  # The declaration comes first: it gives the table external linkage and the type that is expected.
+  # One table, or one for the gradient as well: "type name".
+  set(tables "${Op}Kernels ${op}_kernels")
+  if("only_gradient" IN_LIST words)
+    set(tables "")
+  endif()
+  if("gradient" IN_LIST words OR "only_gradient" IN_LIST words)
+    list(APPEND tables "${Op}GradientKernels ${op}_gradient_kernels")
+    list(APPEND gradient_ops ${op})
+  endif()
+  if("training" IN_LIST words)
+    list(APPEND training_ops ${op})
+  endif()
+  # The declarations come first: they give tables external linkage and the type that is expected.
+  set(declarations "")
+  foreach(table IN LISTS tables)
+    string(APPEND declarations "extern const ${table};\n")
+  endforeach()
+  set(f64_declaration "")
+  if("f64" IN_LIST words)
+    set(f64_declaration "extern const ${Op}Kernels ${op}_f64_kernels;\n")
+    string(APPEND f64_declarations "${f64_declaration}")
+    string(APPEND kernel_definitions "
+template <>
+const ${Op}Kernels& f64_kernels<${Op}Kernels>(Isa isa) {
+  open_f64();
+  return f64_tables<${Op}Kernels>(isa);
+}
+")
+    string(APPEND f64_definitions "
+const ${Op}Kernels& ${op}_f64(Isa isa) {
+  if (isa >= Isa::avx512) return avx512::${op}_f64_kernels;
+  return isa == Isa::avx2 ? avx2::${op}_f64_kernels : generic::${op}_f64_kernels;
+}
+")
+    string(APPEND f64_opening "  f64_tables<${Op}Kernels> = ${op}_f64;\n")
+  endif()
   set(unit "${HEDDLE_GENERATED}/kernels/${op}.cpp")
   file(CONFIGURE OUTPUT "${unit}" @ONLY CONTENT [[
 #include "ops/@op@/@op@.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
-extern const @Op@Kernels @op@_kernels;
+@declarations@#if HEDDLE_F64  // avx512_bf16 adds nothing to f64
+@f64_declaration@#endif
 }
 
 #include "ops/@op@/@op@.cpu.h"
@@ -86,15 +133,19 @@ extern const @Op@Kernels @op@_kernels;
   endif()
 
   string(APPEND kernel_includes "#include \"ops/${op}/${op}.kernels.h\"\n")
-  string(APPEND kernel_declarations "extern const ${Op}Kernels ${op}_kernels;\n")
-  string(APPEND kernel_definitions "
+  string(APPEND kernel_declarations "${declarations}")
+  foreach(table IN LISTS tables)
+    string(REPLACE " " ";" table "${table}")
+    list(POP_FRONT table Kernels kernels)
+    string(APPEND kernel_definitions "
 template <>
-const ${Op}Kernels& native_kernels<${Op}Kernels>(Isa isa) {
-  if (isa >= Isa::avx512_bf16) return avx512_bf16::${op}_kernels;
-  if (isa == Isa::avx512) return avx512::${op}_kernels;
-  return isa == Isa::avx2 ? avx2::${op}_kernels : generic::${op}_kernels;
+const ${Kernels}& native_kernels<${Kernels}>(Isa isa) {
+  if (isa >= Isa::avx512_bf16) return avx512_bf16::${kernels};
+  if (isa == Isa::avx512) return avx512::${kernels};
+  return isa == Isa::avx2 ? avx2::${kernels} : generic::${kernels};
 }
 ")
+  endforeach()
 endforeach()
 
 # Most kernels take less time to compile than Highway's headers take to read, so they are compiled
@@ -110,6 +161,7 @@ foreach(isa IN LISTS HEDDLE_KERNEL_ISAS)
 endforeach()
 file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" @ONLY CONTENT [[
 // Generated from src/ops/ops.def: the kernels of every op for an instruction set.
+#include "backend/cpu/f64.h"
 #include "backend/cpu/kernels.h"
 @kernel_includes@
 namespace heddle::cpu {
@@ -117,15 +169,49 @@ namespace heddle::cpu {
 @namespaces@@kernel_definitions@
 }  // namespace heddle::cpu
 ]])
-# Every <name>.cpu.cpp says which calls it has routines for.
+
+# Kernels for f64, behind a constant that linkers are asked for (backend/cpu/f64.h).
+set(namespaces "")
+foreach(isa IN LISTS HEDDLE_F64_ISAS)
+  string(APPEND namespaces "namespace ${isa} {\n${f64_declarations}}  // namespace ${isa}\n")
+endforeach()
+file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/ops/f64_component.cpp" @ONLY CONTENT [[
+// Generated from src/ops/ops.def: the kernels for f64 of ops that have a table for them.
+#include "backend/cpu/f64.h"
+@kernel_includes@
+namespace heddle::cpu {
+
+@namespaces@
+namespace {
+@f64_definitions@
+void open() {
+@f64_opening@  add_f64_products();
+}
+
+}  // namespace
+}  // namespace heddle::cpu
+
+const heddle::cpu::F64Component heddle_f64_component = {.open = heddle::cpu::open};
+]])
+
+# Every <name>.cpu.cpp says which calls it has routines for; those that only training needs are apart.
 file(GLOB routine_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*/*.cpu.cpp")
 set(routine_declarations "")
 set(routine_calls "")
+set(training_calls "")
 foreach(file IN LISTS routine_files)
   get_filename_component(name "${file}" NAME)
   string(REPLACE ".cpu.cpp" "" name "${name}")
   string(APPEND routine_declarations "void add_${name}_routines();\n")
-  string(APPEND routine_calls "  add_${name}_routines();\n")
+  if(name IN_LIST training_ops)
+    string(APPEND training_calls "  add_${name}_routines();\n")
+  else()
+    string(APPEND routine_calls "  add_${name}_routines();\n")
+  endif()
+endforeach()
+foreach(name IN LISTS gradient_ops)
+  string(APPEND routine_declarations "void add_${name}_gradient_routines();\n")
+  string(APPEND training_calls "  add_${name}_gradient_routines();\n")
 endforeach()
 file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/ops/cpu_routines.cpp" @ONLY CONTENT [[
 // Generated by cmake/ops.cmake from src/ops/*/*.cpu.cpp.
@@ -136,6 +222,9 @@ namespace heddle::cpu {
 @routine_declarations@
 void add_routines() {
 @routine_calls@}
+
+void add_training_routines() {
+@training_calls@}
 
 }  // namespace heddle::cpu
 ]])

@@ -32,7 +32,7 @@ PUBLIC = {
     "generation": "generate",
     "trained_model": "run", "export": "run",
     "language_model": "generate", "chat": "generate", "translator": "generate", "prediction": "generate",
-    "tagger": "generate", "classifier": "generate", "embedder": "generate", "images": "generate",
+    "tagger": "generate", "classifier": "generate", "embedder": "generate", "images": "generate", "texts": "generate",
 }
 
 # Layers that know nothing of any one device's backend.

@@ -15,7 +15,7 @@
 namespace heddle::bench {
 namespace {
 
-using cpu::Activation;
+using heddle::Activation;
 
 struct Shape {
   std::int64_t m, n, k;

@@ -127,7 +127,7 @@ class Task {
     b_ = {memory.b, DType::bf16, 0, 1};
     switch (pass) {
       case Pass::forward_gelu:
-        job_.epilogue.activation = cpu::Activation::gelu;
+        job_.epilogue.activation = Activation::gelu;
         job_.epilogue.bias = memory.bias;
         job_.epilogue.derivative = memory.pre;
         [[fallthrough]];

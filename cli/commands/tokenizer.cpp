@@ -1,7 +1,6 @@
 // heddle tokenizer train: a tokenizer.json from training text.
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "command.h"
 #include "heddle/error.h"
 #include "io/files/gzip.h"
@@ -115,7 +115,7 @@ void train(const Options& options) {
   if (spec.kind == TokenizerSpec::Kind::file)
     fail(ErrorCode::invalid_argument, "--spec", "a tokenizer.json needs no training",
          "char, byte, word, word:N or bpe:N", options.spec);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const std::vector<std::string> texts = read_texts(options, spec);
   std::size_t bytes = 0;
   for (const std::string& text : texts) bytes += text.size();
@@ -133,12 +133,12 @@ void train(const Options& options) {
     }
   }
   tokenizer->save(options.out);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double seconds = stopwatch.seconds();
   if (spec.kind == TokenizerSpec::Kind::bpe && tokenizer->vocabulary() < spec.vocabulary)
     std::cerr << tr("heddle: the text has no more pairs that come twice: {} tokens instead of {}",
                     tokenizer->vocabulary(), spec.vocabulary)
               << "\n";
-  report(options, *tokenizer, bytes, seconds.count());
+  report(options, *tokenizer, bytes, seconds);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // heddle translate: lines of text into lines of another.
 #include <fmt/core.h>
 
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/stopwatch.h"
 #include "command.h"
 #include "heddle/translator.h"
 #include "language/language.h"
@@ -54,12 +54,12 @@ void run(Arguments& a) {
   a.options.progress = [&](std::size_t done, std::size_t count) {
     progress.show(tr("translated {} of {} lines", done, count));
   };
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const auto all = model.translate(all_of(lines), a.options);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double seconds = stopwatch.seconds();
   progress.finish();
   if (!a.model.as_json) return print(all, a.options.beam.best > 1);
-  json document = {{"translations", json::array()}, {"seconds", seconds.count()}};
+  json document = {{"translations", json::array()}, {"seconds", seconds}};
   for (const Translation& t : all) document["translations"].push_back(to_json(t));
   cli::print_json(document);
 }

@@ -31,7 +31,7 @@ int main(int count, char** arguments) try {
   const int steps = count > 2 ? std::atoi(arguments[2]) : 200;
   nn::Parameters parameters({.seed = 1});
   const Tiny model(parameters.root());
-  optim::AdamW adamw(parameters, {.rate = 3e-3});
+  optim::AdamW adamw(parameters, {.rate = 3e-3, .clip = 1});
   const data::Windows text(arguments[1], text::bytes(), {.context = 64, .batch = 16});
   for (int step = 1; step <= steps; ++step) {
     Tape tape;

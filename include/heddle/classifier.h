@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 
 #include "heddle/images.h"
 #include "heddle/prediction.h"
+#include "heddle/texts.h"
 #include "heddle/trained_model.h"
 
 namespace heddle {
@@ -32,8 +34,11 @@ class Classifier {
 
   // Equal probabilities: the label with the lower id wins. Texts longer than longest() are cut, as
   // they were in training. Throws Error for a model of images.
-  std::vector<Prediction> classify(std::span<const std::string_view> texts,
-                                   const PredictionOptions& options = {}) const;
+  std::vector<Prediction> classify(const Texts& texts, const PredictionOptions& options = {}) const;
+  std::vector<Prediction> classify(std::initializer_list<std::string_view> texts,
+                                   const PredictionOptions& options = {}) const {
+    return classify(Texts(texts), options);
+  }
   Prediction classify(std::string_view text) const;
 
   // Images must have the size the model was trained on: an Error names the one that does not. Grey

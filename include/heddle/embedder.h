@@ -2,19 +2,20 @@
 // vectors.
 //
 //   const heddle::Embedder model("all-MiniLM-L6-v2");
-//   const std::vector<std::string_view> texts = {"a cat", "a kitten", "a tax form"};
-//   const heddle::Tensor vectors = model.embed(texts);  // [3, model.width()]
+//   const heddle::Tensor vectors =
+//       model.embed({"a cat", "a kitten", "a tax form"});  // [3, model.width()]
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "heddle/images.h"
 #include "heddle/tensor.h"
+#include "heddle/texts.h"
 #include "heddle/trained_model.h"
 
 namespace heddle {
@@ -43,7 +44,11 @@ class Embedder {
   // [texts, width()] f32 (f64 with that precision), on the CPU. A text's vector has the same bits
   // whatever texts are beside it. A text longer than longest() is an Error that names it, from 1,
   // as a line, with both numbers.
-  Tensor embed(std::span<const std::string_view> texts, const EmbeddingOptions& options = {}) const;
+  Tensor embed(const Texts& texts, const EmbeddingOptions& options = {}) const;
+  Tensor embed(std::initializer_list<std::string_view> texts,
+               const EmbeddingOptions& options = {}) const {
+    return embed(Texts(texts), options);
+  }
   std::vector<float> embed(std::string_view text, const EmbeddingOptions& options = {}) const;
   // The same of images, for a model of images: that of the class token, or the mean of the patches.
   Tensor embed(std::span<const NamedImage> images, const EmbeddingOptions& options = {}) const;

@@ -8,12 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "heddle/generation.h"
+#include "heddle/texts.h"
 #include "heddle/trained_model.h"
 
 namespace heddle {
@@ -46,8 +47,12 @@ class Translator {
   // Results are in the order of the texts. They do not depend on which texts are translated
   // together, except for the rounding of sums. An Error names the line, from 1, of a text that the
   // tokenizer refuses or that has more tokens than learned positions.
-  std::vector<Translation> translate(std::span<const std::string_view> texts,
+  std::vector<Translation> translate(const Texts& texts,
                                      const TranslationOptions& options = {}) const;
+  std::vector<Translation> translate(std::initializer_list<std::string_view> texts,
+                                     const TranslationOptions& options = {}) const {
+    return translate(Texts(texts), options);
+  }
   Translation translate(std::string_view text, const TranslationOptions& options = {}) const;
 
   const TrainedModel& model() const { return model_; }

@@ -1,6 +1,7 @@
 #include <string>
 #include <utility>
 
+#include "autograd/nested.h"
 #include "autograd/record.h"
 #include "heddle/tape.h"
 
@@ -22,7 +23,7 @@ std::vector<Tensor> as_leaves(const std::vector<autograd::Saved>& inputs, VjpCon
 void differentiate(const Region& region, const std::vector<autograd::Saved>& saved,
                    std::size_t output_count, VjpContext& context) {
   std::vector<Tensor> leaves = as_leaves(saved, context);
-  Tape tape;
+  const std::unique_ptr<Tape> tape = autograd::nested_tape();
   std::vector<Tensor> outputs;
   {
     const autograd::GradAgain recording_on;
@@ -41,7 +42,7 @@ void differentiate(const Region& region, const std::vector<autograd::Saved>& sav
       cotangents.push_back(g);
     }
   if (wanted.empty()) return;
-  tape.backward(wanted, cotangents);
+  tape->backward(wanted, cotangents);
   for (std::size_t i = 0; i < leaves.size(); ++i)
     if (const Tensor g = leaves[i].grad(); g.defined()) context.add(static_cast<int>(i), g);
 }

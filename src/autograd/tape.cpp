@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "autograd/accumulate.h"
+#include "autograd/nested.h"
 #include "autograd/observe.h"
 #include "autograd/record.h"
+#include "backend/routine.h"
 #include "tensor/storage.h"
 
 namespace heddle {
@@ -137,6 +139,19 @@ thread_local TapeState* active_tape = nullptr;
 thread_local int no_grad_depth = 0;
 std::atomic<std::uint64_t> last_serial{0};  // across threads: leaves may meet several tapes
 
+// What nested_tape() calls; set by the first Tape.
+std::unique_ptr<Tape> (*make_tape)() = nullptr;
+
+// Once for the process.
+void open_for_tapes() {
+  static const bool opened = [] {
+    backend::open_training();
+    make_tape = [] { return std::make_unique<Tape>(); };
+    return true;
+  }();
+  (void)opened;
+}
+
 // The innermost tape that is not used up: an outer one goes on where an inner one is done.
 TapeState* recorder() {
   if (no_grad_depth > 0) return nullptr;
@@ -163,6 +178,7 @@ bool on_tape(const TapeState& tape, const Tensor* t) {
 }  // namespace
 
 Tape::Tape() : state_(std::make_unique<TapeState>()) {
+  open_for_tapes();
   state_->serial = ++last_serial;
   state_->outer = active_tape;
   active_tape = state_.get();
@@ -270,6 +286,8 @@ const Tensor& Saved::get() const {
 
 GradAgain::GradAgain() noexcept : depth_(std::exchange(no_grad_depth, 0)) {}
 GradAgain::~GradAgain() { no_grad_depth = depth_; }
+
+std::unique_ptr<Tape> nested_tape() { return make_tape(); }
 
 bool recording() noexcept { return recorder() != nullptr; }
 

@@ -54,6 +54,11 @@ void find_devices(DeviceKind kind) {
 
 namespace backend {
 
+void open_training() {
+  static const bool opened = (open_backends(), cpu::add_training_routines(), true);
+  (void)opened;
+}
+
 namespace {
 
 std::mutex calls_mutex;
@@ -73,7 +78,7 @@ void note_call(const char* name, DeviceKind kind, bool has_routine) {
 }
 
 std::vector<KnownCall> known_calls() {
-  open_backends();
+  open_training();
   const std::lock_guard lock(calls_mutex);
   std::vector<KnownCall> all;
   all.reserve(calls().size());

@@ -18,6 +18,12 @@
 
 namespace heddle::backend {
 
+// The CPU's routines of gradients and optimisers, a quarter of its kernels, are added apart from
+// the others: by the first Tape, and by the first call of an op that is itself a step of training.
+// Nothing else names them, so that the linker leaves them out of a program that does neither. An
+// entry of `routines` that is written here is read by nobody before.
+void open_training();
+
 // Which calls there are and on which kinds of devices they have routines, for people to see
 // (heddle info --ops).
 struct KnownCall {
@@ -35,7 +41,7 @@ struct Routine {
   void (*plan)(Call& call) = nullptr;
 };
 
-// By kind of device. Written while backends open and never again.
+// By kind of device. Written while backends or training open and never again.
 template <class Call>
 inline constinit Routine<Call> routines[kDeviceKinds] = {};
 
@@ -45,9 +51,19 @@ void add_routine(DeviceKind kind, const Routine<Call>& routine) {
   routines<Call>[static_cast<int>(kind)] = routine;
 }
 
+// A call that is itself a step of training (static constexpr bool kOfTraining) may come without a
+// tape; a gradient's cannot.
+template <class Call>
+void open_for() {
+  if constexpr (requires { Call::kOfTraining; })
+    open_training();
+  else
+    open_backends();
+}
+
 template <class Call>
 const Routine<Call>& routine_of(Device device) {
-  static const bool opened = (open_backends(), true);  // at the first call
+  static const bool opened = (open_for<Call>(), true);  // at the first call
   (void)opened;
   return routines<Call>[static_cast<int>(device.like)];  // meta: the kind it imitates
 }

@@ -16,12 +16,18 @@ namespace heddle::backend {
 template <class Call>
 class Without {
  public:
-  Without() : kept_(routine_of<Call>(Device::cpu)) { add_routine<Call>(DeviceKind::cpu, {}); }
+  Without() : kept_(open_routine()) { add_routine<Call>(DeviceKind::cpu, {}); }
   ~Without() { add_routine<Call>(DeviceKind::cpu, kept_); }
   Without(const Without&) = delete;
   Without& operator=(const Without&) = delete;
 
  private:
+  // A tape that comes later must not add it again.
+  static Routine<Call> open_routine() {
+    open_training();
+    return routine_of<Call>(Device::cpu);
+  }
+
   Routine<Call> kept_;
 };
 

@@ -276,6 +276,19 @@ Report with_fault(void (*change)(K&), const model::ModelConfig& model = small_de
   return report;
 }
 
+// The same with one in the table of the gradient as well.
+template <class K, class G>
+Report with_faults(void (*change)(K&), void (*change_gradient)(G&), const model::ModelConfig& model,
+                   bool documents) {
+  static G table;
+  table = cpu::native_kernels<G>(cpu::available_isas().back());
+  change_gradient(table);
+  cpu::planted_kernels<G> = &table;
+  const Report report = with_fault<K>(change, model, documents);
+  cpu::planted_kernels<G> = nullptr;
+  return report;
+}
+
 template <class K>
 const K& sound() {
   return cpu::native_kernels<K>(cpu::current_isa());
@@ -306,7 +319,7 @@ TEST(Check, FindsANormWithTheWrongEpsilonByItsDefinition) {
 }
 
 TEST(Check, FindsAGradientWithAMissingTermByDifferences) {
-  using K = cpu::NormKernels;
+  using K = cpu::NormGradientKernels;
   const Report r = with_fault<K>([](K& k) {
     k.backward = [](const cpu::NormBackwardArgs& a) noexcept {
       cpu::NormBackwardArgs b = a;
@@ -382,20 +395,24 @@ TEST(Check, FindsADocumentThatSeesTheOneBefore) {
       b.first_key = first.data();
       sound<K>().forward(b);
     };
+  };
+  using G = cpu::AttentionGradientKernels;
+  const auto plant_gradient = [](G& k) {
     k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
       const std::vector<std::int32_t> first = one_too_early(a.forward);
       cpu::AttentionBackwardArgs b = a;
       b.forward.first_key = first.data();
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   };
   model::ModelConfig m = small_decoder();
   m.attention.look_back = std::nullopt;
-  const Report r = with_fault<K>(plant, m, true);
+  const Report r = with_faults<K, G>(plant, plant_gradient, m, true);
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
     EXPECT_TRUE(finds(r, "attention, by definition", dtype));
   EXPECT_FALSE(finds(r, "gradients, by differences", DType::f64));
-  EXPECT_TRUE(with_fault<K>(plant, m, false).pass());  // one document: nothing to see
+  const Report alone = with_faults<K, G>(plant, plant_gradient, m, false);
+  EXPECT_TRUE(alone.pass());  // one document: nothing to see
 }
 
 // A last bit that differs would be rounded to another bf16 now and then.

@@ -27,6 +27,7 @@ namespace heddle::check {
 namespace {
 
 using AttentionTable = cpu::AttentionKernels;
+using GradientTable = cpu::AttentionGradientKernels;
 
 nn::book::Parameters ones_of_width_one() {
   nn::book::Parameters p;
@@ -167,17 +168,21 @@ TEST(CheckExtremes, AWrongScaleIsFoundWhateverItsSize) {
     b.scale *= 1.01;
     cpu::native_kernels<AttentionTable>(cpu::current_isa()).forward(b);
   };
-  table.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
+  static GradientTable gradient;
+  gradient = cpu::native_kernels<GradientTable>(cpu::Isa::generic);
+  gradient.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
     cpu::AttentionBackwardArgs b = a;
     b.forward.scale *= 1.01;
-    cpu::native_kernels<AttentionTable>(cpu::current_isa()).backward(b);
+    cpu::native_kernels<GradientTable>(cpu::current_isa()).backward(b);
   };
   for (const double scale : {1e-3, 0.3, 10.0, 1000.0}) {
     model::ModelConfig m = extreme_decoder();
     m.attention.scale = scale;
     cpu::planted_kernels<AttentionTable> = &table;
+    cpu::planted_kernels<GradientTable> = &gradient;
     const Report r = check_model(m, {.threads = {1}});
     cpu::planted_kernels<AttentionTable> = nullptr;
+    cpu::planted_kernels<GradientTable> = nullptr;
     EXPECT_TRUE(wrong_in(r, DType::f64)) << scale;
     EXPECT_TRUE(wrong_in(r, DType::f32)) << scale;
   }
@@ -504,18 +509,18 @@ TEST(CheckExtremes, WhatRoundingDoesToTheseIsNoAlarm) {
 // However the loss bends, a gradient that is off by a hundredth is.
 TEST(CheckExtremes, AWrongGradientOfABentLossIsFoundByDifferences) {
   const cpu::SettingsScope restore;
-  static AttentionTable table;
-  table = cpu::native_kernels<AttentionTable>(cpu::available_isas().back());
+  static GradientTable table;
+  table = cpu::native_kernels<GradientTable>(cpu::available_isas().back());
   table.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
     cpu::AttentionBackwardArgs b = a;
     b.forward.scale *= 1.01;
-    cpu::native_kernels<AttentionTable>(cpu::current_isa()).backward(b);
+    cpu::native_kernels<GradientTable>(cpu::current_isa()).backward(b);
   };
   const Subject subject = subject_of(reduced(recipe_of_text(kBent)));
-  cpu::planted_kernels<AttentionTable> = &table;
+  cpu::planted_kernels<GradientTable> = &table;
   Report report;
   check_differences(subject, report);
-  cpu::planted_kernels<AttentionTable> = nullptr;
+  cpu::planted_kernels<GradientTable> = nullptr;
   EXPECT_FALSE(report.pass());
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -10,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/stopwatch.h"
 #include "compare/run_end.h"
 #include "compare/statistics.h"
 #include "heddle/error.h"
@@ -84,7 +84,7 @@ struct Comparison::Progress {
   std::vector<std::int64_t> done;       // steps of each run
   std::vector<double> variant_seconds;  // of a step, smoothed; 0: not known
   std::int64_t round = 0;
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  Stopwatch sitting = {};
   double stepping = 0;  // seconds of this sitting that were steps
   std::map<std::pair<DType, std::uint64_t>, plan::MachineSpeed> machines = {};
   std::set<std::size_t> diverged = {};  // runs without further turns
@@ -128,9 +128,7 @@ struct Comparison::Progress {
       sum += static_cast<double>(c.steps_[v] - done[i]) * step;
     }
     // Checkpoints and evaluations take time too.
-    const double wall =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return sum * std::clamp(wall / stepping, 1.0, 3.0);
+    return sum * std::clamp(sitting.seconds() / stepping, 1.0, 3.0);
   }
 
   double share(const Comparison& c) const {

@@ -24,17 +24,17 @@ Classifier::Classifier(TrainedModel model) : model_(std::move(model)) {
 
 bool Classifier::reads_images() const { return codec_of(model_).image().has_value(); }
 
-std::vector<Prediction> Classifier::classify(std::span<const std::string_view> texts,
+std::vector<Prediction> Classifier::classify(const Texts& texts,
                                              const PredictionOptions& options) const {
   if (reads_images())
     fail(ErrorCode::invalid_argument, "classify", "model", "one that classifies texts",
          "one that classifies images");
-  return generate::classify_texts(model_.network(), codec_of(model_), texts, options,
+  return generate::classify_texts(model_.network(), codec_of(model_), texts.all(), options,
                                   model_.precision());
 }
 
 Prediction Classifier::classify(std::string_view text) const {
-  return std::move(classify(std::span<const std::string_view>(&text, 1)).front());
+  return std::move(classify(Texts{text}).front());
 }
 
 std::vector<Prediction> Classifier::classify(std::span<const NamedImage> images,

@@ -48,8 +48,7 @@ Embedder::Embedder(TrainedModel model) : model_(std::move(model)) {
   longest_ = std::min(settings.longest.value_or(most), most);
 }
 
-Tensor Embedder::embed(std::span<const std::string_view> texts,
-                       const EmbeddingOptions& options) const {
+Tensor Embedder::embed(const Texts& texts, const EmbeddingOptions& options) const {
   if (reads_images())
     fail(ErrorCode::invalid_argument, "embed", "model", "one of texts", "one of images");
   generate::EmbedRequest request;
@@ -58,12 +57,12 @@ Tensor Embedder::embed(std::span<const std::string_view> texts,
   request.normalise = options.normalise.value_or(normalise_);
   request.longest = longest_;
   request.batch = options.batch;
-  return generate::embed_texts(model_.network(), embedder_codec(model_), texts, request,
+  return generate::embed_texts(model_.network(), embedder_codec(model_), texts.all(), request,
                                model_.precision());
 }
 
 std::vector<float> Embedder::embed(std::string_view text, const EmbeddingOptions& options) const {
-  return embed(std::span<const std::string_view>(&text, 1), options).to_vector<float>();
+  return embed(Texts{text}, options).to_vector<float>();
 }
 
 bool Embedder::reads_images() const { return embedder_codec(model_).image().has_value(); }

@@ -1,8 +1,8 @@
 #include "heddle/language_model.h"
 
-#include <chrono>
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "generate/decode/beam.h"
 #include "generate/decode/context.h"
 #include "generate/decode/decoding.h"
@@ -69,10 +69,10 @@ SearchResult LanguageModel::search(std::string_view prompt, const BeamOptions& o
   result.prompt_tokens = static_cast<std::int64_t>(read.size());
   const std::int64_t most = tokens.value_or(generate::tokens_that_fit(
       model_.network().config(), result.prompt_tokens, generate::kDefaultTokens));
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   result.best =
       generate::beam_continue(model_.network(), read, most, options, generate::decoding_of(model_));
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = stopwatch.seconds();
   return result;
 }
 

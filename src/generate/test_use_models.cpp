@@ -41,6 +41,13 @@ TEST_F(UseModels, ATranslatorTranslates) {
     }
   }
   EXPECT_EQ(model.translate("w7", options).text, got[2].text);
+  // Lists as people have them.
+  const std::vector<std::string> strings(texts.begin(), texts.end());
+  EXPECT_EQ(model.translate(strings, options)[0].text, got[0].text);
+  const auto listed = model.translate({"w7", "w3 w4 w5"}, options);
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[0].text, got[2].text);
+  EXPECT_EQ(listed[1].text, got[0].text);
   expect_says([&] { Translator{tagger()}; }, {"tagger", "translate", "tag"});
 }
 

@@ -14,14 +14,14 @@ Translator::Translator(TrainedModel model) : model_(std::move(model)) {
   run::require_task(model_, model::Task::translate);
 }
 
-std::vector<Translation> Translator::translate(std::span<const std::string_view> texts,
+std::vector<Translation> Translator::translate(const Texts& texts,
                                                const TranslationOptions& options) const {
-  return generate::translate(model_.network(), *run::loaded(model_).codec, texts, options,
+  return generate::translate(model_.network(), *run::loaded(model_).codec, texts.all(), options,
                              model_.precision());
 }
 
 Translation Translator::translate(std::string_view text, const TranslationOptions& options) const {
-  return std::move(translate(std::span(&text, 1), options).front());
+  return std::move(translate(Texts{text}, options).front());
 }
 
 }  // namespace heddle

@@ -1,9 +1,9 @@
 #include "lab/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 
+#include "base/stopwatch.h"
 #include "heddle/error.h"
 #include "io/errors.h"
 
@@ -45,7 +45,7 @@ bool has_word(const Experiment& e, const std::string& word) {
 
 Outcome run_one(const Experiment& experiment, const std::string& fault) {
   Outcome outcome{&experiment, Findings(fault), 0, {}};
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   // Whatever happens inside of an experiment is its result, and the others still run.
   try {
     experiment.run(outcome.findings);
@@ -53,7 +53,7 @@ Outcome run_one(const Experiment& experiment, const std::string& fault) {
   } catch (const std::exception& e) {
     outcome.problem = e.what();
   }
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  outcome.seconds = stopwatch.seconds();
   return outcome;
 }
 

@@ -3,11 +3,11 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
+#include "base/stopwatch.h"
 #include "heddle/memory.h"
 #include "heddle/runtime.h"
 #include "heddle/tape.h"
@@ -185,10 +185,9 @@ double cpu_seconds_of(const std::function<void()>& call, int repeats) {
 double seconds_of(const std::function<void()>& call, int repeats) {
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repeats; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch stopwatch;
     call();
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    least = std::min(least, taken.count());
+    least = std::min(least, stopwatch.seconds());
   }
   return least;
 }

@@ -8,21 +8,12 @@
 #include "heddle/error.h"
 #include "language/language.h"
 #include "ops/copy/copy.h"
+#include "ops/support/index.h"
 #include "ops/view/view.h"
 
 namespace heddle::nn {
 
 namespace {
-
-// The place of element `index` in row-major order.
-std::string place(const Shape& shape, std::int64_t index) {
-  Shape at = shape;
-  for (int d = shape.rank(); d-- > 0;) {
-    at[d] = index % shape[d];
-    index /= shape[d];
-  }
-  return to_string(at);
-}
 
 // A value that is not finite, and its place: "inf", "[0, 1]".
 struct BadElement {
@@ -34,7 +25,8 @@ std::optional<BadElement> first_bad_element(const Tensor& tensor) {
   const auto values = ops::cast(tensor.detach(), DType::f64).to_vector<double>();
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]))
-      return BadElement{bad_text(values[i]), place(tensor.shape(), static_cast<std::int64_t>(i))};
+      return BadElement{bad_text(values[i]),
+                        ops::coordinates(static_cast<std::int64_t>(i), tensor.shape())};
   return std::nullopt;
 }
 

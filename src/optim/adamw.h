@@ -14,14 +14,16 @@ namespace heddle::optim {
 
 class Optimizer;
 
-// Loshchilov and Hutter 2019. Weight decay is for matrices and tables, not for gains and biases.
+// Loshchilov and Hutter 2019, with the numbers that PyTorch and MLX have for it; a recipe's [train]
+// has numbers of its own, for Transformers (beta2 0.98, clip 1). Weight decay is for matrices and
+// tables, not for gains and biases.
 struct AdamWConfig {
   double rate = 1e-3;
   double beta1 = 0.9;
-  double beta2 = 0.98;
+  double beta2 = 0.999;
   double epsilon = 1e-8;
-  double weight_decay = 0;
-  double clip = 1;  // longest gradient of all parameters together; 0: any
+  double weight_decay = 0.01;
+  double clip = 0;  // longest gradient of all parameters together; 0: any
 };
 
 struct SgdConfig {

@@ -1,12 +1,12 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/memory_error.h"
+#include "base/stopwatch.h"
 #include "heddle/cost.h"
 #include "heddle/memory.h"
 #include "language/language.h"
@@ -22,16 +22,6 @@
 namespace heddle::train {
 
 namespace {
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 struct StepNumbers {
   double loss = 0, norm = 0;

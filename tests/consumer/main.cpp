@@ -19,6 +19,18 @@ bool multiplies() {
   return c == std::vector<float>{17, 39};
 }
 
+// The same in f64, or why that cannot be.
+void multiplies_in_f64() {
+  using heddle::Tensor;
+  try {
+    const Tensor c = heddle::ops::matmul(Tensor::from<double>({2, 2}, {1, 2, 3, 4}),
+                                         Tensor::from<double>({2, 1}, {5, 6}));
+    std::printf("f64: %g %g\n", c.to_vector<double>()[0], c.to_vector<double>()[1]);
+  } catch (const heddle::Error& error) {
+    std::printf("f64: %s\n", error.what());
+  }
+}
+
 // The first GPU, or why there is none.
 void looks_for_a_gpu() {
   try {
@@ -42,6 +54,7 @@ bool writes(const char* directory) {
 int main(int count, char** arguments) {
   try {
     looks_for_a_gpu();
+    multiplies_in_f64();
     return multiplies() && (count < 2 || writes(arguments[1])) ? 0 : 1;
   } catch (const heddle::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

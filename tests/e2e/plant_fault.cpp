@@ -40,11 +40,11 @@ void plant(void (*change)(K&)) {
 }
 
 // Dropped term: a norm forgets the residual stream's gradient.
-void residual_gradient(cpu::NormKernels& k) {
+void residual_gradient(cpu::NormGradientKernels& k) {
   k.backward = [](const cpu::NormBackwardArgs& a) noexcept {
     cpu::NormBackwardArgs b = a;
     b.dsum = nullptr;
-    sound<cpu::NormKernels>().backward(b);
+    sound<cpu::NormGradientKernels>().backward(b);
   };
 }
 
@@ -92,12 +92,15 @@ void attention(cpu::AttentionKernels& k) {
     change(c);
     sound<cpu::AttentionKernels>().forward(c.args);
   };
+}
+template <ChangeAttention change>
+void attention_gradient(cpu::AttentionGradientKernels& k) {
   k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
     Changed c(a.forward);
     change(c);
     cpu::AttentionBackwardArgs b = a;
     b.forward = c.args;
-    sound<cpu::AttentionKernels>().backward(b);
+    sound<cpu::AttentionGradientKernels>().backward(b);
   };
 }
 
@@ -143,11 +146,13 @@ void swapped_gate(cpu::GluKernels& k) {
     std::swap(b.gate, b.up);
     sound<cpu::GluKernels>().forward(b);
   };
+}
+void swapped_gate_gradient(cpu::GluGradientKernels& k) {
   k.backward = [](const cpu::GluBackwardArgs& a) noexcept {
     cpu::GluBackwardArgs b = a;
     std::swap(b.gate, b.up);
     std::swap(b.dgate, b.dup);
-    sound<cpu::GluKernels>().backward(b);
+    sound<cpu::GluGradientKernels>().backward(b);
   };
 }
 
@@ -157,15 +162,17 @@ void other_direction(cpu::ElmanKernels& k) {
     b.scan.reverse = !b.scan.reverse;
     sound<cpu::ElmanKernels>().forward(b);
   };
+}
+void other_direction_gradient(cpu::ElmanGradientKernels& k) {
   k.backward = [](const cpu::ElmanBackwardArgs& a) noexcept {
     cpu::ElmanBackwardArgs b = a;
     b.scan.reverse = !b.scan.reverse;
-    sound<cpu::ElmanKernels>().backward(b);
+    sound<cpu::ElmanGradientKernels>().backward(b);
   };
   k.previous = [](const cpu::ElmanPreviousArgs& a) noexcept {
     cpu::ElmanPreviousArgs b = a;
     b.scan.reverse = !b.scan.reverse;
-    sound<cpu::ElmanKernels>().previous(b);
+    sound<cpu::ElmanGradientKernels>().previous(b);
   };
 }
 
@@ -178,7 +185,7 @@ void wrong_smoothing(cpu::LinearCrossEntropyKernels& k) {
 }
 
 // The first token gives its row of the table no gradient.
-void lost_token(cpu::EmbeddingKernels& k) {
+void lost_token(cpu::EmbeddingGradientKernels& k) {
   k.backward = [](const cpu::EmbeddingBackwardArgs& a) noexcept {
     cpu::EmbeddingBackwardArgs b = a;
     if (b.count > 0) {
@@ -187,7 +194,7 @@ void lost_token(cpu::EmbeddingKernels& k) {
       b.dy =
           static_cast<const char*>(a.dy) + static_cast<std::size_t>(a.width) * size_of(a.out_dtype);
     }
-    sound<cpu::EmbeddingKernels>().backward(b);
+    sound<cpu::EmbeddingGradientKernels>().backward(b);
   };
 }
 
@@ -210,24 +217,34 @@ struct Fault {
   void (*plant)();
 };
 
-using Norm = cpu::NormKernels;
-using Attention = cpu::AttentionKernels;
+template <ChangeAttention change>
+void plant_attention() {
+  plant<cpu::AttentionKernels>(attention<change>);
+  plant<cpu::AttentionGradientKernels>(attention_gradient<change>);
+}
+
+// In both directions.
+template <class K, class G>
+void plant(void (*change)(K&), void (*change_gradient)(G&)) {
+  plant<K>(change);
+  plant<G>(change_gradient);
+}
 
 const Fault kFaults[] = {
-    {"residual-gradient", [] { plant<Norm>(residual_gradient); }},
-    {"tail-element", [] { plant<Norm>(tail_element); }},
-    {"wrong-scale", [] { plant<Attention>(attention<wrong_scale>); }},
-    {"wrong-cap", [] { plant<Attention>(attention<wrong_cap>); }},
-    {"wrong-sink", [] { plant<Attention>(attention<wrong_sink>); }},
-    {"early-key", [] { plant<Attention>(attention<early_key>); }},
-    {"late-key", [] { plant<Attention>(attention<late_key>); }},
-    {"missing-last-key", [] { plant<Attention>(attention<missing_last_key>); }},
+    {"residual-gradient", [] { plant<cpu::NormGradientKernels>(residual_gradient); }},
+    {"tail-element", [] { plant<cpu::NormKernels>(tail_element); }},
+    {"wrong-scale", plant_attention<wrong_scale>},
+    {"wrong-cap", plant_attention<wrong_cap>},
+    {"wrong-sink", plant_attention<wrong_sink>},
+    {"early-key", plant_attention<early_key>},
+    {"late-key", plant_attention<late_key>},
+    {"missing-last-key", plant_attention<missing_last_key>},
     {"swapped-pairs", [] { plant<cpu::RopeKernels>(swapped_pairs); }},
     {"missing-bias", [] { plant<cpu::ProductKernels>(missing_bias); }},
-    {"swapped-gate", [] { plant<cpu::GluKernels>(swapped_gate); }},
-    {"other-direction", [] { plant<cpu::ElmanKernels>(other_direction); }},
+    {"swapped-gate", [] { plant(swapped_gate, swapped_gate_gradient); }},
+    {"other-direction", [] { plant(other_direction, other_direction_gradient); }},
     {"wrong-smoothing", [] { plant<cpu::LinearCrossEntropyKernels>(wrong_smoothing); }},
-    {"lost-token", [] { plant<cpu::EmbeddingKernels>(lost_token); }},
+    {"lost-token", [] { plant<cpu::EmbeddingGradientKernels>(lost_token); }},
     {"lost-row", [] { plant<cpu::GatherKernels>(lost_row); }},
 };
 

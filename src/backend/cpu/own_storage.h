@@ -2,6 +2,7 @@
 // one.
 #pragma once
 
+#include "backend/cpu/f64.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd.h"
 
@@ -24,6 +25,26 @@ HWY_INLINE void for_own_storage(DType dtype, [[maybe_unused]] Kernel kernel,
     else
       (native_kernels<K>(kLevelWithoutBf16).*kernel)(args);
   });
+}
+
+// Of an op whose kernels for f64 are a table of their own (ops.def): which of the two a function is
+// compiled for.
+enum class Types : std::uint8_t { narrow, f64 };
+
+// for_own_storage() in such a function.
+template <Types kTypes, class K, class Kernel, class Args, class F>
+HWY_INLINE void for_types([[maybe_unused]] DType dtype, [[maybe_unused]] Kernel kernel,
+                          [[maybe_unused]] const Args& args, F f) {
+  if constexpr (kTypes == Types::f64) {
+    f(double{});
+  } else {
+    if (dtype == DType::f64) return (f64_kernels<K>(kLevel).*kernel)(args);
+    if (dtype == DType::bf16) return f(bf16{});
+    if constexpr (kLevelWithoutBf16 == kLevel)
+      f(float{});
+    else
+      (native_kernels<K>(kLevelWithoutBf16).*kernel)(args);
+  }
 }
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -32,9 +32,9 @@ class Correlation {
   double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, yy_ = 0, xy_ = 0;
 };
 
-class Reader {
+class MapReader {
  public:
-  Reader(const AttentionLayer& layer, const SummaryOptions& options)
+  MapReader(const AttentionLayer& layer, const SummaryOptions& options)
       : layer_(layer), grid_(options.grid) {
     pooled_.rows = std::min(options.cells, layer.queries);
     pooled_.columns = std::min(options.cells, layer.keys);
@@ -158,7 +158,7 @@ class Reader {
 HeadSummary summarise(const AttentionMaps& maps, std::size_t layer, std::int64_t head,
                       const SummaryOptions& options) {
   const AttentionLayer& l = maps.layers().at(layer);
-  Reader reader(l, options);
+  MapReader reader(l, options);
   const std::int64_t block = maps.rows_at_once(layer);
   const auto keys = static_cast<std::size_t>(l.keys);
   for (std::int64_t first = 0; first < l.queries; first += block) {

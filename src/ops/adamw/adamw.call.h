@@ -15,6 +15,7 @@ using backend::count_of;
 // theirs, one for each, contiguous too. Where options.grad_scale is not finite, nothing changes.
 struct AdamWCall {
   static constexpr const char* kName = "adamw";
+  static constexpr bool kOfTraining = true;
   const AdamWOptions& options;
   std::span<AdamWParameter> parameters;
   std::span<const Tensor> grads;

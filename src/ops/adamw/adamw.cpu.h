@@ -1,6 +1,6 @@
 // One AdamW step: each of the four arrays is read once and three are written once.
 #include "backend/cpu/activations.h"
-#include "backend/cpu/ahead.h"
+#include "backend/cpu/prefetch.h"
 #include "ops/adamw/adamw.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -44,7 +44,7 @@ inline void step(const AdamWArgs& a) noexcept {
           d, end - begin,
           [&](std::int64_t j) {
             const std::int64_t i = begin + j;
-            ask_ahead(i, grad, weight, first, second);
+            prefetch_ahead(i, grad, weight, first, second);
             auto w = load(d, weight + i), m = load(d, first + i), v = load(d, second + i);
             update(k, load(d, grad + i), w, m, v);
             store(d, w, weight + i);

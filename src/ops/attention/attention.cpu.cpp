@@ -52,16 +52,17 @@ AttentionShape shape_of(const AttentionInputs& in) {
           .shift = in.options.apart ? in.options.first_position % kDecodeKeys : 0};
 }
 
-// The tiles that the CPU has for products of bf16.
-AttentionTiles tiles_in_use() {
+// The tiles that the CPU has for products of bf16. Those of the gradient are named by its routines
+// alone, which a program may be linked without.
+AttentionTiles tiles_in_use(BackwardGroupFunction backward_group) {
   const Isa isa = current_isa();
   if (isa >= Isa::avx512_bf16 && planted_attention_tiles != nullptr)
     return *planted_attention_tiles;
   if (isa != Isa::amx) return {};
-  return {amx_small_product, amx_transposed_group, amx_backward_group};
+  return {amx_small_product, amx_transposed_group, backward_group};
 }
 
-AttentionFacts facts_of(const AttentionInputs& in) {
+AttentionFacts facts_of(const AttentionInputs& in, const AttentionTiles& tiles) {
   AttentionFacts f;
   f.shape = shape_of(in);
   f.dtype = in.q.dtype();
@@ -74,7 +75,7 @@ AttentionFacts facts_of(const AttentionInputs& in) {
   f.scale = in.options.scale;
   f.softcap = in.options.softcap;
   f.dropout = in.options.dropout;
-  f.tiles = tiles_in_use();
+  f.tiles = tiles;
   return f;
 }
 
@@ -160,7 +161,7 @@ Tensor block_sums(const AttentionBackwardCall& c, const Planner& plan) {
 // A whole head needs nothing but its scratch; a long one packs its keys there.
 void plan_attention_backward(AttentionBackwardCall& c) {
   const AttentionShape s = shape_of(c.in);
-  const BackwardPath path = backward_path(facts_of(c.in));
+  const BackwardPath path = backward_path(facts_of(c.in, tiles_in_use(amx_backward_group)));
   const Planner plan(c.in);
   auto& w = c.workspace;
   w[kScratch] = plan.scratch(path);
@@ -195,9 +196,10 @@ RowStrides pair_strides(const Tensor& mask) {  // [B or 1, H or 1, Tq, Tk]
           mask.size(1) == 1 ? 0 : mask.strides()[1]};
 }
 
-AttentionArgs args_of(const AttentionInputs& in, std::span<Tensor> workspace) {
+AttentionArgs args_of(const AttentionInputs& in, const AttentionTiles& tiles,
+                      std::span<Tensor> workspace) {
   AttentionArgs a;
-  static_cast<AttentionFacts&>(a) = facts_of(in);
+  static_cast<AttentionFacts&>(a) = facts_of(in, tiles);
   a.key = in.options.key;
   a.q = in.q.raw();
   a.k = in.k.raw();
@@ -227,7 +229,8 @@ AttentionArgs args_of(const AttentionInputs& in, std::span<Tensor> workspace) {
 }
 
 AttentionArgs forward_args(AttentionCall& c) {
-  AttentionArgs args = args_of(c.in, c.workspace);
+  check_f64("attention", c.in.q.dtype());
+  AttentionArgs args = args_of(c.in, tiles_in_use(nullptr), c.workspace);
   args.packed_v = raw_or_null(c.workspace[kPackedV]);
   args.partial = raw_or_null(c.workspace[kPartial]);
   args.y = c.y.mutable_raw();
@@ -256,7 +259,7 @@ void add_up(const Tensor& x, Tensor& block_sums, Tensor& y) {
 void run_attention_backward(AttentionBackwardCall& c) {
   auto& w = c.workspace;
   AttentionBackwardArgs args;
-  args.forward = args_of(c.in, w);
+  args.forward = args_of(c.in, tiles_in_use(amx_backward_group), w);
   // Read only in this direction; the struct serves both.
   args.forward.y = const_cast<void*>(c.y.raw());
   args.forward.row_sum = const_cast<void*>(c.row_sums.raw());
@@ -280,7 +283,7 @@ void run_attention_backward(AttentionBackwardCall& c) {
     args.d_additive = c.d_additive_mask.mutable_raw();
     args.d_additive_strides = pair_strides(c.d_additive_mask);
   }
-  kernels<AttentionKernels>().backward(args);
+  kernels<AttentionGradientKernels>().backward(args);
   add_up(w[kBiasSums], w[kBlockSums], c.d_bias);
   add_up(w[kWeightSums], w[kBlockSums], c.dw);
   add_up(w[kSinkSums], w[kBlockSums], c.d_sinks);
@@ -291,6 +294,9 @@ void run_attention_backward(AttentionBackwardCall& c) {
 void add_attention_routines() {
   add<AttentionCall>({run_attention, plan_attention});
   add<ops::AttentionEachCall>({run_attention_each, plan_attention_each});
+}
+
+void add_attention_gradient_routines() {
   add<AttentionBackwardCall>({run_attention_backward, plan_attention_backward});
 }
 

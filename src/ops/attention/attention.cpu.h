@@ -38,8 +38,9 @@ ForwardPath forward_path(const Problem<S>& p) {
   return short_heads(p) ? ForwardPath::short_heads : ForwardPath::transposed;
 }
 
-inline void forward(const AttentionArgs& args) noexcept {
-  for_own_storage<AttentionKernels>(args.dtype, &AttentionKernels::forward, args, [&](auto s) {
+template <Types kTypes>
+void forward(const AttentionArgs& args) noexcept {
+  for_types<kTypes, AttentionKernels>(args.dtype, &AttentionKernels::forward, args, [&](auto s) {
     const Problem<decltype(s)> p(args);
     switch (forward_path(p)) {
       case ForwardPath::decode: return decode_all(p);
@@ -52,17 +53,18 @@ inline void forward(const AttentionArgs& args) noexcept {
 }
 
 // Sequences with few queries share one round of threads; any other is a round of its own.
-inline void forward_each(const AttentionParts& parts) noexcept {
+template <Types kTypes>
+void forward_each(const AttentionParts& parts) noexcept {
   using K = AttentionKernels;
-  for_own_storage<K>(parts.args[0].dtype, &K::forward_each, parts, [&](auto s) {
+  for_types<kTypes, K>(parts.args[0].dtype, &K::forward_each, parts, [&](auto s) {
     decode_each<decltype(s)>(parts);
     for (std::int64_t i = 0; i < parts.count; ++i)
-      if (!few_queries(parts.args[i].shape)) forward(parts.args[i]);
+      if (!few_queries(parts.args[i].shape)) forward<kTypes>(parts.args[i]);
   });
 }
 
 inline void backward(const AttentionBackwardArgs& args) noexcept {
-  using K = AttentionKernels;
+  using K = AttentionGradientKernels;
   for_own_storage<K>(args.forward.dtype, &K::backward, args, [&](auto s) {
     const BackwardProblem<decltype(s)> g(args);
     switch (backward_path(args.forward)) {
@@ -75,7 +77,10 @@ inline void backward(const AttentionBackwardArgs& args) noexcept {
 
 }  // namespace attention_detail
 
-const AttentionKernels attention_kernels{attention_detail::forward, attention_detail::forward_each,
-                                         attention_detail::backward};
+const AttentionKernels attention_kernels{attention_detail::forward<Types::narrow>,
+                                         attention_detail::forward_each<Types::narrow>};
+const AttentionKernels attention_f64_kernels{attention_detail::forward<Types::f64>,
+                                             attention_detail::forward_each<Types::f64>};
+const AttentionGradientKernels attention_gradient_kernels{attention_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -235,6 +235,9 @@ struct AttentionKernels {
   void (*forward)(const AttentionArgs& args) noexcept;
   // Many that have one type and nothing else in common.
   void (*forward_each)(const AttentionParts& parts) noexcept;
+};
+
+struct AttentionGradientKernels {
   void (*backward)(const AttentionBackwardArgs& args) noexcept;
 };
 

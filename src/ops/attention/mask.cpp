@@ -73,12 +73,13 @@ void check_keys(const char* op, const VisibleKeys& keys, const Tensor& q, const 
 }
 
 // The mask with its tensors read.
-struct Reader {
+struct MaskReader {
   const AttentionMask& mask;
   AttentionSizes sizes;
   Integers lengths, prefixes, query_documents, key_documents, first_queries;
 
-  Reader(const AttentionMask& m, const AttentionSizes& s, bool with_values) : mask(m), sizes(s) {
+  MaskReader(const AttentionMask& m, const AttentionSizes& s, bool with_values)
+      : mask(m), sizes(s) {
     if (!with_values) return;
     lengths = integers(m.key_lengths);
     prefixes = integers(m.prefix_lengths);
@@ -125,7 +126,7 @@ struct HostKeys {
   std::vector<std::int32_t> intervals, ends;
   std::int64_t pairs = 0;
 
-  explicit HostKeys(const Reader& reader)
+  explicit HostKeys(const MaskReader& reader)
       : intervals(static_cast<std::size_t>(2 * reader.sizes.batch * reader.sizes.queries)),
         ends(static_cast<std::size_t>(reader.sizes.batch)) {
     const std::int64_t batch = reader.sizes.batch, queries = reader.sizes.queries;
@@ -153,7 +154,7 @@ struct HostKeys {
 };
 
 double pairs_without_values(const AttentionMask& mask, const AttentionSizes& s) {
-  const Reader reader(mask, s, false);
+  const MaskReader reader(mask, s, false);
   std::int64_t pairs = 0;
   for (std::int64_t i = 0; i < s.queries; ++i) {
     const auto [from, to] = reader.interval(0, i);
@@ -235,7 +236,7 @@ VisibleKeys visible_keys(const AttentionMask& mask, const AttentionSizes& s, Dev
   if (device.is_meta())
     return {Tensor::empty({2, s.batch, s.queries}, DType::i32, device),
             Tensor::empty({s.batch}, DType::i32, device), s.keys, pairs_without_values(mask, s)};
-  const HostKeys keys(Reader(mask, s, true));
+  const HostKeys keys(MaskReader(mask, s, true));
   return {from_host({2, s.batch, s.queries}, keys.intervals, device),
           from_host({s.batch}, keys.ends, device), s.keys, static_cast<double>(keys.pairs)};
 }

@@ -283,6 +283,7 @@ const bool registered = [] {
   add_tensor_core_widths();
 
   using K = cpu::AttentionKernels;
+  using G = cpu::AttentionGradientKernels;
   add_kernel_mutant<K>("attention", "heads share the first one's additive mask", [](K& k) {
     k.forward = [](const cpu::AttentionArgs& a) noexcept {
       cpu::AttentionArgs b = a;
@@ -290,18 +291,18 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("attention", "the additive mask has no gradient", [](K& k) {
+  add_kernel_mutant<G>("attention", "the additive mask has no gradient", [](G& k) {
     k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
       cpu::AttentionBackwardArgs b = a;
       b.d_additive = nullptr;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("attention", "backward, holes of the mask are filled", [](K& k) {
+  add_kernel_mutant<G>("attention", "backward, holes of the mask are filled", [](G& k) {
     k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
       cpu::AttentionBackwardArgs b = a;
       b.forward.allowed = nullptr;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
   add_kernel_mutant<K>("attention", "all sequences begin where the first one does", [](K& k) {
@@ -318,11 +319,11 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("attention", "other weights are dropped backward", [](K& k) {
+  add_kernel_mutant<G>("attention", "other weights are dropped backward", [](G& k) {
     k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
       cpu::AttentionBackwardArgs b = a;
       b.forward.key.op += 1;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
   add_kernel_mutant<K>("attention", "the first key of a window is forgotten", [](K& k) {
@@ -332,11 +333,11 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("attention", "the cap is not differentiated", [](K& k) {
+  add_kernel_mutant<G>("attention", "the cap is not differentiated", [](G& k) {
     k.backward = [](const cpu::AttentionBackwardArgs& a) noexcept {
       cpu::AttentionBackwardArgs b = a;
       b.forward.softcap = 0;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
   return true;

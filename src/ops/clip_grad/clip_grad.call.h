@@ -14,6 +14,7 @@ using backend::count_of;
 // types.
 struct GlobalNormCall {
   static constexpr const char* kName = "global_norm";
+  static constexpr bool kOfTraining = true;
   std::span<const Tensor> grads;
   Tensor& norm;
   Tensor partial = {};  // workspace
@@ -32,6 +33,7 @@ struct GlobalNormCall {
 // As clip_scale() says: norm and losses are one number each, scale is one in f64.
 struct ClipScaleCall {
   static constexpr const char* kName = "clip_scale";
+  static constexpr bool kOfTraining = true;
   const Tensor& norm;
   double max_norm;
   std::span<const Tensor> losses;
@@ -44,6 +46,7 @@ struct ClipScaleCall {
 // x = factor · x, contiguous.
 struct ScaleIntoCall {
   static constexpr const char* kName = "scale_into";
+  static constexpr bool kOfTraining = true;
   double factor;
   Tensor& x;
 

@@ -80,6 +80,7 @@ void write_order(ops::ElmanCall& c) {
 void plan_elman(ops::ElmanCall& c) { plan_scan(c, c.pre, views::transpose(c.recurrent, 0, 1)); }
 
 void run_elman(ops::ElmanCall& c) {
+  check_f64("elman", c.pre.dtype());
   write_order(c);
   ElmanArgs args;
   args.scan = planned_scan(c, c.pre, c.order);
@@ -100,7 +101,7 @@ void run_elman_backward(ops::ElmanBackwardCall& c) {
   args.dlast = raw_or_null(c.dlast);
   args.dpre = c.dpre.mutable_raw();
   args.dh0 = raw_or_null(c.dh0);
-  kernels<ElmanKernels>().backward(args);
+  kernels<ElmanGradientKernels>().backward(args);
 }
 
 // Sequences whose previous states are made at a time.
@@ -127,7 +128,7 @@ void run_recurrent_gradient(ops::ElmanRecurrentGradientCall& c) {
   const Tensor rows = views::reshape(c.dpre, {batch * steps, width});
   do {  // also without any sequence: then dU is zero
     args.count = std::min(each, batch - args.first);
-    kernels<ElmanKernels>().previous(args);
+    kernels<ElmanGradientKernels>().previous(args);
     const std::int64_t begin = args.first * steps, count = args.count * steps;
     ops::Product p;
     p.a = views::transpose(views::slice(rows, 0, begin, begin + count), 0, 1);
@@ -143,8 +144,9 @@ void run_recurrent_gradient(ops::ElmanRecurrentGradientCall& c) {
 
 }  // namespace
 
-void add_elman_routines() {
-  add<ops::ElmanCall>({run_elman, plan_elman});
+void add_elman_routines() { add<ops::ElmanCall>({run_elman, plan_elman}); }
+
+void add_elman_gradient_routines() {
   add<ops::ElmanBackwardCall>({run_elman_backward, plan_elman_backward});
   add<ops::ElmanRecurrentGradientCall>({run_recurrent_gradient, plan_recurrent_gradient});
 }

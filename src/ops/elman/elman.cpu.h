@@ -208,30 +208,34 @@ void previous_of(const ElmanPreviousArgs& a, std::int64_t sequence) {
   copy_row(static_cast<const S*>(a.h0) + sequence * width, start, width);
 }
 
-inline void forward(const ElmanArgs& a) noexcept {
-  for_own_storage<ElmanKernels>(a.scan.dtype, &ElmanKernels::forward, a, [&](auto s) {
+template <Types kTypes>
+void forward(const ElmanArgs& a) noexcept {
+  for_types<kTypes, ElmanKernels>(a.scan.dtype, &ElmanKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     for_blocks<S>(a.scan, [&](const Block<S>& b) { forward_block<S>(a, b); });
   });
 }
 
 inline void backward(const ElmanBackwardArgs& a) noexcept {
-  for_own_storage<ElmanKernels>(a.scan.dtype, &ElmanKernels::backward, a, [&](auto s) {
-    using S = decltype(s);
-    for_blocks<S>(a.scan, [&](const Block<S>& b) { backward_block<S>(a, b); });
-  });
+  for_own_storage<ElmanGradientKernels>(
+      a.scan.dtype, &ElmanGradientKernels::backward, a, [&](auto s) {
+        using S = decltype(s);
+        for_blocks<S>(a.scan, [&](const Block<S>& b) { backward_block<S>(a, b); });
+      });
 }
 
 inline void previous(const ElmanPreviousArgs& a) noexcept {
-  for_own_storage<ElmanKernels>(a.scan.dtype, &ElmanKernels::previous, a, [&](auto s) {
-    using S = decltype(s);
-    parallel_chunks(a.count, [&](std::int64_t i) { previous_of<S>(a, a.first + i); });
-  });
+  for_own_storage<ElmanGradientKernels>(
+      a.scan.dtype, &ElmanGradientKernels::previous, a, [&](auto s) {
+        using S = decltype(s);
+        parallel_chunks(a.count, [&](std::int64_t i) { previous_of<S>(a, a.first + i); });
+      });
 }
 
 }  // namespace elman_detail
 
-const ElmanKernels elman_kernels{elman_detail::forward, elman_detail::backward,
-                                 elman_detail::previous};
+const ElmanKernels elman_kernels{elman_detail::forward<Types::narrow>};
+const ElmanKernels elman_f64_kernels{elman_detail::forward<Types::f64>};
+const ElmanGradientKernels elman_gradient_kernels{elman_detail::backward, elman_detail::previous};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

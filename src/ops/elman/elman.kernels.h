@@ -53,6 +53,9 @@ struct ElmanPreviousArgs {
 
 struct ElmanKernels {
   void (*forward)(const ElmanArgs& args) noexcept;
+};
+
+struct ElmanGradientKernels {
   void (*backward)(const ElmanBackwardArgs& args) noexcept;
   void (*previous)(const ElmanPreviousArgs& args) noexcept;
 };

@@ -90,6 +90,7 @@ const bool registered = [] {
   }
 
   using K = cpu::ElmanKernels;
+  using G = cpu::ElmanGradientKernels;
   add_kernel_mutant<K>("elman", "h0 is not looked at", [](K& k) {
     k.forward = [](const cpu::ElmanArgs& a) noexcept {
       cpu::ElmanArgs b = a;
@@ -104,32 +105,32 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("elman", "the cotangent of the last state is dropped", [](K& k) {
+  add_kernel_mutant<G>("elman", "the cotangent of the last state is dropped", [](G& k) {
     k.backward = [](const cpu::ElmanBackwardArgs& a) noexcept {
       cpu::ElmanBackwardArgs b = a;
       b.dlast = nullptr;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("elman", "back through time in the wrong direction", [](K& k) {
+  add_kernel_mutant<G>("elman", "back through time in the wrong direction", [](G& k) {
     k.backward = [](const cpu::ElmanBackwardArgs& a) noexcept {
       cpu::ElmanBackwardArgs b = a;
       b.scan.reverse = !a.scan.reverse;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("elman", "U's gradient forgets h0", [](K& k) {
+  add_kernel_mutant<G>("elman", "U's gradient forgets h0", [](G& k) {
     k.previous = [](const cpu::ElmanPreviousArgs& a) noexcept {
       cpu::ElmanPreviousArgs b = a;
       b.h0 = nullptr;
-      sound<K>().previous(b);
+      sound<G>().previous(b);
     };
   });
-  add_kernel_mutant<K>("elman", "U's gradient takes the states after the steps", [](K& k) {
+  add_kernel_mutant<G>("elman", "U's gradient takes the states after the steps", [](G& k) {
     k.previous = [](const cpu::ElmanPreviousArgs& a) noexcept {
       cpu::ElmanPreviousArgs b = a;
       b.scan.reverse = !a.scan.reverse;
-      sound<K>().previous(b);
+      sound<G>().previous(b);
     };
   });
   return true;

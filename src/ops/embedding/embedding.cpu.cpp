@@ -54,13 +54,14 @@ void run_embedding_backward(ops::EmbeddingBackwardCall& c) {
   args.dtable = c.dtable.mutable_raw();
   args.starts = c.starts.mutable_data<std::int64_t>();
   args.order = c.order.mutable_data<std::int64_t>();
-  kernels<EmbeddingKernels>().backward(args);
+  kernels<EmbeddingGradientKernels>().backward(args);
 }
 
 }  // namespace
 
-void add_embedding_routines() {
-  add<ops::EmbeddingCall>({run_embedding, plan_embedding});
+void add_embedding_routines() { add<ops::EmbeddingCall>({run_embedding, plan_embedding}); }
+
+void add_embedding_gradient_routines() {
   add<ops::EmbeddingBackwardCall>({run_embedding_backward, plan_embedding_backward});
 }
 

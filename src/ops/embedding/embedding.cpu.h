@@ -30,6 +30,7 @@ inline void backward(const EmbeddingBackwardArgs& a) noexcept {
 
 }  // namespace embedding_detail
 
-const EmbeddingKernels embedding_kernels{embedding_detail::forward, embedding_detail::backward};
+const EmbeddingKernels embedding_kernels{embedding_detail::forward};
+const EmbeddingGradientKernels embedding_gradient_kernels{embedding_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -34,6 +34,9 @@ struct EmbeddingBackwardArgs {
 
 struct EmbeddingKernels {
   void (*forward)(const EmbeddingArgs& args) noexcept;
+};
+
+struct EmbeddingGradientKernels {
   void (*backward)(const EmbeddingBackwardArgs& args) noexcept;
 };
 

@@ -72,6 +72,7 @@ const bool registered = [] {
   add("one row many times", param({2, 70}), index({1000}, 2), 600);
 
   using K = cpu::EmbeddingKernels;
+  using G = cpu::EmbeddingGradientKernels;
   add_kernel_mutant<K>("embedding", "the last id is not looked up", [](K& k) {
     k.forward = [](const cpu::EmbeddingArgs& a) noexcept {
       cpu::EmbeddingArgs b = a;
@@ -79,25 +80,25 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("embedding", "the gradient forgets the last id", [](K& k) {
+  add_kernel_mutant<G>("embedding", "the gradient forgets the last id", [](G& k) {
     k.backward = [](const cpu::EmbeddingBackwardArgs& a) noexcept {
       cpu::EmbeddingBackwardArgs b = a;
       b.count -= b.count > 0 ? 1 : 0;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("embedding", "the gradient replaces the one of another op", [](K& k) {
+  add_kernel_mutant<G>("embedding", "the gradient replaces the one of another op", [](G& k) {
     k.backward = [](const cpu::EmbeddingBackwardArgs& a) noexcept {
       cpu::EmbeddingBackwardArgs b = a;
       b.add = false;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("embedding", "unused rows of the gradient are not cleared", [](K& k) {
+  add_kernel_mutant<G>("embedding", "unused rows of the gradient are not cleared", [](G& k) {
     k.backward = [](const cpu::EmbeddingBackwardArgs& a) noexcept {
       cpu::EmbeddingBackwardArgs b = a;
       b.rows -= b.rows > 1 ? 1 : 0;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
   return true;

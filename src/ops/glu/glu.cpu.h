@@ -162,20 +162,23 @@ void backward_rows(const GluBackwardArgs& a, G f) {
   });
 }
 
-inline void forward(const GluArgs& a) noexcept {
-  for_own_storage<GluKernels>(a.dtype, &GluKernels::forward, a, [&](auto s) {
+template <Types kTypes>
+void forward(const GluArgs& a) noexcept {
+  for_types<kTypes, GluKernels>(a.dtype, &GluKernels::forward, a, [&](auto s) {
     with_gate(a.kind, a.limit, [&](auto gate) { forward_rows<decltype(s)>(a, gate); });
   });
 }
 
 inline void backward(const GluBackwardArgs& a) noexcept {
-  for_own_storage<GluKernels>(a.dtype, &GluKernels::backward, a, [&](auto s) {
+  for_own_storage<GluGradientKernels>(a.dtype, &GluGradientKernels::backward, a, [&](auto s) {
     with_gate(a.kind, a.limit, [&](auto gate) { backward_rows<decltype(s)>(a, gate); });
   });
 }
 
 }  // namespace glu_detail
 
-const GluKernels glu_kernels{glu_detail::forward, glu_detail::backward};
+const GluKernels glu_kernels{glu_detail::forward<Types::narrow>};
+const GluKernels glu_f64_kernels{glu_detail::forward<Types::f64>};
+const GluGradientKernels glu_gradient_kernels{glu_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -37,6 +37,9 @@ struct GluBackwardArgs {
 
 struct GluKernels {
   void (*forward)(const GluArgs& args) noexcept;
+};
+
+struct GluGradientKernels {
   void (*backward)(const GluBackwardArgs& args) noexcept;
 };
 

@@ -85,6 +85,7 @@ const bool registered = [] {
   for (const bool lower : {false, true}) add_limits({7, 33}, lower);
 
   using K = cpu::GluKernels;
+  using G = cpu::GluGradientKernels;
   add_kernel_mutant<K>("glu", "gate and up change places", [](K& k) {
     k.forward = [](const cpu::GluArgs& a) noexcept {
       cpu::GluArgs b = a;
@@ -93,33 +94,33 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("glu", "the gradients change places", [](K& k) {
+  add_kernel_mutant<G>("glu", "the gradients change places", [](G& k) {
     k.backward = [](const cpu::GluBackwardArgs& a) noexcept {
       cpu::GluBackwardArgs b = a;
       b.dgate = a.dup;
       b.dup = a.dgate;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("glu", "geglu differentiated as its tanh approximation", [](K& k) {
+  add_kernel_mutant<G>("glu", "geglu differentiated as its tanh approximation", [](G& k) {
     k.backward = [](const cpu::GluBackwardArgs& a) noexcept {
       cpu::GluBackwardArgs b = a;
       if (b.kind == Gate::gelu) b.kind = Gate::gelu_tanh;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("glu", "gradients pass the limit", [](K& k) {
+  add_kernel_mutant<G>("glu", "gradients pass the limit", [](G& k) {
     k.backward = [](const cpu::GluBackwardArgs& a) noexcept {
       cpu::GluBackwardArgs b = a;
       if (b.kind == Gate::clamped) b.limit = 7;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("glu", "the last element is left out", [](K& k) {
+  add_kernel_mutant<G>("glu", "the last element is left out", [](G& k) {
     k.backward = [](const cpu::GluBackwardArgs& a) noexcept {
       cpu::GluBackwardArgs b = a;
       if (b.rows == 1 && b.columns > 1) b.columns -= 1;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
   return true;
@@ -130,7 +131,8 @@ TEST(glu_kernels, StreamingChangesNothing) {
   for (const cpu::Isa isa : cpu::available_isas())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
       for (const std::int64_t columns : {64, 50, 32}) {
-        const cpu::GluKernels& k = cpu::native_kernels<cpu::GluKernels>(isa);
+        const auto& k = cpu::native_kernels<cpu::GluKernels>(isa);
+        const auto& gradient = cpu::native_kernels<cpu::GluGradientKernels>(isa);
         const Shape shape{19, columns};
         const Tensor gate = make_tensor(shape, dtype, normals(19 * columns, 1));
         const Tensor up = make_tensor(shape, dtype, normals(19 * columns, 2));
@@ -140,8 +142,8 @@ TEST(glu_kernels, StreamingChangesNothing) {
             *t = Tensor::empty(shape, dtype);
           k.forward({dtype, stream == 1, 19, columns, columns, gate.raw(), up.raw(),
                      y[stream].mutable_raw()});
-          k.backward({dtype, stream == 1, 1, 19 * columns, 0, gate.raw(), up.raw(), up.raw(),
-                      dgate[stream].mutable_raw(), dup[stream].mutable_raw()});
+          gradient.backward({dtype, stream == 1, 1, 19 * columns, 0, gate.raw(), up.raw(), up.raw(),
+                             dgate[stream].mutable_raw(), dup[stream].mutable_raw()});
         }
         EXPECT_EQ(to_doubles(y[0]), to_doubles(y[1]));
         EXPECT_EQ(to_doubles(dgate[0]), to_doubles(dgate[1]));

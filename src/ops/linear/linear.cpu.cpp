@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/gemm/product_kernels.h"
-#include "backend/cpu/gemm/turns.h"
+#include "backend/cpu/gemm/together.h"
 #include "backend/cpu/threads.h"
 #include "ops/linear/linear.call.h"
 #include "ops/linear/linear.kernels.h"
@@ -49,6 +49,9 @@ void run_in_pieces(const Product& whole) {
   }
 }
 
+// The kernels of sums, which only gradients have; added with their routines.
+const LinearGradientKernels& (*sum_kernels)() = nullptr;
+
 // Elementwise gradients that do not depend on each other: all blocks, on any thread, then finish().
 class SumBlocks {
  public:
@@ -77,12 +80,12 @@ class SumBlocks {
   void run(std::int64_t block) const noexcept {
     for (const LinearGradientArgs& a : all_) {
       const std::int64_t own = linear_blocks(a.rows, a.columns);
-      if (block < own) return kernels<LinearKernels>().block(a, block);
+      if (block < own) return sum_kernels().block(a, block);
       block -= own;
     }
   }
   void finish() const noexcept {
-    for (const LinearGradientArgs& a : all_) kernels<LinearKernels>().finish(a);
+    for (const LinearGradientArgs& a : all_) sum_kernels().finish(a);
   }
 
  private:
@@ -100,23 +103,23 @@ class Together {
   }
   void run() {
     if (count_ == 1) kernels<ProductKernels>().run(operands_, jobs_[0]);
-    if (count_ > 1) run_beside(nullptr);
+    if (count_ > 1) run_with(nullptr);
     count_ = 0;
   }
   // Also runs sums that the products do not read.
   void run(const SumBlocks& sums) {
     const auto block = [&](std::int64_t i) { sums.run(i); };
-    const Beside beside{sums.count(), block};
-    if (beside.chunks > 0)
-      run_beside(&beside);
+    const OtherWork other{sums.count(), block};
+    if (other.chunks > 0)
+      run_with(&other);
     else
       run();
     sums.finish();
   }
 
  private:
-  void run_beside(const Beside* beside) {
-    kernels<ProductKernels>().run_all(operands_, std::span(jobs_).first(count_), beside);
+  void run_with(const OtherWork* other) {
+    kernels<ProductKernels>().run_all(operands_, std::span(jobs_).first(count_), other);
   }
 
   Operands operands_ = DType::f32;
@@ -170,5 +173,7 @@ void run_products(ops::ProductsCall& c) {
 }  // namespace
 
 void add_linear_routines() { add<ops::ProductsCall>({run_products, plan_products}); }
+
+void add_linear_gradient_routines() { sum_kernels = kernels<LinearGradientKernels>; }
 
 }  // namespace heddle::cpu

@@ -88,6 +88,6 @@ inline void finish(const LinearGradientArgs& a) noexcept {
 
 }  // namespace linear_detail
 
-const LinearKernels linear_kernels{linear_detail::block, linear_detail::finish};
+const LinearGradientKernels linear_gradient_kernels{linear_detail::block, linear_detail::finish};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -21,7 +21,7 @@ struct LinearGradientArgs {
   void* dbias = nullptr;        // [columns] in the compute type; null: not wanted
 };
 
-struct LinearKernels {
+struct LinearGradientKernels {
   // One of linear_blocks() blocks of rows; then, when all are there, what is left to do.
   void (*block)(const LinearGradientArgs& args, std::int64_t block) noexcept;
   void (*finish)(const LinearGradientArgs& args) noexcept;

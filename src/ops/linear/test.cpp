@@ -151,7 +151,7 @@ const bool registered = [] {
   frozen.inputs[1] = constant(param({5, 13}));
   add_case(frozen);
 
-  using K = cpu::LinearKernels;
+  using K = cpu::LinearGradientKernels;
   add_kernel_mutant<K>("linear", "the activation is not differentiated", [](K& k) {
     k.block = [](const cpu::LinearGradientArgs& args, std::int64_t block) noexcept {
       cpu::LinearGradientArgs a = args;
@@ -178,27 +178,29 @@ const bool registered = [] {
   add_kernel_mutant<P>("linear", "the activation between two layers is not differentiated",
                        [](P& p) {
                          p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs,
-                                        const cpu::Beside* beside) {
+                                        const cpu::OtherWork* other) {
                            std::vector<cpu::GemmJob> b(jobs.begin(), jobs.end());
                            for (cpu::GemmJob& job : b) job.epilogue.factor = nullptr;
-                           sound<P>().run_all(t, b, beside);
+                           sound<P>().run_all(t, b, other);
                          };
                        });
   add_kernel_mutant<P>("linear", "bias sums beside products are forgotten", [](P& p) {
-    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs, const cpu::Beside*) {
+    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs, const cpu::OtherWork*) {
       sound<P>().run_all(t, jobs, nullptr);
     };
   });
   add_kernel_mutant<P>("linear", "the last of several products is forgotten", [](P& p) {
-    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
-      sound<P>().run_all(t, jobs.first(jobs.size() - 1), beside);
+    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs,
+                   const cpu::OtherWork* other) {
+      sound<P>().run_all(t, jobs.first(jobs.size() - 1), other);
     };
   });
   add_kernel_mutant<P>("linear", "the input's gradient is that of the last layer", [](P& p) {
-    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs, const cpu::Beside* beside) {
+    p.run_all = [](cpu::Operands t, std::span<const cpu::GemmJob> jobs,
+                   const cpu::OtherWork* other) {
       std::vector<cpu::GemmJob> b(jobs.begin(), jobs.end());
       for (cpu::GemmJob& job : b) job.epilogue.residual = nullptr;
-      sound<P>().run_all(t, b, beside);
+      sound<P>().run_all(t, b, other);
     };
   });
   add_kernel_mutant<P>("linear", "the residual is forgotten", [](P& p) {

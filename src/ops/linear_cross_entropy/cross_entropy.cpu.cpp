@@ -16,6 +16,7 @@ void plan_cross_entropy(ops::CrossEntropyCall& c) {
 }
 
 void run_cross_entropy(ops::CrossEntropyCall& c) {
+  check_f64("cross_entropy", c.z.dtype());
   const ops::LossTerms terms = ops::checked_terms(c.rows, c.z.size(-1));
   CrossEntropyArgs args = row_args(c.rows, terms, c.z, 0, c.rows.targets.elements());
   args.log_probs = c.log_probs;
@@ -25,6 +26,7 @@ void run_cross_entropy(ops::CrossEntropyCall& c) {
 }
 
 void run_cross_entropy_backward(ops::CrossEntropyBackwardCall& c) {
+  check_f64("cross_entropy", c.z.dtype());
   const ops::LossTerms terms = ops::checked_terms(c.rows, c.z.size(-1));
   CrossEntropyArgs args = row_args(c.rows, terms, c.z, 0, c.rows.targets.elements());
   args.log_probs = c.log_probs;

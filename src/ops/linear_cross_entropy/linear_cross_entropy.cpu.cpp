@@ -133,6 +133,7 @@ void plan_fused(Fused& f) {
 }
 
 void run_fused(Fused& f) {
+  check_f64("linear_cross_entropy", f.x.dtype());
   const ops::LossTerms terms = ops::checked_terms(f.rows, f.weight.size(0));
   const std::int64_t rows = f.x.size(0), step = f.logits.size(0);
   for (std::int64_t begin = 0; begin < rows; begin += step)

@@ -190,11 +190,16 @@ void rows_typed(const CrossEntropyArgs& a) {
   });
 }
 
-inline void rows(const CrossEntropyArgs& a) noexcept {
-  if (a.logits_dtype == DType::f64) return rows_typed<double, double>(a);
-  if (a.logits_dtype == DType::bf16) return rows_typed<bf16, bf16>(a);
-  if (a.gradient_dtype == DType::bf16) return rows_typed<float, bf16>(a);
-  return rows_typed<float, float>(a);
+template <Types kTypes>
+void rows(const CrossEntropyArgs& a) noexcept {
+  if constexpr (kTypes == Types::f64) {
+    rows_typed<double, double>(a);
+  } else {
+    if (a.logits_dtype == DType::f64) return f64_kernels<LinearCrossEntropyKernels>(kLevel).rows(a);
+    if (a.logits_dtype == DType::bf16) return rows_typed<bf16, bf16>(a);
+    if (a.gradient_dtype == DType::bf16) return rows_typed<float, bf16>(a);
+    rows_typed<float, float>(a);
+  }
 }
 
 // Each range of columns adds the rows in order: nothing to join afterwards.
@@ -230,7 +235,12 @@ inline void rescale(const RescaleArgs& a) noexcept {
 }  // namespace linear_cross_entropy_detail
 
 const LinearCrossEntropyKernels linear_cross_entropy_kernels{
-    linear_cross_entropy_detail::rows, linear_cross_entropy_detail::column_sums,
-    linear_cross_entropy_detail::rescale};
+    .rows = linear_cross_entropy_detail::rows<Types::narrow>,
+    .column_sums = linear_cross_entropy_detail::column_sums,
+    .rescale = linear_cross_entropy_detail::rescale};
+const LinearCrossEntropyKernels linear_cross_entropy_f64_kernels{
+    .rows = linear_cross_entropy_detail::rows<Types::f64>,
+    .column_sums = linear_cross_entropy_detail::column_sums,
+    .rescale = linear_cross_entropy_detail::rescale};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

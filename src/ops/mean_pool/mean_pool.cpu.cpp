@@ -17,16 +17,15 @@ void run_mean_pool(ops::MeanPoolCall& c) {
 }
 
 void run_mean_pool_backward(ops::MeanPoolBackwardCall& c) {
-  kernels<MeanPoolKernels>().backward({c.dx.dtype(), mask_dtype(c.mask), c.dx.size(0), c.dx.size(1),
-                                       c.dx.size(2), raw_or_null(c.mask), c.dy.raw(),
-                                       c.dx.mutable_raw()});
+  kernels<MeanPoolGradientKernels>().backward({c.dx.dtype(), mask_dtype(c.mask), c.dx.size(0),
+                                               c.dx.size(1), c.dx.size(2), raw_or_null(c.mask),
+                                               c.dy.raw(), c.dx.mutable_raw()});
 }
 
 }  // namespace
 
-void add_mean_pool_routines() {
-  add<ops::MeanPoolCall>({run_mean_pool});
-  add<ops::MeanPoolBackwardCall>({run_mean_pool_backward});
-}
+void add_mean_pool_routines() { add<ops::MeanPoolCall>({run_mean_pool}); }
+
+void add_mean_pool_gradient_routines() { add<ops::MeanPoolBackwardCall>({run_mean_pool_backward}); }
 
 }  // namespace heddle::cpu

@@ -100,6 +100,7 @@ inline void backward(const MeanPoolBackwardArgs& a) noexcept {
 
 }  // namespace mean_pool_detail
 
-const MeanPoolKernels mean_pool_kernels{mean_pool_detail::forward, mean_pool_detail::backward};
+const MeanPoolKernels mean_pool_kernels{mean_pool_detail::forward};
+const MeanPoolGradientKernels mean_pool_gradient_kernels{mean_pool_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

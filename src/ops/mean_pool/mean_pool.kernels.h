@@ -27,6 +27,9 @@ struct MeanPoolBackwardArgs {
 
 struct MeanPoolKernels {
   void (*forward)(const MeanPoolArgs& args) noexcept;
+};
+
+struct MeanPoolGradientKernels {
   void (*backward)(const MeanPoolBackwardArgs& args) noexcept;
 };
 

@@ -49,6 +49,7 @@ const bool registered = [] {
   }
 
   using K = cpu::MeanPoolKernels;
+  using G = cpu::MeanPoolGradientKernels;
   add_kernel_mutant<K>("mean_pool", "the mask is not looked at", [](K& k) {
     k.forward = [](const cpu::MeanPoolArgs& a) noexcept {
       cpu::MeanPoolArgs b = a;
@@ -56,11 +57,11 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("mean_pool", "masked positions get a gradient", [](K& k) {
+  add_kernel_mutant<G>("mean_pool", "masked positions get a gradient", [](G& k) {
     k.backward = [](const cpu::MeanPoolBackwardArgs& a) noexcept {
       cpu::MeanPoolBackwardArgs b = a;
       b.mask = nullptr;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
   add_kernel_mutant<K>("mean_pool", "the last sequence is left out", [](K& k) {

@@ -59,16 +59,20 @@ NormBackwardArgs norm_backward_args(ops::NormBackwardCall& c) {
   return a;
 }
 
-void run_norm(ops::NormCall& c) { kernels<NormKernels>().forward(norm_args(c)); }
+void run_norm(ops::NormCall& c) {
+  check_f64("norm", c.x.dtype());
+  kernels<NormKernels>().forward(norm_args(c));
+}
 
 void run_norm_backward(ops::NormBackwardCall& c) {
-  kernels<NormKernels>().backward(norm_backward_args(c));
+  kernels<NormGradientKernels>().backward(norm_backward_args(c));
 }
 
 }  // namespace
 
-void add_norm_routines() {
-  add<ops::NormCall>({run_norm});
+void add_norm_routines() { add<ops::NormCall>({run_norm}); }
+
+void add_norm_gradient_routines() {
   add<ops::NormBackwardCall>({run_norm_backward, plan_norm_backward});
 }
 

@@ -203,8 +203,9 @@ void forward_block(const NormArgs& a, std::int64_t first, std::int64_t last) {
   finish_streams(past);
 }
 
-inline void forward(const NormArgs& a) noexcept {
-  for_own_storage<NormKernels>(a.dtype, &NormKernels::forward, a, [&](auto s) {
+template <Types kTypes>
+void forward(const NormArgs& a) noexcept {
+  for_types<kTypes, NormKernels>(a.dtype, &NormKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     parallel_ranges(a.rows, norm_block(a.rows, a.columns),
                     [&](std::int64_t first, std::int64_t last) {
@@ -381,7 +382,7 @@ void backward_blocks(const NormBackwardArgs& a, std::int64_t blocks) {
 }
 
 inline void backward(const NormBackwardArgs& a) noexcept {
-  for_own_storage<NormKernels>(a.dtype, &NormKernels::backward, a, [&](auto s) {
+  for_own_storage<NormGradientKernels>(a.dtype, &NormGradientKernels::backward, a, [&](auto s) {
     using S = decltype(s);
     const std::int64_t blocks = norm_blocks(a.rows, a.columns);
     if (a.centred)
@@ -395,6 +396,8 @@ inline void backward(const NormBackwardArgs& a) noexcept {
 
 }  // namespace norm_detail
 
-const NormKernels norm_kernels{norm_detail::forward, norm_detail::backward};
+const NormKernels norm_kernels{norm_detail::forward<Types::narrow>};
+const NormKernels norm_f64_kernels{norm_detail::forward<Types::f64>};
+const NormGradientKernels norm_gradient_kernels{norm_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -50,6 +50,9 @@ struct NormBackwardArgs {
 
 struct NormKernels {
   void (*forward)(const NormArgs& args) noexcept;
+};
+
+struct NormGradientKernels {
   void (*backward)(const NormBackwardArgs& args) noexcept;
 };
 

@@ -23,15 +23,14 @@ void run_reduce(ops::ReduceCall& c) {
 
 void run_max_backward(ops::MaxBackwardCall& c) {
   const ops::ReduceSplit& s = c.split;
-  kernels<ReduceKernels>().max_backward({c.x.dtype(), s.outer, s.length, s.inner, c.x.raw(),
-                                         c.y.raw(), c.dy.raw(), c.dx.mutable_raw()});
+  kernels<ReduceGradientKernels>().max_backward({c.x.dtype(), s.outer, s.length, s.inner, c.x.raw(),
+                                                 c.y.raw(), c.dy.raw(), c.dx.mutable_raw()});
 }
 
 }  // namespace
 
-void add_reduce_routines() {
-  add<ops::ReduceCall>({run_reduce, plan_reduce});
-  add<ops::MaxBackwardCall>({run_max_backward});
-}
+void add_reduce_routines() { add<ops::ReduceCall>({run_reduce, plan_reduce}); }
+
+void add_reduce_gradient_routines() { add<ops::MaxBackwardCall>({run_max_backward}); }
 
 }  // namespace heddle::cpu

@@ -142,35 +142,39 @@ inline Compute<S> value(const S* p) {
 }
 
 inline void max_backward(const MaxBackwardArgs& a) noexcept {
-  for_own_storage<ReduceKernels>(a.dtype, &ReduceKernels::max_backward, a, [&](auto s) {
-    using S = decltype(s);
-    const auto* x = static_cast<const S*>(a.x);
-    const auto* y = static_cast<const S*>(a.y);
-    const auto* dy = static_cast<const S*>(a.dy);
-    auto* dx = static_cast<S*>(a.dx);
-    parallel_ranges(
-        a.outer * a.inner, 1 + kGrain / (a.length + 1), [&](std::int64_t first, std::int64_t last) {
-          for (std::int64_t at = first; at < last; ++at) {
-            const std::int64_t base = at / a.inner * a.length * a.inner + at % a.inner;
-            std::int64_t ties = 0;
-            for (std::int64_t l = 0; l < a.length; ++l)
-              ties += value(x + base + l * a.inner) == value(y + at) ? 1 : 0;
-            const Compute<S> share = ties > 0 ? value(dy + at) / static_cast<Compute<S>>(ties) : 0;
-            for (std::int64_t l = 0; l < a.length; ++l) {
-              const bool is_max = value(x + base + l * a.inner) == value(y + at);
-              const Compute<S> g = is_max ? share : Compute<S>{0};
-              if constexpr (std::is_same_v<S, bf16>)
-                dx[base + l * a.inner] = bf16::from_float(g);
-              else
-                dx[base + l * a.inner] = g;
-            }
-          }
-        });
-  });
+  for_own_storage<ReduceGradientKernels>(
+      a.dtype, &ReduceGradientKernels::max_backward, a, [&](auto s) {
+        using S = decltype(s);
+        const auto* x = static_cast<const S*>(a.x);
+        const auto* y = static_cast<const S*>(a.y);
+        const auto* dy = static_cast<const S*>(a.dy);
+        auto* dx = static_cast<S*>(a.dx);
+        parallel_ranges(a.outer * a.inner, 1 + kGrain / (a.length + 1),
+                        [&](std::int64_t first, std::int64_t last) {
+                          for (std::int64_t at = first; at < last; ++at) {
+                            const std::int64_t base =
+                                at / a.inner * a.length * a.inner + at % a.inner;
+                            std::int64_t ties = 0;
+                            for (std::int64_t l = 0; l < a.length; ++l)
+                              ties += value(x + base + l * a.inner) == value(y + at) ? 1 : 0;
+                            const Compute<S> share =
+                                ties > 0 ? value(dy + at) / static_cast<Compute<S>>(ties) : 0;
+                            for (std::int64_t l = 0; l < a.length; ++l) {
+                              const bool is_max = value(x + base + l * a.inner) == value(y + at);
+                              const Compute<S> g = is_max ? share : Compute<S>{0};
+                              if constexpr (std::is_same_v<S, bf16>)
+                                dx[base + l * a.inner] = bf16::from_float(g);
+                              else
+                                dx[base + l * a.inner] = g;
+                            }
+                          }
+                        });
+      });
 }
 
 }  // namespace reduce_detail
 
-const ReduceKernels reduce_kernels{reduce_detail::forward, reduce_detail::max_backward};
+const ReduceKernels reduce_kernels{reduce_detail::forward};
+const ReduceGradientKernels reduce_gradient_kernels{reduce_detail::max_backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -34,6 +34,9 @@ struct MaxBackwardArgs {
 
 struct ReduceKernels {
   void (*forward)(const ReduceArgs& args) noexcept;
+};
+
+struct ReduceGradientKernels {
   void (*max_backward)(const MaxBackwardArgs& args) noexcept;
 };
 

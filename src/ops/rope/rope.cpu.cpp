@@ -12,6 +12,7 @@ namespace heddle::cpu {
 namespace {
 
 void run_rope(ops::RopeCall& c) {
+  check_f64("rope", c.x.dtype());
   RopeArgs args;
   args.dtype = c.x.dtype();
   args.interleaved = c.pairing == ops::Pairing::interleaved;

@@ -111,8 +111,9 @@ void rotate_token(const RopeArgs& a, std::int64_t b, std::int64_t t) {
         [](auto, auto v) { return v; });
 }
 
-inline void rotate(const RopeArgs& a) noexcept {
-  for_own_storage<RopeKernels>(a.dtype, &RopeKernels::rotate, a, [&](auto s) {
+template <Types kTypes>
+void rotate(const RopeArgs& a) noexcept {
+  for_types<kTypes, RopeKernels>(a.dtype, &RopeKernels::rotate, a, [&](auto s) {
     const std::int64_t grain = 1 + kGrain / (a.heads * a.width + 1);
     parallel_ranges(a.batch * a.tokens, grain, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i)
@@ -123,6 +124,7 @@ inline void rotate(const RopeArgs& a) noexcept {
 
 }  // namespace rope_detail
 
-const RopeKernels rope_kernels{rope_detail::rotate};
+const RopeKernels rope_kernels{rope_detail::rotate<Types::narrow>};
+const RopeKernels rope_f64_kernels{rope_detail::rotate<Types::f64>};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

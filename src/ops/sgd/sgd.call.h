@@ -16,6 +16,7 @@ using backend::count_of;
 // options.grad_scale is not finite, nothing changes.
 struct SgdCall {
   static constexpr const char* kName = "sgd";
+  static constexpr bool kOfTraining = true;
   const SgdOptions& options;
   std::span<SgdParameter> parameters;
   std::span<const Tensor> grads;

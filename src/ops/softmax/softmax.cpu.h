@@ -203,8 +203,9 @@ HWY_INLINE void log_softmax_row_backward(const S* y, const S* dy, S* dx, std::in
   });
 }
 
-inline void forward(const SoftmaxArgs& a) noexcept {
-  for_own_storage<SoftmaxKernels>(a.dtype, &SoftmaxKernels::forward, a, [&](auto s) {
+template <Types kTypes>
+void forward(const SoftmaxArgs& a) noexcept {
+  for_types<kTypes, SoftmaxKernels>(a.dtype, &SoftmaxKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     parallel_ranges(a.rows, row_grain(a.columns), [&](std::int64_t first, std::int64_t last) {
       forward_rows<S>(a, first, last);
@@ -213,27 +214,30 @@ inline void forward(const SoftmaxArgs& a) noexcept {
 }
 
 inline void backward(const SoftmaxBackwardArgs& a) noexcept {
-  for_own_storage<SoftmaxKernels>(a.dtype, &SoftmaxKernels::backward, a, [&](auto s) {
-    using S = decltype(s);
-    const std::int64_t n = a.columns;
-    const bool past = a.stream && streamable(static_cast<const S*>(a.dx), n);
-    parallel_ranges(a.rows, row_grain(n), [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t r = first; r < last; ++r) {
-        const S* y = static_cast<const S*>(a.y) + r * n;
-        const S* dy = static_cast<const S*>(a.dy) + r * n;
-        S* dx = static_cast<S*>(a.dx) + r * n;
-        if (a.logarithm)
-          log_softmax_row_backward(y, dy, dx, n, past);
-        else
-          softmax_row_backward(y, dy, dx, n, past);
-      }
-      finish_streams(past);
-    });
-  });
+  for_own_storage<SoftmaxGradientKernels>(
+      a.dtype, &SoftmaxGradientKernels::backward, a, [&](auto s) {
+        using S = decltype(s);
+        const std::int64_t n = a.columns;
+        const bool past = a.stream && streamable(static_cast<const S*>(a.dx), n);
+        parallel_ranges(a.rows, row_grain(n), [&](std::int64_t first, std::int64_t last) {
+          for (std::int64_t r = first; r < last; ++r) {
+            const S* y = static_cast<const S*>(a.y) + r * n;
+            const S* dy = static_cast<const S*>(a.dy) + r * n;
+            S* dx = static_cast<S*>(a.dx) + r * n;
+            if (a.logarithm)
+              log_softmax_row_backward(y, dy, dx, n, past);
+            else
+              softmax_row_backward(y, dy, dx, n, past);
+          }
+          finish_streams(past);
+        });
+      });
 }
 
 }  // namespace softmax_detail
 
-const SoftmaxKernels softmax_kernels{softmax_detail::forward, softmax_detail::backward};
+const SoftmaxKernels softmax_kernels{softmax_detail::forward<Types::narrow>};
+const SoftmaxKernels softmax_f64_kernels{softmax_detail::forward<Types::f64>};
+const SoftmaxGradientKernels softmax_gradient_kernels{softmax_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

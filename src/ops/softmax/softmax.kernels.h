@@ -29,6 +29,9 @@ struct SoftmaxBackwardArgs {
 
 struct SoftmaxKernels {
   void (*forward)(const SoftmaxArgs& args) noexcept;
+};
+
+struct SoftmaxGradientKernels {
   void (*backward)(const SoftmaxBackwardArgs& args) noexcept;
 };
 

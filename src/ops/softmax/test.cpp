@@ -36,6 +36,7 @@ const bool registered = [] {
   add("log_softmax", ops::log_softmax, ops::reference::log_softmax, 4);
 
   using K = cpu::SoftmaxKernels;
+  using G = cpu::SoftmaxGradientKernels;
   add_kernel_mutant<K>("softmax", "the last row is left out", [](K& k) {
     k.forward = [](const cpu::SoftmaxArgs& a) noexcept {
       cpu::SoftmaxArgs b = a;
@@ -43,19 +44,19 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("softmax", "log_softmax is differentiated as softmax", [](K& k) {
+  add_kernel_mutant<G>("softmax", "log_softmax is differentiated as softmax", [](G& k) {
     k.backward = [](const cpu::SoftmaxBackwardArgs& a) noexcept {
       cpu::SoftmaxBackwardArgs b = a;
       b.logarithm = false;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("softmax", "rows are taken as one", [](K& k) {
+  add_kernel_mutant<G>("softmax", "rows are taken as one", [](G& k) {
     k.backward = [](const cpu::SoftmaxBackwardArgs& a) noexcept {
       cpu::SoftmaxBackwardArgs b = a;
       b.columns *= b.rows;
       b.rows = b.rows > 0 ? 1 : 0;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
   return true;
@@ -116,7 +117,8 @@ TEST(softmax_rows, StreamingChangesNothing) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
       for (const std::int64_t columns : {64, 4160, 50})
         for (const bool logarithm : {false, true}) {
-          const cpu::SoftmaxKernels& k = cpu::native_kernels<cpu::SoftmaxKernels>(isa);
+          const auto& k = cpu::native_kernels<cpu::SoftmaxKernels>(isa);
+          const auto& gradient = cpu::native_kernels<cpu::SoftmaxGradientKernels>(isa);
           const Shape shape{19, columns};
           const Tensor x = make_tensor(shape, dtype, normals(19 * columns, 1));
           Tensor y[2], dx[2];
@@ -125,8 +127,8 @@ TEST(softmax_rows, StreamingChangesNothing) {
             dx[stream] = Tensor::empty(shape, dtype);
             k.forward(
                 {dtype, logarithm, stream == 1, 19, columns, x.raw(), y[stream].mutable_raw()});
-            k.backward({dtype, logarithm, stream == 1, 19, columns, y[stream].raw(), x.raw(),
-                        dx[stream].mutable_raw()});
+            gradient.backward({dtype, logarithm, stream == 1, 19, columns, y[stream].raw(), x.raw(),
+                               dx[stream].mutable_raw()});
           }
           EXPECT_EQ(to_doubles(y[0]), to_doubles(y[1]));
           EXPECT_EQ(to_doubles(dx[0]), to_doubles(dx[1]));

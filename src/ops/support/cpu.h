@@ -1,6 +1,7 @@
 // Shared by every <op>.cpu.cpp: turns tensors into the plain pointers that kernels take.
 #pragma once
 
+#include "backend/cpu/f64.h"
 #include "backend/cpu/kernels.h"
 #include "backend/routine.h"
 #include "ops/support/check.h"

@@ -29,16 +29,16 @@ std::int64_t first_outside(const I* ids, std::int64_t count, std::int64_t bound)
   return found.load() < count ? found.load() : -1;
 }
 
-std::string coordinates(std::int64_t at, const Shape& shape) {
-  Dims place = shape;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    place[i] = at % shape[i];
-    at /= shape[i];
-  }
-  return to_string(place);
-}
-
 }  // namespace
+
+std::string coordinates(std::int64_t index, const Shape& shape) {
+  Dims at = shape;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    at[i] = index % shape[i];
+    index /= shape[i];
+  }
+  return to_string(at);
+}
 
 void check_indices(const Arg& a, std::int64_t bound) {
   const Tensor& ids = a.tensor;

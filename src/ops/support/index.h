@@ -1,9 +1,15 @@
 // Checks on the values of index tensors.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "ops/support/check.h"
 
 namespace heddle::ops {
+
+// The place of element `index`, in row-major order: "[0, 1]".
+std::string coordinates(std::int64_t index, const Shape& shape);
 
 // Every value of the contiguous i32 or i64 tensor must be in [0, bound). Otherwise an Error names
 // the first offender, its position and its value. Indices on other devices are not read: waiting

@@ -72,6 +72,7 @@ const bool registered = [] {
   add_case(large);
 
   using K = cpu::UnaryKernels;
+  using G = cpu::UnaryGradientKernels;
   add_kernel_mutant<K>("unary", "the last element is left out", [](K& k) {
     k.forward = [](const cpu::UnaryArgs& a) noexcept {
       cpu::UnaryArgs b = a;
@@ -86,18 +87,18 @@ const bool registered = [] {
       sound<K>().forward(b);
     };
   });
-  add_kernel_mutant<K>("unary", "gelu differentiated as its tanh approximation", [](K& k) {
+  add_kernel_mutant<G>("unary", "gelu differentiated as its tanh approximation", [](G& k) {
     k.backward = [](const cpu::UnaryBackwardArgs& a) noexcept {
       cpu::UnaryBackwardArgs b = a;
       if (b.kind == cpu::Unary::gelu) b.kind = cpu::Unary::gelu_tanh;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
-  add_kernel_mutant<K>("unary", "softcap's gradient forgets the cap", [](K& k) {
+  add_kernel_mutant<G>("unary", "softcap's gradient forgets the cap", [](G& k) {
     k.backward = [](const cpu::UnaryBackwardArgs& a) noexcept {
       cpu::UnaryBackwardArgs b = a;
       if (b.kind == cpu::Unary::softcap) b.parameter = 1;
-      sound<K>().backward(b);
+      sound<G>().backward(b);
     };
   });
   return true;
@@ -109,6 +110,7 @@ TEST(unary_kernels, streaming_changes_nothing) {
   for (const cpu::Isa isa : cpu::available_isas())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
       const auto& k = cpu::native_kernels<cpu::UnaryKernels>(isa);
+      const auto& gradient = cpu::native_kernels<cpu::UnaryGradientKernels>(isa);
       const Tensor x = make_tensor({kCount}, dtype, normals(kCount, 1));
       const Tensor dy = make_tensor({kCount}, dtype, normals(kCount, 2));
       Tensor y[2], dx[2];
@@ -116,7 +118,7 @@ TEST(unary_kernels, streaming_changes_nothing) {
         y[i] = Tensor::empty({kCount}, dtype);
         dx[i] = Tensor::empty({kCount}, dtype);
         k.forward({cpu::Unary::silu, dtype, i == 1, kCount, 0, x.raw(), y[i].mutable_raw()});
-        k.backward(
+        gradient.backward(
             {cpu::Unary::silu, dtype, i == 1, kCount, 0, x.raw(), dy.raw(), dx[i].mutable_raw()});
       }
       EXPECT_EQ(to_doubles(y[0]), to_doubles(y[1]));

@@ -14,15 +14,15 @@ void run_unary(ops::UnaryCall& c) {
 }
 
 void run_unary_backward(ops::UnaryBackwardCall& c) {
-  kernels<UnaryKernels>().backward({c.kind, c.dx.dtype(), worth_streaming(c.dx), c.dx.elements(),
-                                    c.parameter, c.saved.raw(), c.dy.raw(), c.dx.mutable_raw()});
+  kernels<UnaryGradientKernels>().backward({c.kind, c.dx.dtype(), worth_streaming(c.dx),
+                                            c.dx.elements(), c.parameter, c.saved.raw(), c.dy.raw(),
+                                            c.dx.mutable_raw()});
 }
 
 }  // namespace
 
-void add_unary_routines() {
-  add<ops::UnaryCall>({run_unary});
-  add<ops::UnaryBackwardCall>({run_unary_backward});
-}
+void add_unary_routines() { add<ops::UnaryCall>({run_unary}); }
+
+void add_unary_gradient_routines() { add<ops::UnaryBackwardCall>({run_unary_backward}); }
 
 }  // namespace heddle::cpu

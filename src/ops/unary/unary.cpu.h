@@ -101,7 +101,7 @@ inline void forward(const UnaryArgs& a) noexcept {
 }
 
 inline void backward(const UnaryBackwardArgs& a) noexcept {
-  for_own_storage<UnaryKernels>(a.dtype, &UnaryKernels::backward, a, [&](auto s) {
+  for_own_storage<UnaryGradientKernels>(a.dtype, &UnaryGradientKernels::backward, a, [&](auto s) {
     using S = decltype(s);
     with_derivative<S>(a.kind, a.parameter, [&](auto f) {
       const auto* x = static_cast<const S*>(a.x);
@@ -121,6 +121,7 @@ inline void backward(const UnaryBackwardArgs& a) noexcept {
 
 }  // namespace unary_detail
 
-const UnaryKernels unary_kernels{unary_detail::forward, unary_detail::backward};
+const UnaryKernels unary_kernels{unary_detail::forward};
+const UnaryGradientKernels unary_gradient_kernels{unary_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -34,6 +34,9 @@ struct UnaryBackwardArgs {
 
 struct UnaryKernels {
   void (*forward)(const UnaryArgs& args) noexcept;
+};
+
+struct UnaryGradientKernels {
   void (*backward)(const UnaryBackwardArgs& args) noexcept;
 };
 

@@ -55,9 +55,11 @@ struct F32 : F32Elements<F32>, FloatRegisters {
   static constexpr auto transpose = transpose16<F32>;
 };
 struct F32ByBf16 : F32ByBf16Elements<F32ByBf16>, FloatRegisters {
+  using Tiles = F32;
   static constexpr auto transpose = transpose16<F32ByBf16>;
 };
 struct Bf16 : Bf16AsF32Elements<Bf16>, FloatRegisters {
+  using Tiles = F32;
   static constexpr auto transpose = transpose16<Bf16>;
 };
 struct F64 : F64Elements<F64>, DoubleRegisters {

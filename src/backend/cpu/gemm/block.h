@@ -56,6 +56,7 @@ template <class Ops, class C>
 class BlockProduct {
  public:
   using L = Layout<Ops>;
+  using Tiles = typename TilesOf<Ops>::Type;
   using Element = typename Ops::Element;
   using Stored = typename Ops::Stored;
   using Sum = typename Ops::Sum;
@@ -111,7 +112,7 @@ class BlockProduct {
     const char* next = nullptr;
     const char* end = nullptr;
 
-    void aim(TileJob<Ops>& tile) noexcept {
+    void aim(TileJob<Tiles>& tile) noexcept {
       constexpr std::int64_t kShare = L::kLineUnits / kAheadUnits * kLineBytes;
       const bool more = next < end;
       tile.ahead = more ? next : static_cast<const char*>(tile.b);
@@ -161,7 +162,7 @@ class BlockProduct {
   void multiply(const ReadableA& source, std::int64_t block) noexcept {
     alignas(64) Sum local[L::kTileSums];
     const bool first = block == 0, last = block == L::depth_blocks(job_.k) - 1;
-    TileJob<Ops> tile{};
+    TileJob<Tiles> tile{};
     tile.units = L::units(L::depth_of(job_.k, block));
     tile.a_step = source.step;
     tile.a_jump = source.jump;
@@ -182,7 +183,7 @@ class BlockProduct {
         if (straight) finish_.aim(tile, row, column);
         if (last) finish_.prefetch(row, rows, column, columns);
         if constexpr (kAsksAhead<Ops>) ahead.aim(tile);
-        MicroTable<Ops, Read, B>::get(rows, columns)(tile);
+        MicroTable<Tiles, Read, B>::get(rows, columns)(tile);
         if (last && !straight) finish_.tile(tile.to, row, rows, column, columns);
         tile.a += source.tile;
         waiting += L::kTileSums;
@@ -197,7 +198,7 @@ class BlockProduct {
   }
 
   void find_b(std::int64_t block, std::int64_t column, std::int64_t columns,
-              TileJob<Ops>& tile) const noexcept {
+              TileJob<Tiles>& tile) const noexcept {
     tile.b_step = L::kColumns * L::kPair;
     if (job_.packed_b != nullptr) {
       const Stored* panel = b_ + L::b_offset(job_.k, job_.n, block, column);
@@ -250,7 +251,7 @@ class BlockProduct {
   const CRange& range_;
   PackSource<Ops, Source> a_;
   const Stored* b_;
-  Finish<Ops, C> finish_;
+  Finish<Tiles, C> finish_;
   std::int64_t tile_rows_;
   bool b_in_place_, widens_;
   Element* packed_a_;

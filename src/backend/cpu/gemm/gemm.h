@@ -13,11 +13,10 @@
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/threads.h"
+#include "heddle/activation.h"
 #include "heddle/dtype.h"
 
 namespace heddle::cpu {
-
-enum class Activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu };
 
 // A matrix of `rows` × `cols` whose element (r, c) is data[r * row_stride + c * col_stride],
 // strides in elements. One of the strides is usually 1; any value is legal, also for views.
@@ -60,7 +59,7 @@ struct GemmJob {
 };
 
 // Other work that runs alongside products in the same section, such as sums of their operands.
-struct Beside {
+struct OtherWork {
   std::int64_t chunks;
   FunctionRef<void(std::int64_t)> run;  // one chunk
 };
@@ -77,8 +76,8 @@ struct GemmPath {
   // threads meet once at the end. A B that is not packed is packed first, once where neighbouring
   // jobs have the same one and the same room for it. A job may add to the C of an earlier one (its
   // residual is that C): if both are cut alike, a thread that has computed a part of one goes on
-  // with that part of the other; else threads meet once more in between. `beside` may be null.
-  void (*run_all)(std::span<const GemmJob> jobs, const Beside* beside);
+  // with that part of the other; else threads meet once more in between. `other` may be null.
+  void (*run_all)(std::span<const GemmJob> jobs, const OtherWork* other);
 };
 
 // operand: f32, bf16 or f64. Every Isa has a path for each of them: a level without special

@@ -39,8 +39,12 @@ struct Registers {
 };
 
 struct F32 : F32Elements<F32>, Registers<float> {};
-struct F32ByBf16 : F32ByBf16Elements<F32ByBf16>, Registers<float> {};
-struct Bf16 : Bf16AsF32Elements<Bf16>, Registers<float> {};
+struct F32ByBf16 : F32ByBf16Elements<F32ByBf16>, Registers<float> {
+  using Tiles = F32;
+};
+struct Bf16 : Bf16AsF32Elements<Bf16>, Registers<float> {
+  using Tiles = F32;
+};
 struct F64 : F64Elements<F64>, Registers<double> {};
 
 }  // namespace

@@ -17,6 +17,22 @@ enum class ReadA : std::uint8_t {
   across,   // units of one k are neighbours
 };
 
+// Types whose tiles compute in the same registers share the kernels of one of them: bf16 that is
+// widened to f32 is multiplied as f32 is, and finished so. They name it as `Tiles`; without this
+// the same code was there three times, 140 kB for each instruction set.
+template <class Ops>
+struct TilesOf {
+  using Type = Ops;
+};
+template <class Ops>
+  requires requires { typename Ops::Tiles; }
+struct TilesOf<Ops> {
+  using Type = typename Ops::Tiles;
+  static_assert(Ops::kPair == Type::kPair && Ops::kLanes == Type::kLanes &&
+                Ops::kRows == Type::kRows && Ops::kVectors == Type::kVectors &&
+                sizeof(typename Ops::Element) == sizeof(typename Type::Element));
+};
+
 // One tile of one k-block. Distances are in elements.
 template <class Ops>
 struct TileJob {

@@ -4,13 +4,14 @@
 #include <cstddef>
 #include <string>
 
+#include "backend/cpu/f64.h"
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/gemm/operands.h"
 #include "backend/cpu/gemm/paths.h"
-#include "backend/cpu/gemm/turns.h"
+#include "backend/cpu/gemm/together.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/threads.h"
 #include "heddle/error.h"
@@ -183,11 +184,11 @@ struct Path {
                     [&](std::int64_t chunk) { run_blocks(job, plan, chunk); });
   }
 
-  static void run_all(std::span<const GemmJob> given, const Beside* beside) {
-    run_in_groups(given, beside, run_group);
+  static void run_all(std::span<const GemmJob> given, const OtherWork* other) {
+    run_in_groups(given, other, run_group);
   }
 
-  static void run_group(std::span<const GemmJob> given, const Beside* beside) {
+  static void run_group(std::span<const GemmJob> given, const OtherWork* other) {
     GemmJob jobs[kTogether];
     Cut plans[kTogether];
     std::int64_t chunks[kTogether], count = 0;
@@ -199,7 +200,7 @@ struct Path {
       chunks[count] = ceil_div(plans[count].blocks, plans[count].grain);
       ++count;
     }
-    run_together(chunks, count, beside,
+    run_together(chunks, count, other,
                  [&](std::int64_t i, std::int64_t chunk) { run_blocks(jobs[i], plans[i], chunk); });
   }
 
@@ -226,7 +227,10 @@ Choice f32_by_bf16_choice(Isa isa) {
   return kChoice<generic::f32_by_bf16_kernels>;
 }
 
-Choice f64_choice(Isa isa) {
+// Set by add_f64_products(), which a program may be linked without.
+Choice (*f64_choice)(Isa isa) = nullptr;
+
+Choice native_f64_choice(Isa isa) {
   if (isa >= Isa::avx512) return kChoice<avx512::f64_kernels>;
   if (isa >= Isa::avx2) return kChoice<avx2::f64_kernels>;
   return kChoice<generic::f64_kernels>;
@@ -249,7 +253,10 @@ Choice choice_of(Isa isa, Operands operands) {
          std::string(to_string(operands.a)) + " and " + std::string(to_string(operands.b)));
   switch (operands.a) {
     case DType::f32: return f32_choice(isa);
-    case DType::f64: return f64_choice(isa);
+    case DType::f64:
+      check_f64("gemm", DType::f64);
+      open_f64();
+      return f64_choice(isa);
     case DType::bf16: return bf16_choice(isa);
     default: break;
   }
@@ -268,6 +275,8 @@ void unpack_tiles(const PackedMatrix& packed, std::int64_t column, std::uint16_t
 }
 
 }  // namespace
+
+void add_f64_products() { f64_choice = native_f64_choice; }
 
 const GemmPath& gemm_path(Isa isa, Operands operands) {
   return on_tiles(isa, operands) ? amx_bf16_path() : choice_of(isa, operands).path;

@@ -12,8 +12,8 @@ const ProductKernels& native_kernels<ProductKernels>(Isa) {
         gemm_path(current_isa(), operands).pack_b(k, n, b, dst);
       },
       [](Operands operands, const GemmJob& job) { gemm_path(current_isa(), operands).run(job); },
-      [](Operands operands, std::span<const GemmJob> jobs, const Beside* beside) {
-        gemm_path(current_isa(), operands).run_all(jobs, beside);
+      [](Operands operands, std::span<const GemmJob> jobs, const OtherWork* other) {
+        gemm_path(current_isa(), operands).run_all(jobs, other);
       }};
   return table;
 }

@@ -16,7 +16,7 @@ struct ProductKernels {
   std::size_t (*packed_bytes)(Operands operands, std::int64_t k, std::int64_t n);
   void (*pack_b)(Operands operands, std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst);
   void (*run)(Operands operands, const GemmJob& job);
-  void (*run_all)(Operands operands, std::span<const GemmJob> jobs, const Beside* beside);
+  void (*run_all)(Operands operands, std::span<const GemmJob> jobs, const OtherWork* other);
 };
 
 template <>

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/gemm/amx/halves.h"
+#include "backend/cpu/gemm/amx/split_k.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/operands.h"
 #include "backend/cpu/gemm/test_slope.h"

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/gemm/turns.h"
+#include "backend/cpu/gemm/together.h"
 #include "backend/cpu/threads.h"
 #include "heddle/dtype.h"
 
@@ -180,8 +180,8 @@ TEST(GemmTogether, OtherWorkBeside) {
         path->run_all(alone.jobs, nullptr);
         std::vector<std::atomic<int>> calls(static_cast<std::size_t>(chunks));
         const auto work = [&](std::int64_t c) { ++calls[static_cast<std::size_t>(c)]; };
-        const Beside beside{chunks, work};
-        path->run_all(together.jobs, &beside);
+        const OtherWork other{chunks, work};
+        path->run_all(together.jobs, &other);
         EXPECT_EQ(together.results(), alone.results());
         for (const auto& n : calls) EXPECT_EQ(n, 1);
       }

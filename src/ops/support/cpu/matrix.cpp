@@ -7,21 +7,6 @@
 
 namespace heddle::cpu {
 
-namespace {
-
-Activation kernel_activation(heddle::Activation a) {
-  switch (a) {
-    case heddle::Activation::none: return Activation::none;
-    case heddle::Activation::relu: return Activation::relu;
-    case heddle::Activation::gelu: return Activation::gelu;
-    case heddle::Activation::gelu_tanh: return Activation::gelu_tanh;
-    case heddle::Activation::silu: return Activation::silu;
-  }
-  return Activation::none;
-}
-
-}  // namespace
-
 MatrixRef matrix_of(const Tensor& x) {
   return {x.raw(), x.dtype(), x.strides()[x.rank() - 2], x.strides()[x.rank() - 1]};
 }
@@ -57,7 +42,7 @@ GemmJob job_of(ops::Product& p) {
   job.c_dtype = p.c.dtype();
   job.c_row_stride = job.n;
   job.epilogue.bias = raw_or_null(std::as_const(p.bias));
-  job.epilogue.activation = kernel_activation(p.activation);
+  job.epilogue.activation = p.activation;
   job.epilogue.derivative = raw_or_null(p.derivative);
   job.epilogue.factor = raw_or_null(std::as_const(p.factor));
   job.epilogue.residual = raw_or_null(std::as_const(p.residual));

@@ -2,11 +2,11 @@
 #include <optional>
 
 #include "backend/cpu/gemm/amx/amx.h"
-#include "backend/cpu/gemm/amx/halves.h"
 #include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/amx/plan.h"
 #include "backend/cpu/gemm/amx/scratch.h"
-#include "backend/cpu/gemm/turns.h"
+#include "backend/cpu/gemm/amx/split_k.h"
+#include "backend/cpu/gemm/together.h"
 #include "backend/cpu/threads.h"
 
 namespace heddle::cpu {
@@ -55,7 +55,7 @@ void share_own_b(const Turn& before, Turn& turn) {
 }
 
 template <RunChunk run_chunk>
-void run_group(std::span<const GemmJob> jobs, const Beside* beside) {
+void run_group(std::span<const GemmJob> jobs, const OtherWork* other) {
   Turn turns[kTogether];
   GemmJob ready[kTogether];
   std::int64_t chunks[kTogether];
@@ -71,7 +71,7 @@ void run_group(std::span<const GemmJob> jobs, const Beside* beside) {
     if (i > 0) share_own_b(turns[i - 1], turn);
     chunks[i] = turn.chunks();
   }
-  run_together(chunks, count, beside, [&](std::int64_t i, std::int64_t chunk) {
+  run_together(chunks, count, other, [&](std::int64_t i, std::int64_t chunk) {
     Turn& turn = turns[i];
     turn.halved ? turn.halved->run(chunk, run_chunk) : run_chunk(turn.plan, chunk);
   });
@@ -83,8 +83,8 @@ void run(const GemmJob& job) {
 }
 
 template <RunChunk run_chunk>
-void run_all(std::span<const GemmJob> jobs, const Beside* beside) {
-  run_in_groups(jobs, beside, run_group<run_chunk>);
+void run_all(std::span<const GemmJob> jobs, const OtherWork* other) {
+  run_in_groups(jobs, other, run_group<run_chunk>);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/amx/scratch.h"
-#include "backend/cpu/gemm/turns.h"
+#include "backend/cpu/gemm/together.h"
 
 namespace heddle::cpu::amx {
 namespace {

@@ -11,7 +11,7 @@
 //                                                     for each row block     (2 × 2 tiles)
 //
 // Sums wait in scratch between blocks of K, in f32, as they do in the tiles: no choice made here
-// changes a bit of the result, but for the one to sum in halves (halves.h).
+// changes a bit of the result, but for the one to sum in halves (split_k.h).
 #pragma once
 
 #include <cstdint>

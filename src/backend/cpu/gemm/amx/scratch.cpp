@@ -1,7 +1,7 @@
 #include "backend/cpu/gemm/amx/scratch.h"
 
-#include "backend/cpu/gemm/amx/halves.h"
-#include "backend/cpu/gemm/turns.h"
+#include "backend/cpu/gemm/amx/split_k.h"
+#include "backend/cpu/gemm/together.h"
 #include "backend/cpu/scratch.h"
 
 namespace heddle::cpu::amx {

@@ -26,7 +26,7 @@ struct Scratch {
 // The calling thread's, inside of a parallel section.
 Scratch& amx_scratch() noexcept;
 
-// Where products that the calling thread starts keep the sums of a half of K (halves.h), for the
+// Where products that the calling thread starts keep the sums of a half of K (split_k.h), for the
 // i-th of those that run together. Behind what its own chunks use. Throws Error(out_of_memory).
 float* room_for_half_sums(std::int64_t i);
 

@@ -12,8 +12,8 @@
 
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/amx/guarded_buffer.h"
-#include "backend/cpu/gemm/amx/halves.h"
 #include "backend/cpu/gemm/amx/plan.h"
+#include "backend/cpu/gemm/amx/split_k.h"
 #include "backend/cpu/gemm/test_slope.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/threads.h"
@@ -313,7 +313,7 @@ class AmxGemm : public testing::Test {
   }
 
   // Right on one thread, and the same bits for every number of threads, blocking and tile policy;
-  // an unpacked B may give other bits than a packed one (halves.h).
+  // an unpacked B may give other bits than a packed one (split_k.h).
   static void check(const Case& c, const std::vector<int>& threads = {2, 3, 8}) {
     Fixture fixture(c);
     amx::tuning() = amx::Tuning{};

@@ -8,13 +8,14 @@ namespace heddle::cpu::HEDDLE_ISA {
 
 // Prefetch distance. The hardware prefetches a stream within a page of 4 KiB; prefetched from half
 // a page on, the next page is in flight before it begins, for every array of several.
-inline constexpr std::int64_t kAheadBytes = 2048;
+inline constexpr std::int64_t kPrefetchBytes = 2048;
 
 // Element i of each array, that far on; the end of an array does not matter. Into the second cache:
 // the first one has too few misses at a time to hide the memory.
 template <class... S>
-HWY_INLINE void ask_ahead(std::int64_t i, const S*... arrays) {
-  (__builtin_prefetch(arrays + i + kAheadBytes / static_cast<std::int64_t>(sizeof(S)), 0, 2), ...);
+HWY_INLINE void prefetch_ahead(std::int64_t i, const S*... arrays) {
+  (__builtin_prefetch(arrays + i + kPrefetchBytes / static_cast<std::int64_t>(sizeof(S)), 0, 2),
+   ...);
 }
 
 }  // namespace heddle::cpu::HEDDLE_ISA

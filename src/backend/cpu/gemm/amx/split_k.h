@@ -1,4 +1,5 @@
-// Small products that sum over many k, such as the gradient of a small weight: Σ over all tokens.
+// Split-K: small products that sum over many k, such as the gradient of a small weight: Σ over all
+// tokens.
 //
 // Cut by rows or columns of C, every thread would read all tokens, half of which are in the cache
 // of the thread that wrote them. So their K is summed in two halves, each usually by the thread

@@ -17,8 +17,8 @@ inline constexpr std::int64_t kTogether = 8;
 // that runs alongside, if any. The pieces handed out have the same part of every product: then a
 // thread, whose share is a run of pieces, computes of each what it would have alone.
 template <class Run>
-void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* beside, Run run) {
-  const std::int64_t others = beside != nullptr ? beside->chunks : 0;
+void run_together(const std::int64_t* chunks, std::int64_t count, const OtherWork* other, Run run) {
+  const std::int64_t others = other != nullptr ? other->chunks : 0;
   std::int64_t parts = others;
   for (std::int64_t i = 0; i < count; ++i) parts = chunks[i] > parts ? chunks[i] : parts;
   parallel_chunks(parts, [&](std::int64_t part) {
@@ -26,7 +26,7 @@ void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* 
       for (std::int64_t c = part * chunks[i] / parts; c < (part + 1) * chunks[i] / parts; ++c)
         run(i, c);
     for (std::int64_t c = part * others / parts; c < (part + 1) * others / parts; ++c)
-      beside->run(c);
+      other->run(c);
   });
 }
 
@@ -51,14 +51,14 @@ void run_together(const std::int64_t* chunks, std::int64_t count, const Beside* 
   return count;
 }
 
-// Calls run_group(jobs, beside) for one run after another; `beside` goes with the last.
+// Calls run_group(jobs, other) for one run after another; `other` goes with the last.
 template <class RunGroup>
 [[gnu::always_inline]] inline void run_in_groups(std::span<const GemmJob> jobs,
-                                                 const Beside* beside, RunGroup run_group) {
+                                                 const OtherWork* other, RunGroup run_group) {
   std::size_t count = run_of(jobs);
   for (; count < jobs.size(); jobs = jobs.subspan(count), count = run_of(jobs))
     run_group(jobs.first(count), nullptr);
-  run_group(jobs, beside);
+  run_group(jobs, other);
 }
 
 // Do both have the same B in memory, with the same strides?

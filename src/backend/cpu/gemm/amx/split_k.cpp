@@ -1,4 +1,4 @@
-#include "backend/cpu/gemm/amx/halves.h"
+#include "backend/cpu/gemm/amx/split_k.h"
 
 #include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/amx/unit.h"
