@@ -7,6 +7,7 @@
 // before: the order of everything is that of the calls. Everything that a held call writes is
 // written, whichever kernel does it, with the same bits; calls whose memory overlaps are not
 // joined.
+// In guard mode none are: memory that is handed out is written first, which asks for the stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
