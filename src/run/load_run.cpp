@@ -10,6 +10,7 @@
 #include "run/recipe_file.h"
 #include "run/run_directory.h"
 #include "run/weights.h"
+#include "tensor/allocator.h"
 #include "tensor/storage.h"
 
 namespace heddle::run {
@@ -30,6 +31,7 @@ void hold(nn::Parameters& parameters) {
     p.tensor.set_requires_grad(false);
     p.tensor.impl()->storage->set_constant();
   }
+  trim_memory();  // what reading them took on the way
 }
 
 // Of models of others their files may name several tokens that end a text.

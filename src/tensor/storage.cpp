@@ -1,5 +1,6 @@
 #include "tensor/storage.h"
 
+#include "tensor/allocator.h"
 #include "tensor/engine.h"
 #include "tensor/ledger.h"
 
@@ -23,6 +24,9 @@ void Storage::replace(std::shared_ptr<const OtherForm> form) {
   if (form_ != nullptr) return;
   if (data_ != nullptr) engine_->release(data_, bytes_);
   data_ = nullptr;
+  // Once for every weight: memory that is kept for tensors to come would be as large as the weights
+  // that were here.
+  if (device_.is_cpu()) trim_memory();
   form_ = std::move(form);
   book(device_, purpose_, -booked_bytes(bytes_));
 }
