@@ -59,6 +59,10 @@ class Engine {
     return nullptr;
   }
 
+  // Work that is repeated from now on draws its random numbers as of so many steps (RandomKey)
+  // after the one that it was recorded in.
+  virtual void shift_steps(std::uint32_t /*by*/) {}
+
   // Hands kept memory back to the system.
   virtual void trim() noexcept {}
 

@@ -28,11 +28,13 @@ struct StepNumbers {
 };
 
 // The update comes before the numbers are read, all at once: with a loss or a norm that is not
-// finite it changes nothing.
+// finite it changes nothing. Whatever else is to be done is done while the device computes.
+template <class Meanwhile>
 StepNumbers update(optim::Optimizer& optimizer, const optim::StepSums& sums, std::int64_t step,
-                   double rate) {
+                   double rate, Meanwhile meanwhile) {
   const Tensor norm = optimizer.gradient_norm();
   optimizer.step(step, rate, norm, sums.losses);
+  meanwhile();
   std::vector<Tensor> numbers = sums.losses;
   numbers.push_back(norm);
   const std::vector<Tensor> here = read(numbers);
@@ -170,10 +172,10 @@ StepReport Trainer::take_step() {
   const CostMeter meter;
   reset_peak_memory(model_.device());
   const std::int64_t step = state_.step + 1;
-  const model::Batch batch = data_.training_batch(step - 1, config_.batch, config_.seed);
+  const model::Batch batch = batch_of(step);
   const double rate = optim::learning_rate_at(config_, step);
-  const auto [loss, norm] =
-      update(optimizer_, optim::add_gradients(model_, batch, config_, step), step, rate);
+  const auto [loss, norm] = update(optimizer_, repeated_.gradients(model_, batch, config_, step),
+                                   step, rate, [&] { prepare_batch(step + 1); });
   if (!std::isfinite(loss)) refuse_step(batch, {mark("loss {}"), {nn::bad_text(loss)}});
   if (!std::isfinite(norm))
     refuse_step(batch, {mark("gradient of length {}"), {nn::bad_text(norm)}});
@@ -204,6 +206,21 @@ StepReport Trainer::take_step() {
   report.total_tokens = state_.tokens;
   report.total_seconds = state_.seconds;
   return report;
+}
+
+model::Batch Trainer::batch_of(std::int64_t step) {
+  if (ahead_ && ahead_->first == step) return std::exchange(ahead_, std::nullopt)->second;
+  return data_.training_batch(step - 1, config_.batch, config_.seed);
+}
+
+// On the CPU it would take as long before the next step as within it.
+void Trainer::prepare_batch(std::int64_t step) {
+  ahead_ = std::nullopt;
+  if (model_.device().is_cpu() || step > config_.steps) return;
+  try {
+    ahead_.emplace(step, data_.training_batch(step - 1, config_.batch, config_.seed));
+  } catch (const Error&) {  // told by its own step
+  }
 }
 
 // Rates of later sittings are to be like those of one long sitting.

@@ -17,6 +17,7 @@
 #include "language/sentence.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
+#include "optim/repeated_step.h"
 #include "recipe/train_config.h"
 #include "run/log_files.h"
 #include "run/run_directory.h"
@@ -74,6 +75,8 @@ class Trainer {
   void pass_over(const std::vector<std::int64_t>& steps, const std::vector<std::string>& reasons);
   void clear_gradients();
   StepReport take_step();
+  model::Batch batch_of(std::int64_t step);
+  void prepare_batch(std::int64_t step);
   void count_for_rate(const StepReport& report);
   [[noreturn]] void refuse_step(const model::Batch& batch, const Sentence& what);
   void write_log(const StepReport& report);
@@ -89,6 +92,8 @@ class Trainer {
   run::RunDirectory* directory_;
   Hooks hooks_;
   optim::Optimizer optimizer_;
+  optim::RepeatedStep repeated_;
+  std::optional<std::pair<std::int64_t, model::Batch>> ahead_;  // a step and its batch
   run::TrainState state_;
   std::string recipe_;
   std::unique_ptr<run::LogFiles> log_;

@@ -128,7 +128,27 @@ std::unique_ptr<Recording> CudaEngine::record(const std::function<void()>& work)
     work();
     return nullptr;
   }
+  shift_steps(0);  // what is recorded runs once at the end, as of its own step
   return record_graph(graph_blocks_, [this] { return stream(); }, work);
+}
+
+const std::uint32_t* CudaEngine::later_steps() {
+  if (later_steps_ == nullptr) {
+    make_current();
+    void* cell = nullptr;
+    HEDDLE_CUDA_CHECK(cudaMalloc(&cell, sizeof *later_steps_));
+    later_steps_ = static_cast<std::uint32_t*>(cell);
+    shift_ = 1;  // anything but 0, which is written now
+    shift_steps(0);
+  }
+  if (shift_ != 0 && !graph_blocks_.recording()) shift_steps(0);
+  return later_steps_;
+}
+
+void CudaEngine::shift_steps(std::uint32_t by) {
+  if (later_steps_ == nullptr || by == shift_) return;  // nobody has drawn any
+  upload(reinterpret_cast<std::byte*>(later_steps_), &by, sizeof by);
+  shift_ = by;
 }
 
 std::byte* CudaEngine::allocate(std::size_t bytes) {
@@ -197,5 +217,9 @@ std::uint32_t* counters_of(Device device) {
 }
 
 HeldBack held_of(Device device) { return static_cast<CudaEngine&>(engine_of(device)).held(); }
+
+const std::uint32_t* later_steps_of(Device device) {
+  return static_cast<CudaEngine&>(engine_of(device)).later_steps();
+}
 
 }  // namespace heddle::cuda

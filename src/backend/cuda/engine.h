@@ -59,6 +59,7 @@ class CudaEngine final : public Engine {
   void synchronize() override;
   bool records() const noexcept override { return true; }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
+  void shift_steps(std::uint32_t by) override;
   void trim() noexcept override;
   std::string name() const override { return name_; }
   std::int64_t memory_bytes() const override { return memory_bytes_; }
@@ -71,6 +72,9 @@ class CudaEngine final : public Engine {
   static constexpr std::size_t kCounters = std::size_t{1} << 16;
   // For work that may be held back, and what is launched together with it.
   HeldBack held();
+  // A number of the device's that kernels add to the step of a RandomKey: 0, but in work that is
+  // repeated.
+  const std::uint32_t* later_steps();
 
  private:
   void make_current() const;
@@ -86,12 +90,15 @@ class CudaEngine final : public Engine {
   cudaStream_t stream_ = nullptr;
   std::uint32_t* counters_ = nullptr;
   Staging staging_;
-  std::mutex held_mutex_;  // of what follows
+  std::uint32_t* later_steps_ = nullptr;
+  std::uint32_t shift_ = 0;  // what it holds
+  std::mutex held_mutex_;    // of what follows
   HeldWork held_;
 };
 
 // The stream of a tensor's device, which becomes the current one of this thread: for routines.
 cudaStream_t stream_of(Device device);
+const std::uint32_t* later_steps_of(Device device);
 // ... and what it holds back: for work that may wait for what comes next.
 HeldBack held_of(Device device);
 std::uint32_t* counters_of(Device device);

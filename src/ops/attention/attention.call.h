@@ -30,6 +30,19 @@ struct AttentionInputs {
   }
 };
 
+// Intervals of a mask that is the same for all sequences: a device can make them itself, so that
+// nothing is brought to it in the middle of a step.
+struct IntervalsCall {
+  static constexpr const char* kName = "attention, intervals";
+  QueryWindow window;
+  std::int64_t end;   // past the last key that any query sees
+  Tensor& intervals;  // [2, B, Tq] i32
+  Tensor& ends;       // [B] i32
+
+  const Tensor& output() const { return intervals; }
+  Cost cost() const { return {}; }
+};
+
 struct AttentionCall {
   static constexpr const char* kName = "attention";
   const AttentionInputs& in;

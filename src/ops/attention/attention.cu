@@ -127,6 +127,7 @@ void set_options(const AttentionInputs& in, Problem& p) {
   p.threshold = static_cast<std::uint32_t>(o.dropout * 4294967296.0);
   p.kept_times = 1 / (1 - o.dropout);
   p.key = o.key;
+  if (p.drops) p.later_steps = later_steps_of(in.q.device());
   p.first_row = o.first_row;
 }
 
@@ -407,9 +408,26 @@ void run_attention_backward(AttentionBackwardCall& c) {
   if (c.d_sinks.defined()) attention::sink_gradients(type, p, out<void>(c.d_sinks), stream);
 }
 
+// A thread per query of every sequence.
+void run_intervals(ops::IntervalsCall& c) {
+  std::int32_t* const first = out<std::int32_t>(c.intervals);
+  std::int32_t* const ends = out<std::int32_t>(c.ends);
+  const std::int64_t batch = c.ends.size(0), queries = c.intervals.size(2);
+  std::int32_t* const last = first + batch * queries;
+  const ops::QueryWindow window = c.window;
+  const auto end = static_cast<std::int32_t>(c.end);
+  each("intervals", stream_of(c.ends.device()), batch * queries, [=] __device__(std::int64_t i) {
+    const ops::KeyInterval seen = window.of(i % queries);
+    first[i] = static_cast<std::int32_t>(seen.first);
+    last[i] = static_cast<std::int32_t>(seen.last);
+    if (i % queries == 0) ends[i / queries] = end;
+  });
+}
+
 }  // namespace
 
 void add_attention_routines() {
+  add<ops::IntervalsCall>({run_intervals});
   add<AttentionCall>({run_attention, plan_attention});
   add<AttentionBackwardCall>({run_attention_backward, plan_attention_backward});
 }

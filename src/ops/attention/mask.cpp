@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/attention/attention.call.h"
 #include "ops/copy/copy.h"
 #include "ops/support/check.h"
 #include "ops/support/host.h"
@@ -102,19 +103,21 @@ struct MaskReader {
     last = std::min<std::int64_t>(last, high - begin);
   }
 
+  QueryWindow window() const {
+    QueryWindow w;
+    w.keys = sizes.keys;
+    w.first_query = mask.first_query;
+    w.causal = mask.causal;
+    w.look_back = mask.look_back.value_or(QueryWindow::kEverything);
+    w.look_ahead = mask.look_ahead.value_or(QueryWindow::kEverything);
+    return w;
+  }
+
   std::pair<std::int64_t, std::int64_t> interval(std::int64_t b, std::int64_t i) const {
     const auto row = static_cast<std::size_t>(b);
     const std::int64_t position =
         i + mask.first_query + (first_queries.empty() ? 0 : first_queries[row]);
-    std::int64_t first = 0;
-    std::int64_t last = sizes.keys;
-    if (mask.causal) {
-      const std::int64_t prefix = prefixes.empty() ? 0 : prefixes[row];
-      last = std::min(last, std::max(position + 1, prefix));
-    }
-    if (mask.look_back) first = std::max(first, std::min(position - *mask.look_back, sizes.keys));
-    if (mask.look_ahead)
-      last = std::min(last, position + std::min(*mask.look_ahead, sizes.keys) + 1);
+    auto [first, last] = window().of(position, prefixes.empty() ? 0 : prefixes[row]);
     if (!lengths.empty()) last = std::min(last, lengths[row]);
     document(b, i, first, last);
     return {first, std::max(first, last)};
@@ -232,11 +235,35 @@ void check_options(const char* op, const AttentionOptions& o, const Tensor& q,
                   "relative_bias as well");
 }
 
+namespace {
+
+// The same for all sequences, by a device that can.
+VisibleKeys keys_by_place(const MaskReader& reader, Device device) {
+  const AttentionSizes& s = reader.sizes;
+  std::int64_t pairs = 0, end = 0;
+  for (std::int64_t i = 0; i < s.queries; ++i) {
+    const auto [from, to] = reader.interval(0, i);
+    pairs += to - from;
+    if (from < to) end = std::max(end, to);
+  }
+  VisibleKeys keys{Tensor::empty({2, s.batch, s.queries}, DType::i32, device),
+                   Tensor::empty({s.batch}, DType::i32, device), s.keys,
+                   static_cast<double>(pairs) * static_cast<double>(s.batch)};
+  if (s.batch > 0 && s.queries > 0)
+    backend::launch(IntervalsCall{reader.window(), end, keys.intervals, keys.ends});
+  return keys;
+}
+
+}  // namespace
+
 VisibleKeys visible_keys(const AttentionMask& mask, const AttentionSizes& s, Device device) {
   if (device.is_meta())
     return {Tensor::empty({2, s.batch, s.queries}, DType::i32, device),
             Tensor::empty({s.batch}, DType::i32, device), s.keys, pairs_without_values(mask, s)};
-  const HostKeys keys(MaskReader(mask, s, true));
+  const MaskReader reader(mask, s, true);
+  if (!reader.depends_on_batch() && s.queries > 0 && backend::has_routine<IntervalsCall>(device))
+    return keys_by_place(reader, device);
+  const HostKeys keys(reader);
   return {from_host({2, s.batch, s.queries}, keys.intervals, device),
           from_host({s.batch}, keys.ends, device), s.keys, static_cast<double>(keys.pairs)};
 }

@@ -22,12 +22,15 @@ void dropout_as(ops::DropoutCall& c) {
   const S* const x = in<S>(c.x);
   S* const y = out<S>(c.y);
   const std::int64_t count = c.x.elements();
-  const RandomKey key = c.key;
+  const RandomKey drawn = c.key;
+  const std::uint32_t* const later = later_steps_of(c.y.device());
   const std::uint32_t threshold = c.threshold;
   const C scale = static_cast<C>(c.scale);
   const bool whole = aligned(x) && aligned(y);
   each("dropout", stream_of(c.y.device()), divided(count, kDrawn),
        [=] __device__(std::int64_t block) {
+         RandomKey key = drawn;
+         key.step += *later;
          const PhiloxBlock words = philox(key, static_cast<std::uint64_t>(block));
          const std::int64_t first = block * kDrawn;
          if (whole && first + kDrawn <= count) {

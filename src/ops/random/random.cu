@@ -31,10 +31,13 @@ void random_as(ops::RandomCall& c) {
   using C = Compute<S>;
   S* const y = out<S>(c.y);
   const std::int64_t count = c.y.elements();
-  const RandomKey key = c.key;
+  const RandomKey drawn = c.key;
+  const std::uint32_t* const later = later_steps_of(c.y.device());
   const bool normal = c.normal;
   const C offset = static_cast<C>(c.offset), factor = static_cast<C>(c.factor);
   each("random", stream_of(c.y.device()), divided(count, 4), [=] __device__(std::int64_t block) {
+    RandomKey key = drawn;
+    key.step += *later;
     const PhiloxBlock words = philox(key, static_cast<std::uint64_t>(block));
     for (int j = 0; j < 4; ++j) {
       const std::int64_t i = 4 * block + j;

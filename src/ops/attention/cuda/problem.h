@@ -39,6 +39,7 @@ struct Problem {
   std::uint32_t threshold = 0;
   double kept_times = 1;
   RandomKey key;
+  const std::uint32_t* later_steps = nullptr;  // than the key's; where it drops
 
   const void* q = nullptr;
   const void* k = nullptr;

@@ -103,7 +103,9 @@ __device__ __noinline__ inline std::uint32_t kept_of_four(const Problem& p, int 
                                                           int query, int key) {
   const std::int64_t blocks_per_row = (std::int64_t{p.size.keys} + 3) / 4;
   const std::int64_t block = row_number(p, batch, head, query) * blocks_per_row + key / 4;
-  const PhiloxBlock words = philox(p.key, static_cast<std::uint64_t>(block));
+  RandomKey drawn = p.key;
+  drawn.step += *p.later_steps;
+  const PhiloxBlock words = philox(drawn, static_cast<std::uint64_t>(block));
   std::uint32_t kept = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) kept |= words[i] < p.threshold ? 0u : 1u << i;
