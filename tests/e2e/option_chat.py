@@ -115,8 +115,8 @@ def generation():
     check([t["tokens"] for t in d["texts"]] == alone, "generate --batch 1", d, alone)
     done = run("generate", "language", "--prompts", "prompts.txt", "--batch", 0)
     check(done.returncode == 2 and b"--batch" in done.stderr, "generate --batch 0", done.stderr)
-    again = "the la the la "
-    plain, tried = [ask("generate", "language", "--prompt", again, "--tokens", 15, "--temperature", 0, *more)
+    again = "ant bee ant bee"
+    plain, tried = [ask("generate", "language", "--prompt", again, "--tokens", 12, "--temperature", 0, *more)
                     for more in ((), ("--lookup", 4))]
     check(plain["tokens"] == tried["tokens"] and tried["lookup"]["tried"] > 0, "generate --lookup", plain, tried)
 
