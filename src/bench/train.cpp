@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backend/cpu/probe/probe.h"
+#include "backend/repeat.h"
 #include "base/process_memory.h"
 #include "bench/clock.h"
 #include "bench/rival.h"
@@ -134,7 +135,8 @@ TrainFigure measure(const Case& c, const ModelBenchOptions& options) {
   reset_resident_peak();
   reset_peak_memory(options.device);
   Training training(c, precision, options.device);
-  for (int i = 0; i < 4; ++i) training.step();  // the third is recorded where steps are repeated
+  const int unmeasured = backend::can_repeat(options.device) ? 4 : 1;  // the third is recorded
+  for (int i = 0; i < unmeasured; ++i) training.step();
   TrainFigure f;
   {
     const CostMeter meter;

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "backend/meta/cost.h"
+#include "ops/copy/copy.h"
+#include "ops/support/index.h"
 #include "tensor/engine.h"
 #include "tensor/storage.h"
 
@@ -39,18 +41,22 @@ bool RepeatedStep::unchanged(const nn::Parameters& parameters) {
   return std::exchange(usual_, moved) == moved;
 }
 
-void RepeatedStep::hold(const model::Batch& batch, Device device) {
+// True where all tensors are where they were.
+bool RepeatedStep::hold(const model::Batch& batch, Device device) {
   held_.counted = batch.counted;
+  bool same = true;
   for (const auto member : kRead) {
     const Tensor& x = batch.*member;
     Tensor& there = held_.*member;
-    if (!x.defined())
-      there = Tensor();
-    else if (there.defined() && there.shape() == x.shape() && there.dtype() == x.dtype())
-      overwrite(there, x);
-    else
-      there = x.to(device);
+    if (there.defined() == x.defined() &&
+        (!x.defined() || (there.shape() == x.shape() && there.dtype() == x.dtype()))) {
+      if (x.defined()) overwrite(there, x);
+      continue;
+    }
+    same = false;
+    there = !x.defined() ? Tensor() : x.device() == device ? ops::clone(x) : x.to(device);
   }
+  return same;
 }
 
 backend::Repeated::Key RepeatedStep::key(const nn::Parameters& parameters) const {
@@ -77,11 +83,14 @@ StepSums RepeatedStep::gradients(const model::Model& model, const model::Batch& 
     cost_ = meter.cost();
     return sums;
   }
-  if (cost_->flops > kSmall || config.accumulate != 1 || !only_read(batch) || device.is_meta() ||
-      !backend::can_repeat(device))
+  if (cost_->flops > kSmall || config.accumulate != 1 || batch.counted == 0 || !only_read(batch) ||
+      device.is_meta() || !backend::can_repeat(device))
     return add_gradients(model, batch, config, step);
-  if (!unchanged_weights) work_.forget();
-  hold(batch, device);
+  if (batch.tokens.defined())  // where it enters: a step that is repeated does not look
+    ops::check_indices({"embedding", "ids", batch.tokens}, model.config().sizes.vocabulary);
+  // One recording at a time: `recorded_` is its step.
+  const bool same_places = hold(batch, device);
+  if (!unchanged_weights || !same_places) work_.forget();
   StepSums sums;
   sums.counted = batch.counted;
   sums.shares = {1};

@@ -27,7 +27,7 @@ class RepeatedStep {
   static constexpr double kSmall = 5e12;
 
   bool unchanged(const nn::Parameters& parameters);
-  void hold(const model::Batch& batch, Device device);
+  bool hold(const model::Batch& batch, Device device);
   backend::Repeated::Key key(const nn::Parameters& parameters) const;
 
   std::optional<Cost> cost_;                // of a step, once it is known

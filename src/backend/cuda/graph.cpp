@@ -3,6 +3,7 @@
 #include <new>
 
 #include "backend/cuda/error.h"
+#include "heddle/error.h"
 
 namespace heddle::cuda {
 
@@ -78,8 +79,12 @@ class Graph final : public Recording {
   Graph(cudaGraphExec_t graph, std::function<cudaStream_t()> stream,
         std::shared_ptr<GraphMemory> memory)
       : graph_(graph), stream_(std::move(stream)), memory_(std::move(memory)) {}
-  // The device may still be at it: destruction waits, and its memory is reused in stream order.
-  ~Graph() override { (void)cudaGraphExecDestroy(graph_); }
+  // The device may still be at it: destruction waits, and its memory is reused in stream order. At
+  // the end of the process CUDA may have gone first.
+  ~Graph() override {
+    int device = 0;
+    if (cudaGetDevice(&device) == cudaSuccess) (void)cudaGraphExecDestroy(graph_);
+  }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -158,6 +163,10 @@ std::unique_ptr<Recording> record_graph(GraphBlocks& blocks,
         memory = capture.memory();
         executable = capture.end();
       } catch (const NotRecordable&) {
+        capture.discard();
+      } catch (const Error& e) {
+        // A recording keeps memory of its own; without it the work may still fit.
+        if (e.code() != ErrorCode::out_of_memory) throw;
         capture.discard();
       }
     }

@@ -171,6 +171,9 @@ TextRequest request_of(const model::Model& model, std::span<const std::int32_t> 
   if (options.lookup > 0 && model.config().recurrent())
     fail(ErrorCode::invalid_argument, kGenerate, "option lookup",
          "a model that can take back what it has read", model::to_string(model.config().kind));
+  if (options.lookup > 0 && model.config().attention.prefix)
+    fail(ErrorCode::invalid_argument, kGenerate, "option lookup",
+         "a model that reads several tokens at once behind its prompt", "attention.prefix");
   const std::int64_t tokens = tokens_of(model, prompt, options);
   plan_window(model.config(), std::ssize(prompt), tokens, false);  // refuses what does not fit
   const std::int64_t length = std::ssize(prompt) + tokens;

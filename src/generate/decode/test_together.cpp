@@ -7,6 +7,7 @@
 
 #include "generate/decode/generate.h"
 #include "generate/decode/lookup.h"
+#include "generate/decode/reader.h"
 #include "generate/decode/test_model.h"
 #include "heddle/error.h"
 #include "model/test_support.h"
@@ -172,6 +173,32 @@ TEST(Together, RefusesByName) {
   refused([](O& o) { o.lookup = 2, o.samples = 2; }, 1, "option lookup");
   refused([](O& o) { o.lookup = 2, o.slide = true; }, 1, "option lookup");
   refused([](O& o) { o.lookup = 2, o.cache = false; }, 1, "option lookup");
+}
+
+// A prompt that is seen both ways is read anew, whatever was read of it before, and in one piece.
+TEST(Together, PromptsThatAreSeenBothWaysAreReadAnew) {
+  model::ModelConfig c = model::small(model::Kind::decoder, model::Task::language);
+  c.attention.prefix = true;
+  const auto model = model::build_random(c, DType::f32);
+  const Tokens first = {1, 2, 3};
+  ReadBefore before;
+  const Decoding remembering = {.before = &before};
+  Tokens longer = first;
+  for (const std::int32_t t : generate(*model, first, drawn(4), remembering).samples[0].tokens)
+    longer.push_back(t);
+  longer.push_back(2);
+  longer.push_back(1);
+  const Generation again = generate(*model, longer, drawn(4), remembering);
+  EXPECT_EQ(again.reused_tokens, 0);
+  EXPECT_EQ(again.samples[0].tokens, generate(*model, longer, drawn(4)).samples[0].tokens);
+  GenerationOptions tried = drawn(4);
+  tried.lookup = 2;
+  try {
+    generate(*model, first, tried);
+    ADD_FAILURE() << "lookup";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.found(), "attention.prefix");
+  }
 }
 
 }  // namespace

@@ -34,20 +34,28 @@ Together::Together(const model::Model& model, const GenerationOptions& options,
 
 Together::~Together() = default;
 
-void Together::join(const TextRequest& request, std::int64_t number) {
+// A prompt that is seen both ways has other keys than its beginning had as a prompt.
+bool Together::keeps_states() const {
+  return decoding_.before != nullptr && !model_.config().attention.prefix;
+}
+
+Together::Live& Together::join(const TextRequest& request, std::int64_t number) {
   Live live{Writer(options_, decoding_, request.prompt, {number, 0, request.tokens}),
             {},
             Clock::now(),
             number};
-  Generation& result = results_[static_cast<std::size_t>(number)];
-  result.prompt_tokens = std::ssize(request.prompt);
-  if (decoding_.before != nullptr) {
+  results_[static_cast<std::size_t>(number)].prompt_tokens = std::ssize(request.prompt);
+  return live_.emplace_back(std::move(live));
+}
+
+void Together::begin(Live& live, const TextRequest& request) {
+  if (keeps_states()) {
     live.state = take_before(*decoding_.before, request.prompt);
     if (live.state) live.read = static_cast<std::size_t>(live.state->position());
-    result.reused_tokens = static_cast<std::int64_t>(live.read);
+    results_[static_cast<std::size_t>(live.number)].reused_tokens =
+        static_cast<std::int64_t>(live.read);
   }
   if (!live.state) live.state = model_.begin({}, 1, request.positions, pass_);
-  live_.push_back(std::move(live));
 }
 
 // How many tokens of a sequence go into this step, when the step has room for so many; 0: none, it
@@ -99,7 +107,7 @@ void Together::leave(Live& live) {
   Generation& result = results_[static_cast<std::size_t>(live.number)];
   if (live.first_token != Clock::time_point{})
     result.decode_seconds = seconds_since(live.first_token);
-  if (decoding_.before != nullptr) {
+  if (keeps_states() && live.state) {
     const auto read = live.writer.sequence().first(live.read);
     *decoding_.before = {{read.begin(), read.end()}, std::move(live.state)};
   }
@@ -154,8 +162,9 @@ std::vector<Generation> Together::run(std::span<const TextRequest> requests) {
   std::size_t next = 0;
   while (next < requests.size() || !live_.empty()) {
     for (; next < requests.size() && std::ssize(live_) < together_.batch; ++next)
-      join(requests[next], static_cast<std::int64_t>(next));
+      begin(join(requests[next], static_cast<std::int64_t>(next)), requests[next]);
     if (step()) continue;
+    // Those that never began end as well, without a cache.
     for (; next < requests.size(); ++next) join(requests[next], static_cast<std::int64_t>(next));
     for (Live& live : live_) {
       live.writer.finish(Finish::cancelled, together_.sink);

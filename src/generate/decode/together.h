@@ -43,7 +43,9 @@ class Together {
  private:
   struct Live;  // a text that is being read or written
 
-  void join(const TextRequest& request, std::int64_t number);
+  bool keeps_states() const;
+  Live& join(const TextRequest& request, std::int64_t number);
+  void begin(Live& live, const TextRequest& request);
   bool step();  // false: cancelled
   void take_all(std::span<const model::NextTokens> now, std::span<const std::size_t> who,
                 const HostScores& scores);
