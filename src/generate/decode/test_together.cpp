@@ -197,7 +197,7 @@ TEST(Together, PromptsThatAreSeenBothWaysAreReadAnew) {
     generate(*model, first, tried);
     ADD_FAILURE() << "lookup";
   } catch (const Error& e) {
-    EXPECT_EQ(e.found(), "attention.prefix");
+    EXPECT_EQ(e.got(), "attention.prefix");
   }
 }
 
