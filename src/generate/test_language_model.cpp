@@ -99,7 +99,7 @@ TEST_F(LanguageModelTest, GivesTheScoresOfTheModel) {
 TEST_F(LanguageModelTest, RefusesWhatItCannotDo) {
   const std::string directory = decoder();
   const LanguageModel model(directory);
-  expect_says([&] { LanguageModel(directory, DType::f64); }, {"precision", "f32 or bf16", "f64"});
+  expect_says([&] { LanguageModel(directory, DType::f16); }, {"precision", "f16"});
   expect_says([&] { LanguageModel(dir_.file("none")); }, {"none", "is not there"});
   expect_says([&] { model.logits({}); }, {"one token or more"});
   expect_says([&] { model.logits(std::vector<std::int32_t>{1, -1}); }, {"token", "-1"});

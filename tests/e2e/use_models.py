@@ -363,7 +363,7 @@ def use_image_model():
     refused("classify", "halves", saying=["as arguments"])
     refused("classify", "halves", "small.png", saying=["8"])
     refused("classify", "halves", "pairs.tsv", saying=["pairs.tsv"])
-    refused("logits", "halves", "--tokens", "1", saying=["use heddle classify"])
+    refused("logits", "halves", "--tokens", "1", saying=["--image FILE"])
 
 
 def text_classifier():

@@ -184,8 +184,8 @@ TEST(Together, PromptsThatAreSeenBothWaysAreReadAnew) {
   ReadBefore before;
   const Decoding remembering = {.before = &before};
   Tokens longer = first;
-  for (const std::int32_t t : generate(*model, first, drawn(4), remembering).samples[0].tokens)
-    longer.push_back(t);
+  const Generation before_it = generate(*model, first, drawn(4), remembering);
+  for (const std::int32_t t : before_it.samples[0].tokens) longer.push_back(t);
   longer.push_back(2);
   longer.push_back(1);
   const Generation again = generate(*model, longer, drawn(4), remembering);

@@ -49,7 +49,9 @@ AttentionShape shape_of(const AttentionInputs& in) {
           .key_heads = in.k.size(2),
           .width = in.q.size(3),
           .value_width = in.v.size(3),
-          .shift = in.options.apart ? in.options.first_position % kDecodeKeys : 0};
+          .shift = in.options.apart && in.k.size(1) > 0  // places before no key have no row to take
+                       ? in.options.first_position % kDecodeKeys
+                       : 0};
 }
 
 // The tiles that the CPU has for products of bf16. Those of the gradient are named by its routines

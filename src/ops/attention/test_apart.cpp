@@ -197,6 +197,18 @@ TEST(ApartAttention, IsAttention) {
   }
 }
 
+// Places before the first key have no row to borrow where there is no key at all.
+TEST(ApartAttention, NoKeysGiveZeros) {
+  for (const std::int64_t queries : {3, 20}) {
+    const Tensor q = random_normal({1, queries, 2, 32}, 0, 1, {1, 1, 1});
+    const Tensor none = Tensor::empty({1, 0, 2, 32}, DType::f32);
+    AttentionOptions o;
+    o.apart = true;
+    o.first_position = 77;
+    for (const float y : attention(q, none, none, o).to_vector<float>()) ASSERT_EQ(y, 0);
+  }
+}
+
 TEST(ApartAttention, RefusesByName) {
   const Subject s = subjects()[0];
   AttentionPart p = part_of(s, numbers_of(s, DType::f32), 0, 20, 0, 0);
