@@ -21,9 +21,10 @@ MEGA = 1 << 20
 # What freed tensors leave unused between them, and the noise of pages: the measured peak may be
 # above the expected one by this share of the tensors and so many bytes, and below it by those.
 SHARE_ABOVE, BYTES_ABOVE, BYTES_BELOW = 0.10, 12 * MEGA, 6 * MEGA
-# Of single recipes besides. A translation leaves 12 MiB more unused between its tensors (34.6 above instead of
-# 22.5) since ops ask their device; the tensors themselves are the same. Why is not found out yet: to go.
-MORE_ABOVE = {"translation": 2 * MEGA}
+# Of single recipes besides. A translation leaves 12 MiB more unused between its tensors since ops ask their
+# device; the tensors themselves are the same. Above by 34.6 where the CPU multiplies bf16, by 37.6 to 38.3 with
+# plain AVX-512, before and after the last changes alike. Why is not found out yet: to go.
+MORE_ABOVE = {"translation": 5 * MEGA}
 
 TEXT = '[data]\ntext = "text.txt"\ntokenizer = "{tokenizer}"\ncontext = {context}\n'
 TRAIN = "[train]\nsteps = 4\nbatch = {batch}\nprecision = \"{precision}\"\n"
