@@ -250,6 +250,20 @@ def scores():
     differs(("logits", "prefix", "--prompt", "ant"), "--prefix", 1)
 
 
+@row("logits --image")
+def scores_of_an_image():
+    every = (WORK / "images.idx").read_bytes()
+    count, height, width = struct.unpack(">III", every[4:16])
+    guesses = ask("classify", "halves", "images.idx")["predictions"]
+    check(len(guesses) == count, "classify", guesses)
+    for i in (1, 2):
+        at = 16 + i * height * width
+        (WORK / "one.idx").write_bytes(every[:4] + struct.pack(">III", 1, height, width) + every[at:at + height * width])
+        powers = [math.exp(x) for x in ask("logits", "halves", "--image", "one.idx")["logits"][0]]
+        check(all(abs(p / sum(powers) - guesses[i]["probabilities"][str(c)]) < 1e-5 for c, p in enumerate(powers)),
+              "logits --image", powers, guesses[i])
+
+
 @row("inspect --prompt", "inspect --target", "inspect --image", "inspect --index", "inspect --layer",
      "inspect --head", "inspect --rows", "inspect --out", "inspect --beam", "inspect --beam-kind",
      "inspect --length-penalty", "inspect --norm", "inspect --against")
