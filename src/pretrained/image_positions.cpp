@@ -41,7 +41,7 @@ Cubic neighbours(std::int64_t i, std::int64_t from, std::int64_t to) {
 }  // namespace
 
 Tensor image_positions(const Tensor& source, const model::ModelConfig& config) {
-  const Tensor table = as_rows(source, config);
+  Tensor table = as_rows(source, config);
   const std::int64_t before = config.tokens_before();
   const std::int64_t rows = config.sizes.height / config.patch;
   const std::int64_t columns = config.sizes.width / config.patch;
