@@ -101,6 +101,9 @@ Tensor logits_of(const Arguments& a, const run::LoadedRun& run) {
   generate::ScoreRequest request;
   request.precision = precision_of(a.model);
   if (run.model->config().kind == model::Kind::vit) {
+    if (!a.target.empty() || a.prefix)
+      fail(ErrorCode::invalid_argument, a.prefix ? "--prefix" : "--target", "model",
+           "one that reads tokens", model::to_string(run.model->config().kind));
     request.images = image_of(a, run);
     return generate::scores(*run.model, request, a.model.model);
   }

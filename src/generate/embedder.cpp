@@ -5,6 +5,7 @@
 
 #include "generate/tasks/embed.h"
 #include "heddle/error.h"
+#include "ops/copy/copy.h"
 #include "pretrained/sentence.h"
 #include "run/load_run.h"
 
@@ -62,7 +63,7 @@ Tensor Embedder::embed(const Texts& texts, const EmbeddingOptions& options) cons
 }
 
 std::vector<float> Embedder::embed(std::string_view text, const EmbeddingOptions& options) const {
-  return embed(Texts{text}, options).to_vector<float>();
+  return ops::cast(embed(Texts{text}, options), DType::f32).to_vector<float>();
 }
 
 bool Embedder::reads_images() const { return embedder_codec(model_).image().has_value(); }

@@ -49,10 +49,11 @@ Tensor image_positions(const Tensor& source, const model::ModelConfig& config) {
   const std::int64_t patches = table.size(0) - before, width = table.size(1);
   const auto side = std::llround(std::sqrt(static_cast<double>(patches)));
   if ((patches == rows * columns && rows == columns) || side * side != patches) return table;
-  constexpr std::int64_t kMostPatches = 1 << 18;
-  if (rows > kMostPatches / std::max<std::int64_t>(columns, 1))
+  constexpr std::int64_t kMostNumbers = 1 << 26;  // half a gigabyte of them
+  const std::int64_t most_patches = kMostNumbers / std::max<std::int64_t>(width, 1 << 8);
+  if (rows > most_patches / std::max<std::int64_t>(columns, 1))
     fail(ErrorCode::out_of_range, "positions", "patches of an image",
-         "at most " + std::to_string(kMostPatches),
+         "at most " + std::to_string(most_patches),
          std::to_string(rows) + " × " + std::to_string(columns));
   const Tensor from = ops::contiguous(ops::cast(table, DType::f64));
   Tensor made = Tensor::empty({before + rows * columns, width}, DType::f64);

@@ -1,6 +1,7 @@
 #include "pretrained/images.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,17 +33,17 @@ io::TomlDocument read_settings(const std::string& directory) {
   if (!io::file_exists(path))
     fail(ErrorCode::io, path, "is missing: it says how images become numbers",
          "the file that was published with the model");
-  return io::TomlDocument::of_json(io::Json::read(path, {.max_bytes = kMostBytes}));
+  // Older files give one number for both sides.
+  nlohmann::json said = io::Json::read(path, {.max_bytes = kMostBytes}).raw();
+  for (const char* const key : {"size", "crop_size"})
+    if (said.is_object() && said.contains(key) && said[key].is_number())
+      said[key] = {{"height", said[key]}, {"width", said[key]}};
+  return io::TomlDocument::of_json(io::Json::parse(said.dump(), path, {.max_bytes = kMostBytes}));
 }
 
-// A number for both sides, or a table; nothing where only the shorter side is said, because what is
-// cut out of the middle decides then.
+// Nothing where only the shorter side is said, because what is cut out of the middle decides then.
 std::optional<ImageSize> read_size(const TomlTable& s, std::string_view key) {
   const TomlTable t = s.table(key);
-  if (!t.exists()) {
-    const std::int64_t side = s.integer(key, kPixels);
-    return ImageSize{side, side};
-  }
   if (t.has("shortest_edge")) {
     (void)t.integer("shortest_edge", kPixels);
     return std::nullopt;

@@ -156,7 +156,7 @@ TEST_F(ImageModels, SettingsThatAreNotUnderstoodAreNamed) {
       {"do_rescale", R"({"do_rescale": false, "image_mean": [0.5], "image_std": [0.5]})"},
       {"image_mean", R"({"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5]})"},
       {"image_std", R"({"image_mean": [0.5]})"},
-      {"size", R"({"size": 7, "image_mean": [0.5], "image_std": [0.5]})"},
+      {"size", R"({"size": "seven", "image_mean": [0.5], "image_std": [0.5]})"},
       {"crop_size",
        R"({"do_center_crop": true, "crop_size": {"height": 6, "width": 9}, "image_mean": [0.5],
            "image_std": [0.5]})"}};
@@ -170,6 +170,9 @@ TEST_F(ImageModels, SettingsThatAreNotUnderstoodAreNamed) {
       EXPECT_NE(std::string(e.what()).find("preprocessor_config.json"), std::string::npos);
     }
   }
+  put("preprocessor_config.json",
+      R"({"size": 6, "crop_size": 6, "image_mean": [0.5], "image_std": [0.5]})");
+  EXPECT_NO_THROW((void)load(path()));  // one number for both sides, as older files have it
   std::filesystem::remove(path() + "/preprocessor_config.json");
   try {
     (void)load(path());

@@ -117,6 +117,7 @@ ModelConfig read_dinov2(const io::TomlTable& s) {
   const bool gated = s.boolean_or("use_swiglu_ffn", false);
   const double ratio = s.number_or("mlp_ratio", 4, {0.01, 1e3});
   c.ffn_width = static_cast<std::int64_t>(static_cast<double>(c.width) * ratio);
+  if (c.ffn_width < 1) s.refuse("mlp_ratio", "so much that a row has one number or more");
   if (gated) c.ffn_width = (c.ffn_width * 2 / 3 + 7) / 8 * 8;
   const nn::FfnKind plain = read_activation(s, "hidden_act", "gelu", false);
   c.ffn = gated ? nn::FfnKind::swiglu : plain;
