@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <regex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "heddle/ops.h"
+#include "io/files/file.h"
+#include "unit/source_tree.h"
 
 namespace heddle {
 namespace {
@@ -55,6 +59,7 @@ void add_elementwise(std::vector<TensorOp>& all) {
                                                  {"relu", ops::relu},
                                                  {"gelu", ops::gelu},
                                                  {"gelu_tanh", ops::gelu_tanh},
+                                                 {"quick_gelu", ops::quick_gelu},
                                                  {"silu", ops::silu},
                                                  {"tanh", ops::tanh},
                                                  {"sigmoid", ops::sigmoid},
@@ -207,6 +212,13 @@ void add_lookups(std::vector<TensorOp>& all) {
   all.push_back({"index_add",
                  {numbers("x", {3, 2}), indices("index", {2}), numbers("source", {2, 2})},
                  [](Arguments& a) { (void)ops::index_add(a[0], a[1], a[2]); }});
+  all.push_back(
+      {"top_k", {numbers("x", {2, 3})}, [](Arguments& a) { (void)ops::top_k(a[0], 2); }});
+  all.push_back({"put_row",
+                 {anything("rows", {2, 3, 4}),
+                  {"at", Tensor::zeros({1}, DType::i32), Takes::indices},
+                  anything("row", {2, 1, 4})},
+                 [](Arguments& a) { ops::put_row(a[0], a[1], a[2]); }});
 }
 
 void add_optimizers(std::vector<TensorOp>& all) {
@@ -255,6 +267,23 @@ void add_attention(std::vector<TensorOp>& all) {
                    const auto o = with(std::span(a).subspan(4));
                    (void)ops::additive_attention(a[0], a[1], a[2], a[3], o);
                  }});
+  all.push_back({"attention_with_sums", plain, [with](Arguments& a) {
+                   const auto o = with(std::span(a).subspan(3));
+                   (void)ops::attention_with_sums(a[0], a[1], a[2], o);
+                 }});
+  all.push_back({"additive_attention_with_sums", additive, [with](Arguments& a) {
+                   const auto o = with(std::span(a).subspan(4));
+                   (void)ops::additive_attention_with_sums(a[0], a[1], a[2], a[3], o);
+                 }});
+  all.push_back({"attention_each",
+                 {numbers("q", {1, 3, 4, 5}), numbers("k", {1, 3, 2, 5}), numbers("v", {1, 3, 2, 5})},
+                 [](Arguments& a) {
+                   const std::vector<ops::AttentionPart> parts = {{a[0], a[1], a[2]}};
+                   (void)ops::attention_each(parts);
+                 }});
+  all.push_back({"additive_attention_weights", {q, k, w}, [](Arguments& a) {
+                   (void)ops::additive_attention_weights(a[0], a[1], a[2], {}, {.count = 1});
+                 }});
   all.push_back({"attention_weights", {q, k}, [](Arguments& a) {
                    (void)ops::attention_weights(a[0], a[1], {}, {.count = 1});
                  }});
@@ -302,6 +331,33 @@ void expect_refused(const TensorOp& op, std::size_t i, const Tensor& wrong, bool
     EXPECT_FALSE(e.expected().empty()) << call << ": " << e.what();
     EXPECT_FALSE(e.got().empty()) << call << ": " << e.what();
   }
+}
+
+// Functions that take tensors, by the public headers of the ops, their definitions left out.
+std::set<std::string> published() {
+  static const std::regex note("//[^\n]*");
+  static const std::regex definitions(R"(namespace reference \{[^}]*\})");
+  static const std::regex function(R"(\b(\w+)\(([^;]*)\)( noexcept)?;)");
+  static const std::regex tensors(R"(\b(Tensor|AttentionPart|LinearWeights)\b)");
+  std::set<std::string> found;
+  for (const auto& folder : std::filesystem::directory_iterator(source_tree("src/ops"))) {
+    const auto header = folder.path() / (folder.path().filename().string() + ".h");
+    if (!std::filesystem::exists(header)) continue;
+    std::string text = io::read_file(header.string(), std::size_t{1} << 20U);
+    text = std::regex_replace(std::regex_replace(text, note, ""), definitions, "");
+    for (std::sregex_iterator at(text.begin(), text.end(), function), end; at != end; ++at)
+      if (std::regex_search(at->str(2), tensors)) found.insert(at->str(1));
+  }
+  return found;
+}
+
+TEST(BadArguments, EveryOpHasARow) {
+  // What these say of a tensor that is undefined is in their headers: it is no mistake.
+  std::set<std::string> rows = {"is_half", "wide", "to_half"};
+  for (const TensorOp& op : tensor_ops()) rows.insert(op.name);
+  const std::set<std::string> ops = published();
+  EXPECT_GT(ops.size(), 70U) << "the headers are no longer read as they are written";
+  for (const std::string& name : ops) EXPECT_TRUE(rows.contains(name)) << name;
 }
 
 TEST(BadArguments, TheTableIsRight) {
