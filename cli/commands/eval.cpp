@@ -12,7 +12,7 @@
 
 #include "command.h"
 #include "data/dataset.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "generate/perplexity.h"
 #include "generate/tasks/translate.h"
 #include "heddle/error.h"

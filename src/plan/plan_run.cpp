@@ -7,7 +7,7 @@
 
 #include "backend/machine.h"
 #include "base/process_memory.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "heddle/error.h"
 #include "io/files/file.h"
 #include "io/files/seal.h"

@@ -111,7 +111,7 @@ Tensor at_most(const Tensor& x, double limit) {
 Tensor clamped(const Tensor& gate, const Tensor& up, double limit) {
   const Tensor g = at_most(gate, limit);
   const Tensor u = maximum(at_most(up, limit), Tensor::scalar(-limit, up.dtype(), up.device()));
-  return mul(mul(g, sigmoid(scale(g, kQuickGelu))), shift(u, 1));
+  return mul(mul(g, sigmoid(scale(g, kQuickGelu))), add(u, 1));
 }
 
 }  // namespace

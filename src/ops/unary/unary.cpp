@@ -42,7 +42,7 @@ Tensor sqrt(const Tensor& x) { return apply(Unary::sqrt, "sqrt", x); }
 Tensor rsqrt(const Tensor& x) { return apply(Unary::rsqrt, "rsqrt", x); }
 Tensor square(const Tensor& x) { return apply(Unary::square, "square", x); }
 Tensor scale(const Tensor& x, double factor) { return apply(Unary::scale, "scale", x, factor); }
-Tensor shift(const Tensor& x, double amount) { return apply(Unary::shift, "shift", x, amount); }
+Tensor add(const Tensor& x, double number) { return apply(Unary::add_number, "add", x, number); }
 Tensor relu(const Tensor& x) { return apply(Unary::relu, "relu", x); }
 Tensor gelu(const Tensor& x) { return apply(Unary::gelu, "gelu", x); }
 Tensor gelu_tanh(const Tensor& x) { return apply(Unary::gelu_tanh, "gelu_tanh", x); }

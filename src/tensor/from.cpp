@@ -21,9 +21,9 @@ std::int64_t extent(std::size_t n) { return static_cast<std::int64_t>(n); }
 
 }  // namespace
 
-Tensor Tensor::of(Row values) { return from<float>({extent(values.size())}, values); }
+Tensor Tensor::from(Row values) { return from<float>({extent(values.size())}, values); }
 
-Tensor Tensor::of(Rows rows) {
+Tensor Tensor::from(Rows rows) {
   const std::size_t columns = rows.size() > 0 ? rows.begin()->size() : 0;
   std::vector<float> values;
   for (const Row& row : rows) {
@@ -33,7 +33,7 @@ Tensor Tensor::of(Rows rows) {
   return from<float>({extent(rows.size()), extent(columns)}, std::span<const float>(values));
 }
 
-Tensor Tensor::of(std::initializer_list<Rows> all) {
+Tensor Tensor::from(std::initializer_list<Rows> all) {
   const std::size_t rows = all.size() > 0 ? all.begin()->size() : 0;
   const std::size_t columns = rows > 0 ? all.begin()->begin()->size() : 0;
   std::vector<float> values;

@@ -22,7 +22,7 @@ inline constexpr std::int64_t kDefaultMaxLength = 512;
 inline constexpr double kDefaultMaskShare = 0.15;
 inline constexpr double kDefaultTextShare = 0.1;
 
-struct Job {
+struct LoadRequest {
   const DataConfig& config;
   model::Kind kind;
   model::Task task;
@@ -38,14 +38,14 @@ struct Job {
 };
 
 // One per kind of data.
-std::unique_ptr<Dataset> open_text(const Job& job);
-std::unique_ptr<Dataset> open_chat(const Job& job);
-std::unique_ptr<Dataset> open_pairs(const Job& job);
-std::unique_ptr<Dataset> open_tags(const Job& job);
-std::unique_ptr<Dataset> open_labelled(const Job& job);
-std::unique_ptr<Dataset> open_images(const Job& job);
+std::unique_ptr<Dataset> open_text(const LoadRequest& request);
+std::unique_ptr<Dataset> open_chat(const LoadRequest& request);
+std::unique_ptr<Dataset> open_pairs(const LoadRequest& request);
+std::unique_ptr<Dataset> open_tags(const LoadRequest& request);
+std::unique_ptr<Dataset> open_labelled(const LoadRequest& request);
+std::unique_ptr<Dataset> open_images(const LoadRequest& request);
 
-struct TokenizerJob {
+struct TokenizerRequest {
   std::string_view key;  // of the recipe: "tokenizer"
   std::string spec;
   std::span<const std::string_view> texts;
@@ -56,7 +56,7 @@ struct MadeTokenizer {
   text::SpecialsInText specials;  // as in CodecParts
 };
 // Trained on the texts, or read from the file that the spec names.
-MadeTokenizer make_tokenizer(const Job& job, const TokenizerJob& what);
+MadeTokenizer make_tokenizer(const LoadRequest& request, const TokenizerRequest& what);
 text::TokenizerSpec tokenizer_spec(const DataConfig& config, std::string_view key,
                                    const std::string& spec);
 
@@ -65,7 +65,7 @@ text::TokenizerSpec tokenizer_spec(const DataConfig& config, std::string_view ke
 std::vector<bool> held_out(std::int64_t count, double share, const std::string& where);
 
 // Whether examples of a split came from the training files, where bad ones may be dropped.
-bool from_training_files(const Job& job, Split split);
+bool from_training_files(const LoadRequest& request, Split split);
 
 // Facts reported about one split.
 struct SplitFacts {
@@ -82,7 +82,7 @@ struct SplitFacts {
   std::int64_t cut = 0;            // texts that were longer
 };
 // Throws Error when nothing is left of a split.
-void check_not_empty(const Job& job, Split split, const SplitFacts& facts);
+void check_not_empty(const LoadRequest& request, Split split, const SplitFacts& facts);
 std::string describe(Split split, const SplitFacts& facts, std::int64_t max_length);
 std::string describe_tokenizers(const Codec& codec);  // and labels
 std::string describe_labels(const Codec& codec);

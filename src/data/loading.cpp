@@ -1,4 +1,4 @@
-#include "data/job.h"
+#include "data/loading.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,31 +11,32 @@
 
 namespace heddle::data {
 
-std::int64_t Job::max_length() const {
+std::int64_t LoadRequest::max_length() const {
   const std::int64_t own = config.max_length.value_or(kDefaultMaxLength);
   if (!options.codec) return own;
   const std::int64_t made_for = options.codec->max_tokens();
   return config.max_length ? std::min(own, made_for) : made_for;
 }
 
-bool Job::wants(Split split) const {
+bool LoadRequest::wants(Split split) const {
   if (split == Split::training) return options.training;
   if (split == Split::test) return options.test && config.test.given();
   return options.validation && (config.validation.given() || held_out_share() > 0);
 }
 
-double Job::held_out_share() const {
+double LoadRequest::held_out_share() const {
   if (config.validation.given()) return 0;
   const bool text = !config.training.text.empty();
   return config.validation_share.value_or(text ? kDefaultTextShare : 0);
 }
 
-bool Job::reads_training() const {
+bool LoadRequest::reads_training() const {
   return options.training || (options.validation && held_out_share() > 0);
 }
 
-bool from_training_files(const Job& job, Split split) {
-  return split == Split::training || (split == Split::validation && !job.config.validation.given());
+bool from_training_files(const LoadRequest& request, Split split) {
+  return split == Split::training ||
+         (split == Split::validation && !request.config.validation.given());
 }
 
 text::TokenizerSpec tokenizer_spec(const DataConfig& config, std::string_view key,
@@ -46,18 +47,18 @@ text::TokenizerSpec tokenizer_spec(const DataConfig& config, std::string_view ke
   return parsed;
 }
 
-MadeTokenizer make_tokenizer(const Job& job, const TokenizerJob& what) {
+MadeTokenizer make_tokenizer(const LoadRequest& request, const TokenizerRequest& what) {
   using Kind = text::TokenizerSpec::Kind;
-  text::TokenizerSpec spec = tokenizer_spec(job.config, what.key, what.spec);
+  text::TokenizerSpec spec = tokenizer_spec(request.config, what.key, what.spec);
   if (spec.kind == Kind::file) {
-    spec.file = resolve_path(job.config, spec.file.string());
+    spec.file = resolve_path(request.config, spec.file.string());
     // The codec checks the task's requirements on it.
     return {text::train_tokenizer(spec, {}), text::SpecialsInText::recognised};
   }
   text::SpecialTokens specials = what.specials;
   if (spec.kind == Kind::byte || spec.kind == Kind::bpe) specials.unknown = false;
   try {
-    return {text::train_tokenizer(spec, what.texts, specials, job.options.progress),
+    return {text::train_tokenizer(spec, what.texts, specials, request.options.progress),
             text::SpecialsInText::plain};
   } catch (const Error& e) {
     if (e.where() != "tokenizer") throw;
@@ -136,10 +137,10 @@ std::string size_text(const SplitFacts& facts) {
 
 }  // namespace
 
-void check_not_empty(const Job& job, Split split, const SplitFacts& facts) {
+void check_not_empty(const LoadRequest& request, Split split, const SplitFacts& facts) {
   if (facts.examples > 0) return;
-  const Split files = from_training_files(job, split) ? Split::training : split;
-  fail(ErrorCode::io, job.config.files(files).first(), "no " + facts.unit + " are left",
+  const Split files = from_training_files(request, split) ? Split::training : split;
+  fail(ErrorCode::io, request.config.files(files).first(), "no " + facts.unit + " are left",
        "at least one",
        grouped(facts.too_long) + " longer than max_length, " + grouped(facts.blank) +
            " with an empty side");
