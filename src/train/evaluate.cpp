@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/divide.h"
 #include "heddle/tape.h"
 #include "nn/finite.h"
 #include "ops/copy/copy.h"
@@ -60,7 +61,7 @@ std::int64_t parts_of(const model::Batch& batch, const model::ModelConfig& confi
   const std::int64_t labels =
       config.sizes.classes > 0 ? config.sizes.classes : config.vocabulary_of_target();
   const std::int64_t most = std::max(kScores / std::max<std::int64_t>(labels, 1), kLeastRows);
-  const std::int64_t parts = (batch.targets.elements() + most - 1) / most;
+  const std::int64_t parts = ceil_div(batch.targets.elements(), most);
   return std::clamp<std::int64_t>(parts, 1, optim::sequences_of(batch));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/divide.h"
 #include "base/test_support.h"
 #include "heddle/memory.h"
 #include "heddle/ops.h"
@@ -129,7 +130,7 @@ class CutData final : public EmptyData {
 
   bool has(data::Split) const override { return true; }
   std::int64_t batches(data::Split, std::int64_t batch) const override {
-    return (kSequences + batch - 1) / batch;
+    return ceil_div(kSequences, batch);
   }
   model::Batch batch(data::Split, std::int64_t index, std::int64_t batch) const override {
     const std::int64_t end = std::min(kSequences, (index + 1) * batch);

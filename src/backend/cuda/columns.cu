@@ -7,6 +7,7 @@
 
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 
 namespace heddle::cuda {
 
@@ -191,7 +192,7 @@ __global__ void __launch_bounds__(32 * kTall)
 // into the gap before the next row, where there is one.
 template <class S>
 bool in_vectors(const ColumnSums& s) {
-  const auto whole = (s.columns + kVector<S> - 1) / kVector<S> * kVector<S>;
+  const auto whole = round_up(s.columns, kVector<S>);
   const bool x = rows_aligned(static_cast<const S*>(s.x), s.stride) && s.stride >= whole;
   if (s.before == nullptr) return x;
   return x && s.columns == whole && aligned(s.before) && aligned(s.product);
@@ -204,7 +205,7 @@ ColumnArgs<S> args_of(const ColumnSums& s, std::int64_t parts) {
   a.rows = s.rows;
   a.columns = s.columns;
   a.stride = s.stride;
-  a.rows_of_part = divided(s.rows, parts);
+  a.rows_of_part = ceil_div(s.rows, parts);
   a.x = static_cast<const S*>(s.x);
   a.before = static_cast<const S*>(s.before);
   a.of_relu = s.of_relu;
@@ -228,7 +229,7 @@ void sum_columns_as(std::span<const ColumnSums> all, cudaStream_t stream) {
     vectors = vectors && in_vectors<S>(all[i]);
   }
   const auto grid = [&](std::int64_t each) {
-    return dim3(static_cast<unsigned>(divided(s.columns, 32 * each)), static_cast<unsigned>(parts),
+    return dim3(static_cast<unsigned>(ceil_div(s.columns, 32 * each)), static_cast<unsigned>(parts),
                 static_cast<unsigned>(all.size()));
   };
   if (vectors)
@@ -245,8 +246,8 @@ void sum_columns_as(std::span<const ColumnSums> all, cudaStream_t stream) {
 
 std::int64_t column_parts(std::int64_t rows, std::int64_t columns) {
   const std::int64_t most =
-      std::max<std::int64_t>(kBlocks / divided(std::max<std::int64_t>(columns, 1), 256), 1);
-  return std::max<std::int64_t>(std::min(most, divided(rows, kLeastRows)), 1);
+      std::max<std::int64_t>(kBlocks / ceil_div(std::max<std::int64_t>(columns, 1), 256), 1);
+  return std::max<std::int64_t>(std::min(most, ceil_div(rows, kLeastRows)), 1);
 }
 
 void sum_columns(std::span<const ColumnSums> all, cudaStream_t stream) {
@@ -259,7 +260,7 @@ void sum_parts(DType dtype, std::span<const PartSums> all, const PartShape& shap
   if (all.empty() || shape.columns == 0) return;
   Together<PartSums> args{};
   std::ranges::copy(all, std::begin(args.of));
-  const dim3 grid(static_cast<unsigned>(divided(shape.columns, 32)),
+  const dim3 grid(static_cast<unsigned>(ceil_div(shape.columns, 32)),
                   static_cast<unsigned>(all.size()));
   if (dtype == DType::f64)
     sum_of_parts<double><<<grid, 32 * kTall, 0, stream>>>(args, shape);

@@ -8,6 +8,7 @@
 #include "backend/cuda/instructions.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 
 namespace heddle::cuda {
 
@@ -258,8 +259,8 @@ struct TilePlace {
 
 __device__ TilePlace tile_place(const FewProduct& p, int number) {
   int part = 0;
-  while (part + 1 < p.parts && number >= (p.part[part].n + kTileRows - 1) / kTileRows)
-    number -= (p.part[part++].n + kTileRows - 1) / kTileRows;
+  while (part + 1 < p.parts && number >= ceil_div(p.part[part].n, kTileRows))
+    number -= ceil_div(p.part[part++].n, kTileRows);
   return {part, number};
 }
 
@@ -295,9 +296,9 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int group = lane / 4, own_k = lane % 4 * kEach;
-  const int steps = (p.k + kStep - 1) / kStep, each = (steps + kParts - 1) / kParts;
+  const int steps = ceil_div(p.k, kStep), each = ceil_div(steps, kParts);
   const int from = warp * each, end = min(from + each, steps);
-  const int rounds = (each + kAhead - 1) / kAhead;  // of a tile
+  const int rounds = ceil_div(each, kAhead);  // of a tile
   const auto has = [&](int step) { return step < end && step * kStep + own_k < p.k; };
   const auto load = [&](const bf16* row, int step) {
     return has(step) ? load_once(row + step * kStep) : uint4{0, 0, 0, 0};
@@ -390,7 +391,7 @@ void launch_few(const FewNorm& n, cudaStream_t stream) {
 void launch_few(const FewProduct& p, cudaStream_t stream) {
   int tiles = 0;
   for (int i = 0; i < p.parts; ++i)
-    tiles += static_cast<int>(divided(p.part[static_cast<std::size_t>(i)].n, kTileRows));
+    tiles += static_cast<int>(ceil_div(p.part[static_cast<std::size_t>(i)].n, kTileRows));
   const int bytes = p.norm.rows > 0 ? norm_bytes(p.m, p.k) : shared_bytes(p.m, p.k);
   // How many blocks share the tiles changes nothing but the time.
   const Launch how{std::min(tiles, 2 * multiprocessors()), kThreads, bytes, stream};

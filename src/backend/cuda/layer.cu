@@ -2,6 +2,7 @@
 
 #include "backend/cuda/activation.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 
 namespace heddle::cuda {
 
@@ -79,8 +80,8 @@ void finish(const Pass<S>& p, cudaStream_t stream) {
   const bool whole = p.columns % kVector<S> == 0 && p.stride % kVector<S> == 0 && aligned(p.sums) &&
                      aligned(p.bias) && aligned(p.residual) && aligned(p.y);
   if (!whole) return finish_elements(p, stream);
-  const std::int64_t strips = divided(p.columns, 32 * kVector<S>);
-  const std::int64_t tall = std::min<std::int64_t>(divided(p.rows, kRows), 65535);
+  const std::int64_t strips = ceil_div(p.columns, 32 * kVector<S>);
+  const std::int64_t tall = std::min<std::int64_t>(ceil_div(p.rows, kRows), 65535);
   if (strips == 0 || tall == 0) return;
   const dim3 grid(static_cast<unsigned>(strips), static_cast<unsigned>(tall));
   finish_vectors<<<grid, kThreads, 0, stream>>>(p);

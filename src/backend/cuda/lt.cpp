@@ -9,6 +9,7 @@
 
 #include "backend/cuda/lt_choices.h"
 #include "backend/cuda/lt_library.h"
+#include "base/divide.h"
 #include "heddle/device.h"
 
 namespace heddle::cuda {
@@ -32,7 +33,7 @@ bool on_sixteen(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16
 
 // Where there is only one row (or column), it may be as far from the next as we like.
 std::int64_t stride_of(std::int64_t count, std::int64_t stride, std::int64_t length) {
-  return count == 1 ? (length + kEight - 1) / kEight * kEight : stride;
+  return count == 1 ? round_up(length, kEight) : stride;
 }
 
 Stored stored(const ProductOperand& x, std::int64_t rows, std::int64_t columns) {

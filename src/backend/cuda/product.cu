@@ -1,6 +1,7 @@
 #include "backend/cuda/product.h"
 
 #include "backend/cuda/kernel.cuh"
+#include "base/divide.h"
 
 namespace heddle::cuda {
 
@@ -74,7 +75,7 @@ template <class T, class S, int kTile, int kStep, int kOwn>
 __global__ void __launch_bounds__((kTile / kOwn) * (kTile / kOwn)) plain_product(const Product p) {
   using Tile = PlainTile<T, kTile, kStep, kOwn>;
   __shared__ Tile tile;
-  const std::int64_t tiles_n = (p.n + kTile - 1) / kTile;
+  const std::int64_t tiles_n = ceil_div(p.n, kTile);
   const std::int64_t m0 = blockIdx.x / tiles_n * kTile, n0 = blockIdx.x % tiles_n * kTile;
   const int row = static_cast<int>(threadIdx.x) / Tile::kSide * kOwn;
   const int col = static_cast<int>(threadIdx.x) % Tile::kSide * kOwn;
@@ -129,7 +130,7 @@ unsigned batch_grid(const Product& p) {
 
 template <class T, class S, int kTile, int kStep, int kOwn>
 void launch_plain(const Product& p, cudaStream_t stream) {
-  const std::int64_t tiles = divided(p.m, kTile) * divided(p.n, kTile);
+  const std::int64_t tiles = ceil_div(p.m, kTile) * ceil_div(p.n, kTile);
   constexpr int kCount = PlainTile<T, kTile, kStep, kOwn>::kCount;
   plain_product<T, S, kTile, kStep, kOwn>
       <<<dim3(static_cast<unsigned>(tiles), batch_grid(p)), kCount, 0, stream>>>(p);
@@ -244,11 +245,11 @@ __device__ void store_pair(S* y, const Product& p, std::int64_t row, std::int64_
 template <class S, Lies kA, Lies kB>
 __global__ void __launch_bounds__(kThreads) mma_product(const Product p) {
   extern __shared__ __align__(128) char stages[];
-  const std::int64_t tiles_n = (p.n + kMmaTile - 1) / kMmaTile;
+  const std::int64_t tiles_n = ceil_div(p.n, kMmaTile);
   const std::int64_t m0 = blockIdx.x / tiles_n * kMmaTile, n0 = blockIdx.x % tiles_n * kMmaTile;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int warp_m = warp / 4 * 64, warp_n = warp % 4 * 32;
-  const std::int64_t steps = (p.k + kMmaStep - 1) / kMmaStep;
+  const std::int64_t steps = ceil_div(p.k, kMmaStep);
   for (std::int64_t batch = blockIdx.y; batch < p.batches; batch += gridDim.y) {
     const BatchOffsets at = offsets_of(p, batch);
     const bf16* const a = static_cast<const bf16*>(p.a.data) + at.a + m0 * p.a.row_stride;
@@ -317,7 +318,7 @@ void launch_mma(const Product& p, cudaStream_t stream) {
   const auto kernel = mma_product<S, kA, kB>;
   HEDDLE_CUDA_CHECK(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  const std::int64_t tiles = divided(p.m, kMmaTile) * divided(p.n, kMmaTile);
+  const std::int64_t tiles = ceil_div(p.m, kMmaTile) * ceil_div(p.n, kMmaTile);
   kernel<<<dim3(static_cast<unsigned>(tiles), batch_grid(p)), kThreads, kBytes, stream>>>(p);
   check_launch("product");
 }
@@ -354,7 +355,7 @@ void multiply(const Product& product, cudaStream_t stream) {
   // The gradient of a bf16 weight when activations are f32.
   if (p.y_dtype == DType::bf16) return launch_plain<float, bf16, 64, 16, 4>(p, stream);
   // Small ones have too few large tiles for the machine.
-  const std::int64_t large = divided(p.m, 128) * divided(p.n, 128) * p.batches;
+  const std::int64_t large = ceil_div(p.m, 128) * ceil_div(p.n, 128) * p.batches;
   if (large >= 64) return launch_plain<float, float, 128, 8, 8>(p, stream);
   launch_plain<float, float, 64, 16, 4>(p, stream);
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/divide.h"
 #include "heddle/tape.h"
 #include "ops/binary/binary.h"
 #include "ops/concat/concat.h"
@@ -48,7 +49,7 @@ Tensor running_sum(const Tensor& x) {
   const std::int64_t rows = x.size(0), columns = x.size(1);
   if (rows == 0) return x;
   const auto block = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(rows))));
-  const std::int64_t blocks = (rows + block - 1) / block;
+  const std::int64_t blocks = ceil_div(rows, block);
   const std::array parts = {x,
                             Tensor::zeros({blocks * block - rows, columns}, x.dtype(), x.device())};
   const Tensor cut = ops::reshape(ops::concat(parts, 0), {blocks, block, columns});

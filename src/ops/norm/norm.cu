@@ -7,6 +7,7 @@
 #include "backend/cuda/held.h"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/norm/norm.call.h"
 #include "ops/support/check.h"
 
@@ -350,7 +351,7 @@ void forward_as(ops::NormCall& c) {
   const bool taken = whole && by_width<S>(a.columns, [&](auto lanes, auto held) {
                        constexpr int kRows = kThreads / lanes();
                        forward_rows<S, kCentred, lanes(), held()>
-                           <<<grid_for(divided(a.rows, kRows)), kThreads, 0, stream>>>(a);
+                           <<<grid_for(ceil_div(a.rows, kRows)), kThreads, 0, stream>>>(a);
                      });
   if (!taken) forward_any<S, kCentred><<<grid_for(a.rows), kThreads, 0, stream>>>(a);
   check_launch("norm");
@@ -361,7 +362,7 @@ void forward_as(ops::NormCall& c) {
 inline std::int64_t parts_of(const Tensor& x) {
   const std::size_t bytes = static_cast<std::size_t>(x.shape().back()) * size_of(x.dtype());
   const std::int64_t most = bytes > 2048 ? 1024 : 256, least = 8;
-  return std::max<std::int64_t>(std::min(most, divided(ops::rows_of(x), least)), 1);
+  return std::max<std::int64_t>(std::min(most, ceil_div(ops::rows_of(x), least)), 1);
 }
 
 inline void plan_backward(ops::NormBackwardCall& c) {
@@ -375,7 +376,7 @@ void backward_as(ops::NormBackwardCall& c) {
   using C = Compute<S>;
   const std::int64_t rows = ops::rows_of(c.x), parts = parts_of(c.x);
   const Backward<S> a{rows,
-                      divided(rows, parts),
+                      ceil_div(rows, parts),
                       static_cast<int>(c.x.shape().back()),
                       in<S>(c.x),
                       in<C>(c.gain),

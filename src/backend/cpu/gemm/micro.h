@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/cpu/gemm/layout.h"
+#include "base/divide.h"
 #include "heddle/dtype.h"
 
 namespace heddle::cpu {
@@ -232,7 +233,7 @@ struct MicroTable {
   static constexpr Entries kEntries = make(std::make_integer_sequence<int, Ops::kVectors>{});
 
   static Function get(std::int64_t rows, std::int64_t columns) noexcept {
-    return kEntries.at[L::ceil_div(columns, L::kLanes) - 1][rows - 1];
+    return kEntries.at[ceil_div(columns, L::kLanes) - 1][rows - 1];
   }
 };
 

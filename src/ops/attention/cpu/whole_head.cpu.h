@@ -6,6 +6,7 @@
 // dV = Pᵀ · dY and dK = dSᵀ · Q; for dQ = dS · K words of two keys are transposed.
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/gradients.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -21,7 +22,7 @@ struct WholeHead {
 
   explicit WholeHead(const Problem<S>& p)
       : keys(p.keys),
-        queries(padded(p.s.queries, kAmxRows)),
+        queries(round_up(p.s.queries, kAmxRows)),
         width(p.s.width),
         value(p.s.value_width) {
     Scratch scratch(p.a);
@@ -119,7 +120,7 @@ void pack_whole_queries(const BackwardProblem<S>& g, const Rows& r, WholeHead<S>
     const Range span = p.span(r.part(i, kAmxRows));
     w.spans[i / kAmxRows] =
         span.empty() ? Range{0, 0}
-                     : Range{span.begin / kAmxRows * kAmxRows, padded(span.end, kAmxRows)};
+                     : Range{span.begin / kAmxRows * kAmxRows, round_up(span.end, kAmxRows)};
   }
 }
 

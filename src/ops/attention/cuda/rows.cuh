@@ -6,6 +6,7 @@
 
 #include "backend/cuda/instructions.cuh"
 #include "backend/cuda/kernel.cuh"
+#include "base/divide.h"
 #include "ops/attention/cuda/problem.h"
 
 namespace heddle::cuda::attention {
@@ -183,7 +184,7 @@ struct ForwardWork {
 __device__ inline ForwardWork forward_work(const Problem& p, int rows_of_tile, int parts) {
   const int heads = p.together ? p.size.key_heads : p.size.heads;
   const int rows = p.together ? p.group * p.size.queries : p.size.queries;
-  const int tiles = (rows + rows_of_tile - 1) / rows_of_tile;
+  const int tiles = ceil_div(rows, rows_of_tile);
   unsigned rest = blockIdx.x;
   ForwardWork w;
   w.part = static_cast<int>(rest % static_cast<unsigned>(parts));
