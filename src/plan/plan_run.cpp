@@ -9,8 +9,8 @@
 #include "base/process_memory.h"
 #include "data/loading.h"
 #include "heddle/error.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "language/language.h"
 #include "tensor/engine.h"
 

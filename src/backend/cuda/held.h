@@ -18,7 +18,7 @@
 #include <mutex>
 #include <optional>
 
-#include "backend/cuda/few_rows.h"
+#include "backend/cuda/products/few_rows.h"
 
 namespace heddle::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backend/cpu/gemm/amx/small.h"
+#include "backend/cpu/gemm/amx/small/small.h"
 #include "base/divide.h"
 #include "heddle/dtype.h"
 #include "heddle/random.h"

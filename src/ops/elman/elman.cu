@@ -2,8 +2,8 @@
 // U comes from the cache that all blocks share, the state stays in the block.
 #include <cmath>
 
-#include "backend/cuda/layer.h"
-#include "backend/cuda/prepared.h"
+#include "backend/cuda/products/layer.h"
+#include "backend/cuda/products/prepared.h"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
 #include "base/divide.h"

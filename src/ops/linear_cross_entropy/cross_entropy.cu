@@ -1,7 +1,7 @@
 // Losses of given logits and of given log-probabilities, on CUDA.
 #include <cmath>
 
-#include "backend/cuda/cluster.cuh"
+#include "backend/cuda/hopper/cluster.cuh"
 #include "backend/cuda/narrow_math.cuh"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"

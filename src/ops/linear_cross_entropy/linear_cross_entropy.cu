@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <span>
 
-#include "backend/cuda/columns.h"
-#include "backend/cuda/layer.h"
-#include "backend/cuda/prepared.h"
+#include "backend/cuda/products/columns.h"
+#include "backend/cuda/products/layer.h"
+#include "backend/cuda/products/prepared.h"
 #include "backend/cuda/vectors.cuh"
 #include "base/divide.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.call.h"

@@ -3,8 +3,8 @@
 #include <array>
 #include <span>
 
-#include "backend/cuda/columns.h"
 #include "backend/cuda/held.h"
+#include "backend/cuda/products/columns.h"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
 #include "base/divide.h"

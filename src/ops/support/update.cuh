@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "backend/cuda/prepared.h"
+#include "backend/cuda/products/prepared.h"
 #include "backend/cuda/vectors.cuh"
 #include "base/divide.h"
 

@@ -9,10 +9,10 @@
 // adds when its turn has come (`turns`), the first one stores. A block of keys waits for later ones
 // only, which start with queries of their own; so the blocks of a head must run together, or those
 // of later keys must have started before (attention.cu sees to it).
-#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/hopper/hopper.cuh"
+#include "backend/cuda/hopper/tensor_map.h"
+#include "backend/cuda/hopper/wgmma.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/tensor_map.h"
-#include "backend/cuda/wgmma.cuh"
 #include "base/divide.h"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"

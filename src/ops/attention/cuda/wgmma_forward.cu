@@ -5,10 +5,10 @@
 //
 // Blocks of threads stay and fetch tile after tile from a counter; which one has a tile changes no
 // bit of it. Keys are walked from the last block a tile sees to the first.
-#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/hopper/hopper.cuh"
+#include "backend/cuda/hopper/tensor_map.h"
+#include "backend/cuda/hopper/wgmma.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/tensor_map.h"
-#include "backend/cuda/wgmma.cuh"
 #include "base/divide.h"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"
