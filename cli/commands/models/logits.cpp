@@ -79,7 +79,7 @@ void check_prefix(const Arguments& a, const model::ModelConfig& config, std::siz
          "0 to " + std::to_string(tokens) + ", all of them", std::to_string(*a.prefix));
 }
 
-// What a model of images reads: [1, C, H, W].
+// The input of a model of images: [1, C, H, W].
 Tensor image_of(const Arguments& a, const run::LoadedRun& run) {
   if (a.tokens || a.prompt || a.image.empty())
     fail(ErrorCode::invalid_argument, "logits", "what the model reads",

@@ -48,7 +48,7 @@ struct FewPut {
   PlainLaunch plain = {};
 };
 
-// What comes before the attention of one token: queries and keys are turned (or neither), keys and
+// The step before the attention of one token: queries and keys are turned (or neither), keys and
 // values go to the cache.
 struct FewStep {
   int ropes = 0, puts = 0;

@@ -12,7 +12,7 @@ namespace heddle::cuda {
 
 enum class LtRole : std::uint8_t { forward, input_gradient, weight_gradient };
 
-// What is asked of the library.
+// A product as the library is asked for it.
 struct LtShape {
   LtRole role = LtRole::forward;
   std::int64_t m = 0, n = 0, k = 0;
@@ -45,7 +45,7 @@ inline constexpr std::array kLtMeasured = {
     LtMeasured{{LtRole::input_gradient, 8192, 1536, 384}, {29, 3, 5}},  // 42.9, 34.9
 };
 
-// What was measured for the shape; null: take the first heuristic.
+// The fastest choice measured for the shape; null: take the first heuristic.
 constexpr const LtChoice* measured_choice(const LtShape& s) {
   for (const LtMeasured& entry : kLtMeasured) {
     const LtShape& e = entry.shape;

@@ -23,7 +23,7 @@ __device__ inline void wait_for_cluster() {
 #endif
 }
 
-// What `here`, which lies in shared memory and is made of whole words, holds in the block of that
+// The value of `here`, which lies in shared memory and is made of whole words, in the block of that
 // rank.
 template <class T>
 __device__ inline T of_rank([[maybe_unused]] const T* here, [[maybe_unused]] int rank) {

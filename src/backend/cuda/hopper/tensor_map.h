@@ -1,4 +1,4 @@
-// What the memory unit of sm_90a must know of a tensor to copy boxes out of it (hopper.cuh).
+// Descriptions of tensors from which the memory unit of sm_90a copies boxes (hopper.cuh).
 #pragma once
 
 #include <cuda.h>

@@ -76,7 +76,7 @@ struct Line {
   }
 };
 
-// What the columns are multiplied with.
+// Factors of the columns.
 struct NoSlope {};
 struct ReluSlope {};  // 1 where the output was above 0
 

@@ -264,7 +264,7 @@ __device__ TilePlace tile_place(const FewProduct& p, int number) {
   return {part, number};
 }
 
-// What a lane reads of a tile: two rows of the weight, and of each 8 of every 32 elements.
+// A lane's part of a tile: two rows of the weight, and of each 8 of every 32 elements.
 struct LaneRows {
   const bf16* low;
   const bf16* high;

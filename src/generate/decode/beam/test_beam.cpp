@@ -159,7 +159,7 @@ TEST(Beam, NarrowItIsThePlainSearchAndItsEarlyEndChangesNothing) {
   }
 }
 
-// What the files of a model say about its texts.
+// Settings for texts in the files of a model.
 TEST(Beam, TokensThatMustAndMustNotBeWritten) {
   const TreeModel model({.vocabulary = 6, .translate = true});
   const auto search = [&](BeamKind kind, const auto& change) {

@@ -21,7 +21,7 @@ struct RowSums {
   Compute<S>* o;
 };
 
-// What a row begins with: nothing, or its sink.
+// The start of a row: nothing, or its sink.
 template <class S>
 RowSums<S> begin_row(const Problem<S>& p, std::int64_t head, RowSums<S> sums) {
   using C = Compute<S>;

@@ -161,7 +161,7 @@ __device__ bool scores_of_tile(const BackwardProblem& p, typename QueryShape<kWi
   return true;
 }
 
-// What pair_sums.cuh asks for.
+// The parts that pair_sums.cuh asks for.
 template <int kWidth>
 struct MmaPairs {
   using T = QueryShape<kWidth>;

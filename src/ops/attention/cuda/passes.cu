@@ -1,4 +1,4 @@
-// What goes before and after the tiles of attention: small passes over rows.
+// Small passes over rows before and after the tiles of attention.
 #include "backend/cuda/launch.cuh"
 #include "base/divide.h"
 #include "ops/attention/cuda/layouts.h"

@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(kPlainThreads)
 
 // ------------------------------------------------------------------- sums of dS over many tiles
 
-// What pair_sums.cuh asks for.
+// The parts that pair_sums.cuh asks for.
 template <class C_, bool kAdditive>
 struct PlainPairs {
   using C = C_;

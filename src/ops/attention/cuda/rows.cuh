@@ -79,7 +79,7 @@ struct RowFacts {
   int first[kRows], last[kRows];  // the keys that it sees
 };
 
-// What the backward pass knows of a row besides: weights are 2^(s - sum) · share, or max(s, 0) ·
+// More about a row, for the backward pass: weights are 2^(s - sum) · share, or max(s, 0) ·
 // share.
 template <class C, int kRowCount>
 struct GradientFacts : RowFacts<kRowCount> {
@@ -164,7 +164,7 @@ __device__ inline bool all_seen(const Span& span, int key0, int keys) {
 __device__ inline float logarithm(float x) { return log2f(x); }
 __device__ inline double logarithm(double x) { return ::log2(x); }
 
-// What a forward pass leaves of a row beside y: m is the largest exponent, l the sum.
+// The numbers that a forward pass leaves of a row beside y: m is the largest exponent, l the sum.
 template <class C>
 __device__ void put_row_sums(const Problem& p, std::int64_t row, C m, C l) {
   const bool sees = l > C{0};
