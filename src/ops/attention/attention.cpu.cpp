@@ -255,8 +255,15 @@ void run_attention_each(ops::AttentionEachCall& c) {
 void add_up(const Tensor& x, Tensor& block_sums, Tensor& y) {
   if (!y.defined()) return;
   const std::int64_t length = x.size(0);
-  kernels<ReduceKernels>().forward({ops::Reduce::sum, x.dtype(), 1, length, y.elements(), 1,
-                                    x.raw(), raw_or_null(block_sums), y.mutable_raw()});
+  kernels<ReduceKernels>().forward({.kind = ops::Reduce::sum,
+                                    .dtype = x.dtype(),
+                                    .outer = 1,
+                                    .length = length,
+                                    .inner = y.elements(),
+                                    .scale = 1,
+                                    .x = x.raw(),
+                                    .partial = raw_or_null(block_sums),
+                                    .y = y.mutable_raw()});
 }
 
 void run_attention_backward(AttentionBackwardCall& c) {

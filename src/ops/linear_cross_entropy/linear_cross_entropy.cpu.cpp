@@ -111,9 +111,12 @@ void run_chunk(Fused& f, const ops::LossTerms& terms, const Chunk& chunk) {
   run_rows(f, terms, chunk);
   run_gradients(f, chunk);
   if (f.dbias.defined())
-    kernels<LinearCrossEntropyKernels>().column_sums({f.dlogits.dtype(), chunk.rows(),
-                                                      f.logits.size(1), chunk.begin > 0,
-                                                      f.dlogits.raw(), f.dbias.mutable_raw()});
+    kernels<LinearCrossEntropyKernels>().column_sums({.dtype = f.dlogits.dtype(),
+                                                      .rows = chunk.rows(),
+                                                      .columns = f.logits.size(1),
+                                                      .accumulate = chunk.begin > 0,
+                                                      .x = f.dlogits.raw(),
+                                                      .sums = f.dbias.mutable_raw()});
 }
 
 // Room for one chunk, and the packed weight.

@@ -14,7 +14,8 @@ namespace {
 Tensor backward(Unary kind, double parameter, const Tensor& saved, const Tensor& cotangent) {
   const Tensor dy = dense(cotangent);
   Tensor dx = empty_like(dy);
-  launch(UnaryBackwardCall{kind, parameter, saved, dy, dx});
+  launch(
+      UnaryBackwardCall{.kind = kind, .parameter = parameter, .saved = saved, .dy = dy, .dx = dx});
   return dx;
 }
 

@@ -338,9 +338,17 @@ void add_transposed_gradients(const BackwardProblem<S>& g, const Rows& r, std::i
     const std::int64_t first = rows.begin / 2, steps = (rows.end - rows.begin) / 2;
     const auto add = [&](void* transposed, std::int64_t width, const std::uint32_t* words,
                          float* to) {
-      p.a.tiles.small_product({g.transposed(transposed, width, r) + first, kQueryBlock / 2,
-                               words + first * kKeyBlock + key, kKeyBlock, 0, width, steps,
-                               kAmxRows, to + key, kKeyBlock, true});
+      p.a.tiles.small_product({.a = g.transposed(transposed, width, r) + first,
+                               .a_row = kQueryBlock / 2,
+                               .b = words + first * kKeyBlock + key,
+                               .b_step = kKeyBlock,
+                               .b_panel = 0,
+                               .rows = width,
+                               .steps = steps,
+                               .columns = kAmxRows,
+                               .c = to + key,
+                               .c_row = kKeyBlock,
+                               .add = true});
     };
     add(g.b.packed_dy_rows, p.s.value_width, t.weight_words, t.dv);
     add(g.b.packed_q_rows, p.s.width, t.ds_words, t.dk);

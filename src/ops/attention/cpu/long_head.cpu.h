@@ -164,10 +164,17 @@ void long_key_gradients(const BackwardProblem<S>& g, const Rows& r, const LongKe
     const std::int64_t steps = (seeing.end - seeing.begin) * kAmxRows / 2;
     const auto add = [&](const std::uint32_t* left, void* right, std::int64_t width, float* sums) {
       const std::int64_t stride = width + kSumsGap;
-      g.p.a.tiles.small_product({left + key * w.kRow + first, w.kRow,
-                                 long_pairs(g, right, width, r) + first * kAmxRows, kAmxRows,
-                                 panel * kAmxRows, kAmxRows, steps, width, sums + key * stride,
-                                 stride, w.keys_begun[key / kAmxRows]});
+      g.p.a.tiles.small_product({.a = left + key * w.kRow + first,
+                                 .a_row = w.kRow,
+                                 .b = long_pairs(g, right, width, r) + first * kAmxRows,
+                                 .b_step = kAmxRows,
+                                 .b_panel = panel * kAmxRows,
+                                 .rows = kAmxRows,
+                                 .steps = steps,
+                                 .columns = width,
+                                 .c = sums + key * stride,
+                                 .c_row = stride,
+                                 .add = w.keys_begun[key / kAmxRows]});
     };
     add(w.weights, g.b.packed_dy_rows, w.value, w.dv);
     add(w.ds, g.b.packed_q_rows, w.width, w.dk);

@@ -154,8 +154,17 @@ class Problem {
   void on_tiles_product(const U* left, std::int64_t row, const Panels<S>& b, std::int64_t steps,
                         std::int64_t columns, const Sums<C>& out) const {
     if constexpr (kPairs<S>)
-      a.tiles.small_product({left, row, b.data, kPanel<S>, b.stride, kAmxRows, steps, columns,
-                             out.data, out.stride, out.add});
+      a.tiles.small_product({.a = left,
+                             .a_row = row,
+                             .b = b.data,
+                             .b_step = kPanel<S>,
+                             .b_panel = b.stride,
+                             .rows = kAmxRows,
+                             .steps = steps,
+                             .columns = columns,
+                             .c = out.data,
+                             .c_row = out.stride,
+                             .add = out.add});
   }
 
   // ---- what a row sees ----
