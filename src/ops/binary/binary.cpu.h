@@ -70,11 +70,12 @@ void row(const S* a, std::int64_t a_step, const S* b, std::int64_t b_step, S* y,
   }
 }
 
-inline void forward(const BinaryArgs& args) noexcept {
+template <Types kTypes>
+void forward(const BinaryArgs& args) noexcept {
   const Strides* const strides[3] = {&args.a_strides, &args.b_strides, &args.y_strides};
   const Walk<3> w = make_walk<3>(args.shape, strides);
   const int last = w.rank - 1;
-  for_own_storage<BinaryKernels>(args.dtype, &BinaryKernels::forward, args, [&](auto s) {
+  for_types<kTypes, BinaryKernels>(args.dtype, &BinaryKernels::forward, args, [&](auto s) {
     using S = decltype(s);
     const auto* a = static_cast<const S*>(args.a);
     const auto* b = static_cast<const S*>(args.b);
@@ -94,6 +95,7 @@ inline void forward(const BinaryArgs& args) noexcept {
 
 }  // namespace binary_detail
 
-const BinaryKernels binary_kernels{binary_detail::forward};
+const BinaryKernels binary_kernels{binary_detail::forward<Types::narrow>};
+const BinaryKernels binary_f64_kernels{binary_detail::forward<Types::f64>};
 
 }  // namespace heddle::cpu::HEDDLE_ISA
