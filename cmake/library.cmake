@@ -107,7 +107,7 @@ endforeach()
 
 # Rooms that read, check and describe: nobody waits for a loop in them, so they are compiled for size
 # (a third less code). What is computed with, encoded, decoded or checked byte by byte is not among them.
-set(quiet_rooms "(compare|language|model|optim|plan|pretrained|recipe|run|train)/")
+set(quiet_rooms "(compare|language|model|nn|optim|plan|pretrained|recipe|run|train)/")
 string(APPEND quiet_rooms "|data/(chat|codec|library)/|generate/[^/]*$|text/(json|pretrained|template)/")
 string(APPEND quiet_rooms "|io/files/[^/]*$|io/(http|images|npy|safetensors|toml)/")
 set(quiet_sources ${plain_sources})
@@ -133,9 +133,9 @@ foreach(target heddle heddle_quiet)
 endforeach()
 target_include_directories(heddle_quiet PRIVATE "${PROJECT_SOURCE_DIR}/include" "${HEDDLE_GENERATED}"
   "${PROJECT_SOURCE_DIR}/src")
-heddle_unity(heddle_quiet src/compare src/data src/generate src/io src/language src/model src/optim
+heddle_unity(heddle_quiet src/compare src/data src/generate src/io src/language src/model src/nn src/optim
   src/plan src/recipe src/run src/text/json src/text/pretrained src/text/template src/train)
-heddle_unity(heddle src/autograd src/base src/data src/generate src/io src/nn src/ops src/tensor src/text)
+heddle_unity(heddle src/autograd src/base src/data src/generate src/io src/ops src/tensor src/text)
 # As a shared library (BUILD_SHARED_LIBS) it shows what is Heddle's and hides what it is made of. One
 # minor version may change the interface, so that the name has it.
 set_target_properties(heddle PROPERTIES DEFINE_SYMBOL ""
