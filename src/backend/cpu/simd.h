@@ -151,7 +151,7 @@ HWY_NOINLINE Vec<D> load_n(D d, const S* p, std::int64_t n, hn::TFromD<D> fill =
 
 template <class D, class S>
 HWY_NOINLINE void store_n(D d, Vec<D> v, S* p, std::int64_t n) {
-  HWY_ALIGN S buffer[kMaxLanes<D>];
+  HWY_ALIGN S buffer[kMaxLanes<D>] = {};
   store(d, v, buffer);
   for (std::int64_t i = 0; i < n; ++i) p[i] = buffer[i];
 }
