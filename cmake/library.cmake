@@ -33,6 +33,8 @@ list(APPEND sources ${op_tiles})                        # ... and what runs on t
 
 # The CUDA backend is a library of its own (cuda.cmake); this one knows whether it was built.
 list(FILTER sources EXCLUDE REGEX "/backend/cuda/")
+# So is the plug-in over MPI (mpi.cmake).
+list(FILTER sources EXCLUDE REGEX "/distributed/mpi/")
 set_source_files_properties("${PROJECT_SOURCE_DIR}/src/backend/routine.cpp" PROPERTIES
   COMPILE_DEFINITIONS HEDDLE_HAS_CUDA=$<BOOL:${HEDDLE_CUDA_ENABLED}>)
 
@@ -114,7 +116,7 @@ heddle_target(heddle)
 heddle_sections(heddle)
 # -O3 is for kernels (isa.cmake): what plans, reads and parses is a tenth larger by it.
 target_compile_options(heddle PRIVATE $<$<CONFIG:Release>:-O2>)
-heddle_unity(heddle src/autograd src/base src/compare src/data src/generate src/io src/language
+heddle_unity(heddle src/autograd src/base src/compare src/data src/distributed src/generate src/io src/language
   src/model src/nn src/ops src/optim src/plan src/recipe src/run src/tensor src/text src/train)
 # As a shared library (BUILD_SHARED_LIBS) it shows what is Heddle's and hides what it is made of. One
 # minor version may change the interface, so that the name has it.

@@ -74,7 +74,7 @@ if(unit_sources)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/unit/source_tree.cpp" PROPERTIES
     COMPILE_DEFINITIONS "HEDDLE_SOURCE_TREE=\"${PROJECT_SOURCE_DIR}\""
     SKIP_UNITY_BUILD_INCLUSION ON)
-  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/compare src/data src/generate
+  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/compare src/data src/distributed src/generate
     src/io src/lab src/language src/model src/nn src/ops src/optim src/plan src/recipe src/report src/run
     src/tensor src/text src/train tests/unit)
   # Every sentence of the attention grammar, how memory grows, products of every shape on emulated
