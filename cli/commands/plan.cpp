@@ -88,8 +88,8 @@ Answer make(const Arguments& a) {
     fail(ErrorCode::invalid_argument, "--context", "model",
          "a decoder or an encoder-decoder, which keep the keys of earlier tokens",
          model::to_string(m.kind));
-  out.forecast = plan::forecast(out.recipe, plan::plan_run(out.recipe, shapes, a.ranks),
-                                data.get(), plan::measure_machine);
+  out.forecast = plan::forecast(out.recipe, plan::plan_run(out.recipe, shapes, a.ranks), data.get(),
+                                plan::measure_machine);
   out.fit = t.device.is_cpu()
                 ? plan::fit_into(out.recipe, shapes.largest, out.forecast.process,
                                  a.memory > 0 ? a.memory : plan::room_of_process(), a.ranks)

@@ -260,8 +260,7 @@ Outcome run_job(Job& job, Display& display, report::LiveReport& page, Ranks& ran
   } catch (const Error& e) {
     if (!began) throw;
     // All ranks come to the same loss.
-    ranks.in_order =
-        ranks.group.all_know() || dynamic_cast<const train::Diverged*>(&e) != nullptr;
+    ranks.in_order = ranks.group.all_know() || dynamic_cast<const train::Diverged*>(&e) != nullptr;
     display.line().finish();
     if (job.has_saved()) page.end(report::RunState::stopped);
     end_failed(job, e);
@@ -329,9 +328,9 @@ void run_as_rank(const Arguments& a, Ranks& ranks) {
   ranks.chosen_parts = shared.chosen_parts;
   std::optional<Job> job;
   ranks.group.together("opening the run", [&] {
-    job.emplace(a.resume ? Job::resume(std::move(shared.recipe), directory, &ranks.group)
-                         : Job::begin(std::move(shared.recipe), directory, catch_signals,
-                                      &ranks.group));
+    job.emplace(a.resume
+                    ? Job::resume(std::move(shared.recipe), directory, &ranks.group)
+                    : Job::begin(std::move(shared.recipe), directory, catch_signals, &ranks.group));
   });
   if (a.resume) catch_signals();
   if (ranks.group.is_first())
@@ -363,7 +362,9 @@ void run(const Arguments& a) {
   } catch (const Error& e) {
     if (ranks.group.all_know()) ranks.group.leave();
     if (ranks.group.is_first()) throw;
-    tell("heddle: {}{}\n", e.where().starts_with("rank ") ? "" : "rank " + std::to_string(launch.rank) + ": ", e.what());
+    tell("heddle: {}{}\n",
+         e.where().starts_with("rank ") ? "" : "rank " + std::to_string(launch.rank) + ": ",
+         e.what());
     throw ExitStatus{status_of(e)};
   }
   ranks.group.leave();

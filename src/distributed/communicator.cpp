@@ -130,17 +130,17 @@ void Communicator::wait(std::string_view what, milliseconds timeout) {
     std::vector<int> gone;
     const Peer& self = peer(rank_);
     for (const int rank : awaited)
-      if (const Peer& p = peer(rank);
-          !self.processes.empty() && p.processes == self.processes && p.process != self.process &&
-          is_gone(p))
+      if (const Peer& p = peer(rank); !self.processes.empty() && p.processes == self.processes &&
+                                      p.process != self.process && is_gone(p))
         gone.push_back(rank);
     // What it sent before it ended may still be on its way.
     if (!gone.empty() && !transport_->test()) give_up(gone, what, "is gone");
     if (now - began > timeout)
-      give_up(awaited, what,
-              "did not answer within " +
-                  std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) +
-                  " s");
+      give_up(
+          awaited, what,
+          "did not answer within " +
+              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeout).count()) +
+              " s");
   }
 }
 
@@ -151,8 +151,8 @@ void Communicator::exchange(std::span<const Bytes> sends, std::span<const Mutabl
   wait(what, timeout);
 }
 
-void Communicator::all_to_all(std::span<const Bytes> sends,
-                              std::span<const MutableBytes> receives, std::string_view what) {
+void Communicator::all_to_all(std::span<const Bytes> sends, std::span<const MutableBytes> receives,
+                              std::string_view what) {
   const auto own = static_cast<std::size_t>(rank_);
   if (sends.size() != static_cast<std::size_t>(size_) || receives.size() != sends.size() ||
       sends[own].size() != receives[own].size())

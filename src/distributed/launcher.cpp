@@ -67,6 +67,8 @@ Launch launch_of(const Environment& environment) {
   return {};
 }
 
-Launch launch() { return launch_of([](const char* name) { return std::getenv(name); }); }
+Launch launch() {
+  return launch_of([](const char* name) { return std::getenv(name); });
+}
 
 }  // namespace heddle::distributed

@@ -8,9 +8,9 @@ namespace heddle::distributed {
 
 struct Launch {
   int rank = 0, size = 1;
-  int local_size = 1;       // of them on this machine, as far as the launcher says
-  std::string by = {};      // "mpirun"; empty: nobody
-  bool can_join = true;     // false: the launcher tells ranks, but starts no MPI
+  int local_size = 1;    // of them on this machine, as far as the launcher says
+  std::string by = {};   // "mpirun"; empty: nobody
+  bool can_join = true;  // false: the launcher tells ranks, but starts no MPI
 
   bool distributed() const { return size > 1; }
 };

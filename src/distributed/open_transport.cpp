@@ -70,8 +70,7 @@ class PluginTransport final : public Transport {
   template <class Function>
   void call(const Function& function) const {
     Message error{};
-    if (function(error.data(), error.size() - 1) != 0)
-      fail(ErrorCode::failed, path_, error.data());
+    if (function(error.data(), error.size() - 1) != 0) fail(ErrorCode::failed, path_, error.data());
   }
 
   const HeddleTransport& plugin_;
@@ -137,15 +136,16 @@ std::unique_ptr<Transport> open_transport(const Launch& launch) {
   const auto environment = [](const char* name) -> const char* { return std::getenv(name); };
   const Opened opened = open_first(plugin_places(environment, program_path()));
   if (opened.library == nullptr)
-    fail(ErrorCode::unsupported, kPlugin,
-         "is needed for the " + std::to_string(launch.size) + " ranks that " + launch.by +
-             " started, and could not be opened",
-         "the plug-in beside the program or in its library folder, or its path in HEDDLE_MPI; it is "
-         "built where MPI is found (Debian: libopenmpi-dev; cmake -D HEDDLE_MPI=ON)",
-         opened.problems);
+    fail(
+        ErrorCode::unsupported, kPlugin,
+        "is needed for the " + std::to_string(launch.size) + " ranks that " + launch.by +
+            " started, and could not be opened",
+        "the plug-in beside the program or in its library folder, or its path in HEDDLE_MPI; it is "
+        "built where MPI is found (Debian: libopenmpi-dev; cmake -D HEDDLE_MPI=ON)",
+        opened.problems);
   // POSIX lets a symbol's address be a function.
-  const auto function = reinterpret_cast<HeddleTransportFunction>(
-      dlsym(opened.library, kHeddleTransportSymbol));
+  const auto function =
+      reinterpret_cast<HeddleTransportFunction>(dlsym(opened.library, kHeddleTransportSymbol));
   const HeddleTransport* plugin = function == nullptr ? nullptr : function();
   if (plugin == nullptr || plugin->version != kHeddleTransportVersion)
     fail(ErrorCode::unsupported, opened.path, "is not the plug-in of this version of Heddle",
@@ -154,13 +154,14 @@ std::unique_ptr<Transport> open_transport(const Launch& launch) {
          plugin == nullptr ? "no interface" : "interface " + std::to_string(plugin->version));
   auto transport = std::make_unique<PluginTransport>(*plugin, opened.path);
   if (transport->rank() != launch.rank || transport->size() != launch.size)
-    fail(ErrorCode::unsupported, opened.path,
-         transport->engine() + " finds rank " + std::to_string(transport->rank()) + " of " +
-             std::to_string(transport->size()),
-         "rank " + std::to_string(launch.rank) + " of " + std::to_string(launch.size) + ", as " +
-             launch.by +
-             " says: the launcher of the same MPI that the plug-in was built with (with SLURM: srun "
-             "--mpi=pmix)");
+    fail(
+        ErrorCode::unsupported, opened.path,
+        transport->engine() + " finds rank " + std::to_string(transport->rank()) + " of " +
+            std::to_string(transport->size()),
+        "rank " + std::to_string(launch.rank) + " of " + std::to_string(launch.size) + ", as " +
+            launch.by +
+            " says: the launcher of the same MPI that the plug-in was built with (with SLURM: srun "
+            "--mpi=pmix)");
   return transport;
 }
 

@@ -111,8 +111,8 @@ class Reduction {
       }
       sends.push_back(out_.bytes(rank * count, count, theirs.count()));
       const std::int64_t first = nodes_.start[static_cast<std::size_t>(rank)];
-      receives.push_back(in_.bytes(
-          first, nodes_.start[static_cast<std::size_t>(rank) + 1] - first, own.count()));
+      receives.push_back(
+          in_.bytes(first, nodes_.start[static_cast<std::size_t>(rank) + 1] - first, own.count()));
     }
     group_.all_to_all(sends, receives, kGradients);
     if (own.count() > 0) add_up(own, sum);
@@ -123,13 +123,12 @@ class Reduction {
     TreeSum<Tensor> tree(parts_);
     for (std::size_t rank = 0; rank < nodes_.of.size(); ++rank)
       for (std::size_t i = 0; i < nodes_.of[rank].size(); ++i)
-        tree.push(nodes_.of[rank][i],
-                  part_of(in_.tensor,
-                          nodes_.start[rank] * width_ + static_cast<std::int64_t>(i) * own.count(),
-                          own.count()),
-                  [](Tensor& left, const Tensor& right) {
-                    autograd::copy_values(left, right, true);
-                  });
+        tree.push(
+            nodes_.of[rank][i],
+            part_of(in_.tensor,
+                    nodes_.start[rank] * width_ + static_cast<std::int64_t>(i) * own.count(),
+                    own.count()),
+            [](Tensor& left, const Tensor& right) { autograd::copy_values(left, right, true); });
     Tensor place = part_of(sum, own.begin - shards_.of(group_.rank()).begin, own.count());
     autograd::copy_values(place, tree.held().front().second, false);
   }
@@ -203,8 +202,7 @@ void all_gather(Communicator& group, const Shards& shards, std::vector<Tensor>& 
     std::vector<MutableBytes> receives;
     for (int rank = 0; rank < shards.ranks(); ++rank) {
       sends.push_back(out.bytes(0, 1, own.count()));
-      receives.push_back(
-          in.bytes(rank, 1, turn_of(shards.of(rank), turn, width).count()));
+      receives.push_back(in.bytes(rank, 1, turn_of(shards.of(rank), turn, width).count()));
     }
     group.all_to_all(sends, receives, kWeights);
     for (int rank = 0; rank < shards.ranks(); ++rank)
@@ -319,7 +317,8 @@ double sum_of_squares(Communicator& group, const Shards& shards,
   std::vector<MutableBytes> receives;
   for (int rank = 0; rank < group.size(); ++rank) {
     std::int64_t pieces = 0;
-    for (const Slice& s : shards.slices(shards.of(rank))) pieces += (s.count() + kPiece - 1) / kPiece;
+    for (const Slice& s : shards.slices(shards.of(rank)))
+      pieces += (s.count() + kPiece - 1) / kPiece;
     auto& numbers = theirs[static_cast<std::size_t>(rank)];
     numbers.resize(static_cast<std::size_t>(pieces));
     receives.push_back(std::as_writable_bytes(std::span(numbers)));

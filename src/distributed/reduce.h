@@ -23,8 +23,8 @@ using PartialSums = std::vector<std::pair<Node, std::vector<Tensor>>>;
 void add_tensors(std::vector<Tensor>& sum, const std::vector<Tensor>& term);
 
 // The sum of `parts` parts in the order of the tree: this rank's shard of it, one tensor for each
-// slice of the shard. `mine` are the nodes of this rank's parts (parts_of()), whose tensors are f32,
-// contiguous, and given up: alone, they are the result.
+// slice of the shard. `mine` are the nodes of this rank's parts (parts_of()), whose tensors are
+// f32, contiguous, and given up: alone, they are the result.
 std::vector<Tensor> reduce_scatter(Communicator& group, const Shards& shards, std::int64_t parts,
                                    PartialSums mine);
 
@@ -41,8 +41,8 @@ void scatter(Communicator& group, const Shards& shards, std::vector<Tensor>& sli
 // All ranks get the tensors of rank 0.
 void broadcast(Communicator& group, std::vector<Tensor>& tensors);
 
-// The sum of the squares of all elements of all shards, of which this rank has the slices: summed in
-// f64 piece by piece, and the pieces in their order, for any number of ranks the same.
+// The sum of the squares of all elements of all shards, of which this rank has the slices: summed
+// in f64 piece by piece, and the pieces in their order, for any number of ranks the same.
 double sum_of_squares(Communicator& group, const Shards& shards, const std::vector<Tensor>& slices);
 
 }  // namespace heddle::distributed

@@ -11,7 +11,6 @@ namespace heddle::distributed {
 
 namespace {
 
-
 TEST(Communicator, AGroupOfOneTalksToNobody) {
   Communicator group;
   EXPECT_TRUE(group.alone());
@@ -36,7 +35,8 @@ TEST(Communicator, EveryOperationOnOneToEightRanks) {
       EXPECT_EQ(group.size(), size);
       group.barrier("barrier");
       // Texts of different lengths, one empty.
-      const auto texts = group.all_gather_text(std::string(static_cast<std::size_t>(rank), 'x'), "t");
+      const auto texts =
+          group.all_gather_text(std::string(static_cast<std::size_t>(rank), 'x'), "t");
       for (int i = 0; i < size; ++i) EXPECT_EQ(texts[static_cast<std::size_t>(i)].size(), i);
       for (int root = 0; root < size; ++root)
         EXPECT_EQ(group.broadcast_text("from " + std::to_string(rank), root, "b"),
@@ -115,7 +115,8 @@ TEST(Communicator, WhatFailsOnOneFailsOnAllAndIsSaidOnce) {
                           } catch (const PeerFailed& e) {
                             ++others;
                             EXPECT_EQ(e.code(), ErrorCode::io);
-                            EXPECT_NE(std::string(e.what()).find("rank 1: disk"), std::string::npos);
+                            EXPECT_NE(std::string(e.what()).find("rank 1: disk"),
+                                      std::string::npos);
                           } catch (const Error&) {
                             ++own;
                             EXPECT_EQ(group.rank(), 1);

@@ -26,7 +26,7 @@ class Transport {
   // Buffer i is for, or from, rank i; those of the rank itself and empty ones are left out. Both
   // ends must agree on sizes. One exchange at a time; buffers must stay until it is done.
   virtual void begin(std::span<const Bytes> sends, std::span<const MutableBytes> receives) = 0;
-  virtual bool test() = 0;                           // goes on with it; whether it is done
+  virtual bool test() = 0;                              // goes on with it; whether it is done
   virtual const std::vector<int>& awaited() const = 0;  // ranks that it waits for
   // After the last exchange, where all ranks came to their end: leaves in order.
   virtual void leave() {}

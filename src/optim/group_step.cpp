@@ -101,8 +101,8 @@ GroupStep::Numbers GroupStep::take(const model::Model& model, const model::Batch
       group_.all_gather_values(std::span<const double>(losses), "losses");
   for (int rank = 0; rank < group_.size(); ++rank)
     for (std::int64_t i = 0; i < distributed::parts_of(rank, group_.size(), parts).count(); ++i)
-      numbers.loss += all[static_cast<std::size_t>(rank) * losses.size() +
-                          static_cast<std::size_t>(i)];
+      numbers.loss +=
+          all[static_cast<std::size_t>(rank) * losses.size() + static_cast<std::size_t>(i)];
   const Device device = model.device();
   const Tensor loss = Tensor::scalar(numbers.loss, DType::f64, device);
   optimizer_.step_slices(step, rate, Tensor::scalar(numbers.norm, DType::f64, device),

@@ -120,8 +120,7 @@ std::vector<nn::Parameter> Optimizer::state() const {
   std::vector<nn::Parameter> all;
   for (const Slots& s : slots_) {
     const std::string& name = parameters_.all()[s.parameter].name;
-    if (s.first.defined())
-      all.push_back({(adamw ? "adamw.m." : "sgd.momentum.") + name, s.first});
+    if (s.first.defined()) all.push_back({(adamw ? "adamw.m." : "sgd.momentum.") + name, s.first});
     if (s.second.defined()) all.push_back({"adamw.v." + name, s.second});
   }
   return all;

@@ -69,8 +69,7 @@ Result train_on(int ranks, const model::ModelConfig& model, const recipe::TrainC
     std::vector<nn::Parameter> end;
     distributed::as_ranks(group_size, [&](Communicator& group) {
       // As in a run, the others get the weights of rank 0.
-      const auto own = model::build_model(
-          model, {.seed = group.is_first() ? 1U : 2U});
+      const auto own = model::build_model(model, {.seed = group.is_first() ? 1U : 2U});
       GroupStep step(config, own->parameters(), group);
       if (first > 1 && group.is_first())
         for (std::size_t i = 0; i < weights.size(); ++i)
@@ -116,10 +115,10 @@ void expect_same(const Result& one, const Result& other) {
 
 TEST(GroupStep, EveryKindHasTheSameBitsOnAnyNumberOfRanks) {
   const std::vector<std::pair<Kind, Task>> kinds = {
-      {Kind::decoder, Task::language}, {Kind::encoder, Task::tag},
-      {Kind::encoder, Task::classify}, {Kind::encoder, Task::masked},
-      {Kind::vit, Task::classify},     {Kind::encoder_decoder, Task::translate},
-      {Kind::rnn, Task::language},     {Kind::birnn, Task::tag},
+      {Kind::decoder, Task::language},     {Kind::encoder, Task::tag},
+      {Kind::encoder, Task::classify},     {Kind::encoder, Task::masked},
+      {Kind::vit, Task::classify},         {Kind::encoder_decoder, Task::translate},
+      {Kind::rnn, Task::language},         {Kind::birnn, Task::tag},
       {Kind::rnn_seq2seq, Task::translate}};
   for (const auto& [kind, task] : kinds)
     for (const bool experts : {false, true}) {

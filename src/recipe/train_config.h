@@ -33,9 +33,9 @@ inline constexpr std::int64_t kTimeout = 60;  // seconds
 inline constexpr std::int64_t kUsualParts = 8;
 
 struct TrainConfig {
-  std::int64_t steps = 0;        // updates of the weights
-  std::int64_t batch = 0;        // sequences, pairs or images of one step
-  std::int64_t accumulate = 1;   // parts a batch is computed in, one after the other: less memory
+  std::int64_t steps = 0;       // updates of the weights
+  std::int64_t batch = 0;       // sequences, pairs or images of one step
+  std::int64_t accumulate = 1;  // parts a batch is computed in, one after the other: less memory
   // Parts of a batch whose gradients are added in a fixed order: any number of ranks up to it ends
   // with the same bits. Absent: a batch is summed as one process does it, by itself.
   std::optional<std::int64_t> parts = {};

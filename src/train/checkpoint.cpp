@@ -16,8 +16,7 @@ std::vector<io::NamedTensor> contents(const nn::Parameters& parameters,
                                       const std::vector<nn::Parameter>& optimizer) {
   std::vector<io::NamedTensor> all;
   for (const nn::Parameter& p : parameters.all()) all.push_back({p.name, p.tensor});
-  for (const nn::Parameter& p : optimizer)
-    all.push_back({kOptimizerPrefix + p.name, p.tensor});
+  for (const nn::Parameter& p : optimizer) all.push_back({kOptimizerPrefix + p.name, p.tensor});
   return all;
 }
 

@@ -16,8 +16,8 @@ struct SharedRecipe {
   std::optional<std::int64_t> chosen_parts = {};  // train.parts, where the recipe did not say
 };
 
-// `load` reads the recipe with overrides beside its own; rank 0 alone calls it. Where the recipe has
-// no train.parts, the run in `resumed` (empty: a new one) says them; a new run on several ranks
+// `load` reads the recipe with overrides beside its own; rank 0 alone calls it. Where the recipe
+// has no train.parts, the run in `resumed` (empty: a new one) says them; a new run on several ranks
 // gets recipe::usual_parts(). Error where a run that was begun without them should go on with
 // several ranks.
 SharedRecipe share_recipe(

@@ -76,7 +76,9 @@ class RanksTest : public ::testing::Test {
       Hooks hooks;
       hooks.on_step = [&](const StepReport& r) { done = r.step; };
       // The last rank is the one that is asked to stop.
-      hooks.should_stop = [&] { return group.rank() == group.size() - 1 && stop > 0 && done == stop; };
+      hooks.should_stop = [&] {
+        return group.rank() == group.size() - 1 && stop > 0 && done == stop;
+      };
       const Outcome own = job->run(hooks);
       if (group.is_first()) outcome = own;
     });

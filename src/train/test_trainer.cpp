@@ -533,9 +533,11 @@ TEST(Checkpoint, RefusesWhatDoesNotFit) {
   wide.width = 16;
   const auto other = model::build_model(wide);
   optim::Optimizer theirs(toy_training(), other->parameters());
-  expect_says([&] { load_checkpoint(path, other->parameters(), theirs.state()); }, {path, "embed.weight"});
+  expect_says([&] { load_checkpoint(path, other->parameters(), theirs.state()); },
+              {path, "embed.weight"});
   run::save_weights(path, model->parameters());
-  expect_says([&] { load_checkpoint(path, model->parameters(), adamw.state()); }, {path, "heddle.state"});
+  expect_says([&] { load_checkpoint(path, model->parameters(), adamw.state()); },
+              {path, "heddle.state"});
 }
 
 }  // namespace

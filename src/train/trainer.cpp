@@ -113,8 +113,9 @@ void Trainer::check_alike() {
     const std::vector<std::string> all = group_.all_gather_text(value, "comparing the ranks");
     for (std::size_t i = 1; i < all.size(); ++i)
       if (all[i] != all.front())
-        fail(ErrorCode::invalid_argument, group_.peer(static_cast<int>(i)).told(static_cast<int>(i)),
-             "has another " + name, all.front() + ", as rank 0", all[i]);
+        fail(ErrorCode::invalid_argument,
+             group_.peer(static_cast<int>(i)).told(static_cast<int>(i)), "has another " + name,
+             all.front() + ", as rank 0", all[i]);
   }
 }
 

@@ -131,7 +131,7 @@ const char* engine() {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const HeddleTransport* heddle_transport() {
-  static const HeddleTransport transport = {kHeddleTransportVersion, engine(), join, begin, test,
-                                            leave};
+  static const HeddleTransport transport = {
+      kHeddleTransportVersion, engine(), join, begin, test, leave};
   return &transport;
 }
