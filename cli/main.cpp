@@ -16,11 +16,11 @@
 
 #include "command.h"
 #include "heddle/error.h"
-#include "help.h"
+#include "help/help.h"
+#include "help/suggest.h"
 #include "language/language.h"
 #include "language_option.h"
 #include "signals.h"
-#include "suggest.h"
 
 namespace {
 

@@ -57,15 +57,15 @@ list(APPEND unit_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/read_models.cpp"
   "${PROJECT_SOURCE_DIR}/tests/fuzz/read_tokenizers.cpp")
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 # What of the command line can be tested without a process, and its tests.
-file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
+file(GLOB_RECURSE cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
 include(help_topics)
 set(help_topics "${PROJECT_BINARY_DIR}/generated/help_topics.cpp")
 heddle_help_topics("${help_topics}")  # also where the command line itself is not built
-list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/chapter.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/help.cpp" "${help_topics}"
+list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/help/chapter.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/help/help.cpp" "${help_topics}"
   "${PROJECT_SOURCE_DIR}/cli/language_option.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/parser_words.cpp" "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/suggest.cpp" "${PROJECT_SOURCE_DIR}/cli/word_stream.cpp")
+  "${PROJECT_SOURCE_DIR}/cli/help/parser_words.cpp" "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/help/suggest.cpp" "${PROJECT_SOURCE_DIR}/cli/word_stream.cpp")
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
   target_include_directories(unit_tests PRIVATE "${PROJECT_SOURCE_DIR}/cli")

@@ -24,7 +24,7 @@
 #include "plan/plan_run.h"
 #include "print_json.h"
 #include "progress.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 #include "report/page/numbers.h"
 #include "report/run/live_report.h"
 #include "run/recipe_file.h"

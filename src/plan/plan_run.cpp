@@ -7,10 +7,10 @@
 
 #include "backend/machine.h"
 #include "base/process_memory.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "heddle/error.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "language/language.h"
 #include "tensor/engine.h"
 

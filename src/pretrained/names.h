@@ -40,7 +40,8 @@ class NamedWeights {
   // Their name as this file has it: with or without the prefix.
   std::string present(std::string name) const;
   Tensor loaded(const Tensor& source) const;
-  // What the rule takes out of the tensor that `pattern`, one of its names of theirs, stands for.
+  // The part that the rule takes out of the tensor that `pattern`, one of its names of theirs,
+  // stands for.
   Tensor part(const TensorName& rule, const std::string& ours, std::string_view pattern);
 
   const Family& family_;

@@ -14,7 +14,7 @@
 #include "model/parse/parse.h"
 #include "recipe/begin_with.h"
 #include "recipe/inherit.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 #include "recipe/synonyms.h"
 
 namespace heddle::recipe {

@@ -48,9 +48,9 @@ struct Recipe {
 
 // `overrides` are "key=value" as of --set: "train.steps=500", "model.norm=rms". Values are TOML;
 // what is not (a bare word) is taken as a string. `varied` come on top of them and are named --vary
-// in errors. A recipe that a run wrote has a seal (io/files/seal.h): one that was edited since is
-// refused, with the key where `kept` tells what it was. run/recipe_file.h has a load_recipe() that
-// asks the run's checkpoints; it is the one for files that people name.
+// in errors. A recipe that a run wrote has a seal (io/files/checksums/seal.h): one that was edited
+// since is refused, with the key where `kept` tells what it was. run/recipe_file.h has a
+// load_recipe() that asks the run's checkpoints; it is the one for files that people name.
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {},
                    const std::vector<std::string>& varied = {}, const KeptText& kept = {});
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/test_support.h"
-#include "io/files/seal.h"
+#include "io/files/checksums/seal.h"
 #include "io/test_support.h"
 #include "io/toml/toml.h"
 #include "recipe/recipe.h"

@@ -6,7 +6,7 @@
 #include "heddle/error.h"
 #include "run/recipe_file.h"
 #include "tensor/engine.h"
-#include "train/fine_tune.h"
+#include "train/fine_tune/fine_tune.h"
 
 namespace heddle::train {
 

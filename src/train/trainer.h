@@ -21,10 +21,10 @@
 #include "optim/optimizer.h"
 #include "optim/repeated_step.h"
 #include "recipe/train_config.h"
-#include "run/log_files.h"
+#include "run/log/log_files.h"
 #include "run/run_directory.h"
 #include "run/state.h"
-#include "train/evaluate.h"
+#include "train/evaluate/evaluate.h"
 #include "train/hooks.h"
 
 namespace heddle::train {

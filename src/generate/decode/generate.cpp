@@ -12,7 +12,7 @@
 #include "generate/decode/clock.h"
 #include "generate/decode/context.h"
 #include "generate/decode/reader.h"
-#include "generate/decode/sampler.h"
+#include "generate/decode/sampling/sampler.h"
 #include "generate/decode/together.h"
 #include "generate/decode/writer.h"
 #include "heddle/error.h"

@@ -1,6 +1,7 @@
 // dst[i] = src[i] with conversion, or dst[i] += src[i], on strided arrays.
 #include "backend/cpu/own_storage.h"
 #include "backend/cpu/strided.h"
+#include "base/divide.h"
 #include "ops/copy/copy.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -100,7 +101,7 @@ void copy_transposed(const CopyArgs& a, const Walk<2>& w) {
   plane.rank = w.rank - 1;  // its offsets() walks the dimensions before the last two
   std::int64_t planes = 1;
   for (int i = 0; i < r; ++i) planes *= w.size[i];
-  const std::int64_t bands = (outer + kTile - 1) / kTile;
+  const std::int64_t bands = ceil_div(outer, kTile);
   parallel_chunks(planes * bands, [&](std::int64_t chunk) {
     std::int64_t at[2];
     plane.offsets(chunk / bands, at);

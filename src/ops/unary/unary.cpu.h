@@ -20,7 +20,7 @@ void with_function(Unary kind, double p, Use use) {
       return use([](auto d, auto x) { return hn::Div(constant(d, 1), hn::Sqrt(x)); });
     case Unary::square: return use([](auto, auto x) { return hn::Mul(x, x); });
     case Unary::scale: return use([p](auto d, auto x) { return hn::Mul(x, constant(d, p)); });
-    case Unary::shift: return use([p](auto d, auto x) { return hn::Add(x, constant(d, p)); });
+    case Unary::add_number: return use([p](auto d, auto x) { return hn::Add(x, constant(d, p)); });
     case Unary::relu: return use([](auto d, auto x) { return relu(d, x); });
     case Unary::gelu: return use([](auto d, auto x) { return gelu_for<S>(d, x); });
     case Unary::gelu_tanh: return use([](auto d, auto x) { return gelu_tanh_for<S>(d, x); });
@@ -54,7 +54,7 @@ void with_derivative(Unary kind, double p, Use use) {
           [](auto d, auto y) { return hn::Mul(hn::Mul(y, y), hn::Mul(y, constant(d, -0.5))); });
     case Unary::square: return use([](auto, auto x) { return hn::Add(x, x); });
     case Unary::scale: return use([p](auto d, auto) { return constant(d, p); });
-    case Unary::shift: return use([](auto d, auto) { return constant(d, 1); });
+    case Unary::add_number: return use([](auto d, auto) { return constant(d, 1); });
     case Unary::relu: return use([](auto d, auto x) { return relu_derivative(d, x); });
     case Unary::gelu: return use([](auto d, auto x) { return gelu_derivative(d, x); });
     case Unary::gelu_tanh:

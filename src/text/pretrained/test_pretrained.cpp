@@ -73,7 +73,7 @@ TEST(Pretrained, SentencePieceBpe) {
   EXPECT_EQ(tokenizer.pad(), std::nullopt);
   ASSERT_NE(loaded.chat_template(), nullptr);
   EXPECT_EQ(*loaded.chat_template(), "{{ messages }}");
-  // What is saved is the same tokenizer.
+  // The saved tokenizer is the same one.
   EXPECT_EQ(Tokenizer::from_json(tokenizer.to_json(), "again")->encode("ab<sep>a b"),
             tokenizer.encode("ab<sep>a b"));
 }

@@ -16,6 +16,7 @@
 #include "backend/cpu/gemm/layout.h"
 #include "backend/cpu/gemm/micro.h"
 #include "backend/cpu/gemm/pack.h"
+#include "base/divide.h"
 
 namespace heddle::cpu {
 
@@ -123,7 +124,7 @@ class BlockProduct {
 
   // The height of the tiles: all alike, up to the last one.
   static std::int64_t even_rows(std::int64_t rows) noexcept {
-    return L::ceil_div(rows, L::ceil_div(rows, L::kRows));
+    return ceil_div(rows, ceil_div(rows, L::kRows));
   }
 
   // The width of the tile at `column`: up to the end of its panel.
