@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "autograd/accumulate.h"
+#include "base/divide.h"
 #include "base/parallel.h"
 #include "heddle/memory.h"
 
@@ -95,7 +96,7 @@ class Reduction {
         out_(shards.ranks() * static_cast<std::int64_t>(mine.size()), width_, device_),
         in_(nodes_.count(), width_, device_) {}
 
-  std::int64_t turns() const { return (shards_.largest() + width_ - 1) / width_; }
+  std::int64_t turns() const { return ceil_div(shards_.largest(), width_); }
 
   void run(std::int64_t turn, Tensor& sum) {
     std::vector<Bytes> sends;
@@ -293,7 +294,7 @@ double sum_of_squares(Communicator& group, const Shards& shards,
   std::vector<double> mine;
   for (const Tensor& slice : slices) {
     const float* x = slice.data<float>();
-    const std::int64_t count = slice.elements(), pieces = (count + kPiece - 1) / kPiece;
+    const std::int64_t count = slice.elements(), pieces = ceil_div(count, kPiece);
     const std::size_t first = mine.size();
     mine.resize(first + static_cast<std::size_t>(pieces));
     parallel_ranges(pieces, 16, [&](std::int64_t begin, std::int64_t end) {
@@ -317,8 +318,7 @@ double sum_of_squares(Communicator& group, const Shards& shards,
   std::vector<MutableBytes> receives;
   for (int rank = 0; rank < group.size(); ++rank) {
     std::int64_t pieces = 0;
-    for (const Slice& s : shards.slices(shards.of(rank)))
-      pieces += (s.count() + kPiece - 1) / kPiece;
+    for (const Slice& s : shards.slices(shards.of(rank))) pieces += ceil_div(s.count(), kPiece);
     auto& numbers = theirs[static_cast<std::size_t>(rank)];
     numbers.resize(static_cast<std::size_t>(pieces));
     receives.push_back(std::as_writable_bytes(std::span(numbers)));
