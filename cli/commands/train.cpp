@@ -217,8 +217,10 @@ void print(const Job& job, const Outcome& o) {
 // It ran and failed: whatever went wrong now is no fault of the command line.
 [[noreturn]] void end_failed(const Job& job, const Error& e) {
   const std::string directory = io::shell_word(job.paths().directory);
-  const bool hopeless = e.code() == ErrorCode::failed;
-  tell("heddle: {}\n", e.what());
+  const bool of_ranks = dynamic_cast<const distributed::RankLost*>(&e) != nullptr;
+  const bool told = dynamic_cast<const distributed::PeerFailed*>(&e) != nullptr;
+  const bool hopeless = e.code() == ErrorCode::failed && !of_ranks && !told;
+  if (!told) tell("heddle: {}\n", e.what());
   if (hopeless && !job.has_saved())
     tell("{}\n", tr("the same recipe would come to the same step: change it; nothing was saved; {} "
                     "is free again",
@@ -254,9 +256,6 @@ Outcome run_job(Job& job, Display& display, report::LiveReport& page, Ranks& ran
   hooks.on_begin = [&began](const run::TrainState&) { began = true; };
   try {
     return job.run(hooks);
-  } catch (const distributed::PeerFailed&) {
-    display.line().finish();
-    throw;
   } catch (const Error& e) {
     if (!began) throw;
     // All ranks come to the same loss.
@@ -308,9 +307,14 @@ void train_and_tell(Job& job, const Arguments& a, Ranks& ranks) {
 void train_beside(Job& job, Ranks& ranks) {
   train::Hooks hooks;
   hooks.should_stop = [] { return caught_signal() != 0; };
+  bool began = false;
+  hooks.on_begin = [&began](const run::TrainState&) { began = true; };
   try {
     if (job.run(hooks).ending == Ending::stopped) throw ExitStatus{128 + ranks.signal()};
   } catch (const train::Diverged&) {  // as rank 0 says
+    throw ExitStatus{1};
+  } catch (const distributed::PeerFailed&) {
+    if (!began) throw;
     throw ExitStatus{1};
   }
 }
@@ -363,7 +367,9 @@ void run(const Arguments& a) {
     if (ranks.group.all_know()) ranks.group.leave();
     if (ranks.group.is_first()) throw;
     tell("heddle: {}{}\n",
-         e.where().starts_with("rank ") ? "" : "rank " + std::to_string(launch.rank) + ": ",
+         dynamic_cast<const distributed::RankLost*>(&e) != nullptr
+             ? ""
+             : "rank " + std::to_string(launch.rank) + ": ",
          e.what());
     throw ExitStatus{status_of(e)};
   }

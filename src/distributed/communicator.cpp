@@ -105,10 +105,12 @@ void Communicator::give_up(const std::vector<int>& ranks, std::string_view what,
     if (!names.empty()) names += ", ";
     names += peer(rank).told(rank);
   }
-  fail(ErrorCode::failed, "rank " + std::to_string(rank_) + ", " + stage_,
-       names + " " + why + " (" + std::string(what) + ")",
-       "an answer; what it said itself, and the log of its machine, may tell why. The run goes on "
-       "from its last checkpoint with --resume");
+  throw RankLost(
+      ErrorCode::failed, "rank " + std::to_string(rank_) + ", " + stage_,
+      names + " " + why + " (" + std::string(what) + ")",
+      "an answer; what it said itself, and the log of its machine, may tell why. The run "
+      "goes on from its last checkpoint with --resume",
+      "");
 }
 
 void Communicator::wait(std::string_view what, milliseconds timeout) {

@@ -25,6 +25,12 @@ class PeerFailed : public Error {
   PeerFailed(ErrorCode code, int rank, const std::string& what);
 };
 
+// Other ranks are gone, or silent.
+class RankLost : public Error {
+ public:
+  using Error::Error;
+};
+
 // What a rank tells the others of itself at the start.
 struct Peer {
   std::string host;
@@ -102,7 +108,8 @@ class Communicator {
   void exchange(std::span<const Bytes> sends, std::span<const MutableBytes> receives,
                 std::string_view what, std::chrono::milliseconds timeout);
   void wait(std::string_view what, std::chrono::milliseconds timeout);
-  void give_up(const std::vector<int>& ranks, std::string_view what, const std::string& why) const;
+  [[noreturn]] void give_up(const std::vector<int>& ranks, std::string_view what,
+                            const std::string& why) const;
 
   std::unique_ptr<Transport> transport_;
   int rank_ = 0, size_ = 1;

@@ -347,6 +347,7 @@ void Trainer::run_evaluation(Outcome& outcome) {
   options.batch = std::max<std::int64_t>(1, config_.batch / config_.accumulate);
   options.max_batches = config_.eval_batches;
   options.precision = config_.precision;
+  options.group = &group_;
   EvalReport report;
   report.step = state_.step;
   report.result = with_stage("evaluation at step " + std::to_string(state_.step),
