@@ -33,6 +33,8 @@ list(APPEND sources ${op_tiles})                        # ... and what runs on t
 
 # The CUDA backend is a library of its own (cuda.cmake); this one knows whether it was built.
 list(FILTER sources EXCLUDE REGEX "/backend/cuda/")
+# So is the plug-in over MPI (mpi.cmake).
+list(FILTER sources EXCLUDE REGEX "/distributed/mpi/")
 set_source_files_properties("${PROJECT_SOURCE_DIR}/src/backend/routine.cpp" PROPERTIES
   COMPILE_DEFINITIONS HEDDLE_HAS_CUDA=$<BOOL:${HEDDLE_CUDA_ENABLED}>)
 
@@ -135,7 +137,7 @@ target_include_directories(heddle_quiet PRIVATE "${PROJECT_SOURCE_DIR}/include" 
   "${PROJECT_SOURCE_DIR}/src")
 heddle_unity(heddle_quiet src/compare src/data src/generate src/io src/language src/model src/nn src/optim
   src/plan src/recipe src/run src/text/json src/text/pretrained src/text/template src/train)
-heddle_unity(heddle src/autograd src/base src/data src/generate src/io src/ops src/tensor src/text)
+heddle_unity(heddle src/autograd src/base src/data src/distributed src/generate src/io src/ops src/tensor src/text)
 # As a shared library (BUILD_SHARED_LIBS) it shows what is Heddle's and hides what it is made of. One
 # minor version may change the interface, so that the name has it.
 set_target_properties(heddle PROPERTIES DEFINE_SYMBOL ""

@@ -18,6 +18,9 @@ endif()
 if(TARGET heddle_cli)
   install(TARGETS heddle_cli)
 endif()
+if(TARGET heddle_mpi)
+  install(TARGETS heddle_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 # Completion for shells and the manual page are what the installed program says of itself.
 if(TARGET heddle_cli)
   install(CODE "

@@ -74,7 +74,7 @@ if(unit_sources)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/unit/source_tree.cpp" PROPERTIES
     COMPILE_DEFINITIONS "HEDDLE_SOURCE_TREE=\"${PROJECT_SOURCE_DIR}\""
     SKIP_UNITY_BUILD_INCLUSION ON)
-  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/compare src/data src/generate
+  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/compare src/data src/distributed src/generate
     src/io src/lab src/language src/model src/nn src/ops src/optim src/plan src/recipe src/report src/run
     src/tensor src/text src/train tests/unit)
   # Every sentence of the attention grammar, how memory grows, products of every shape on emulated
@@ -263,6 +263,13 @@ if(Python3_FOUND AND TARGET heddle_cli)
   # The table on trial: an option that the program ignores must be noticed.
   heddle_test(e2e.options_dropped nightly 3600 ${options} ${PROJECT_BINARY_DIR}/e2e/dropped --drop)
 endif()
+# Training on several processes; where there is no MPI it is skipped, not passed.
+if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
+  set(ranks Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/ranks.py $<TARGET_FILE:heddle_cli>)
+  heddle_test(e2e.ranks quick 120 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks few)
+  heddle_test(e2e.ranks.all slow 300 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks.all all)
+  set_tests_properties(e2e.ranks e2e.ranks.all PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 # What commands print for people.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.printed slow 120 Python3::Interpreter
@@ -314,7 +321,7 @@ endif()
 
 # What the tests above run (make test).
 add_custom_target(test_programs)
-foreach(program heddle unit_tests op_tests cuda_tests reliability_tests heddle_cli heddle_faulty)
+foreach(program heddle heddle_mpi unit_tests op_tests cuda_tests reliability_tests heddle_cli heddle_faulty)
   if(TARGET ${program})
     add_dependencies(test_programs ${program})
   endif()

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/divide.h"
@@ -17,6 +20,8 @@
 namespace heddle::train {
 
 namespace {
+
+constexpr const char* kWhat = "evaluating";
 
 std::string_view name_of(data::Split split) {
   switch (split) {
@@ -33,9 +38,21 @@ struct Sums {
   std::int64_t hits = 0;
 };
 
+// Facts about a batch, in which each target is told apart: whoever adds them has the same sums.
+struct Judged {
+  std::vector<float> shares;  // log of the probability of each target that counts
+  std::int64_t hits = 0;      // targets with the largest score of their row
+};
+
 // Target by target, one after the other in float64: so the sum does not depend on where a batch
-// ends. A hit is a target with the largest score of its row.
-void add_targets(const Tensor& logits, const Tensor& targets, Sums& sums) {
+// ends.
+void add(const Judged& batch, Sums& sums) {
+  for (const float share : batch.shares) sums.loss -= static_cast<double>(share);
+  sums.counted += static_cast<std::int64_t>(batch.shares.size());
+  sums.hits += batch.hits;
+}
+
+void judge(const Tensor& logits, const Tensor& targets, Judged& out) {
   const std::int64_t labels = logits.size(-1);
   const Tensor scores = ops::contiguous(ops::cast(logits, DType::f32));
   const std::array<Tensor, 2> made = {scores, ops::log_softmax(scores)};
@@ -44,8 +61,8 @@ void add_targets(const Tensor& logits, const Tensor& targets, Sums& sums) {
   const float* share = here[1].data<float>();
   for (const std::int32_t target : targets.to_vector<std::int32_t>()) {
     if (target != model::kIgnore) {
-      sums.loss -= static_cast<double>(share[target]);
-      sums.hits += std::max_element(score, score + labels) - score == target ? 1 : 0;
+      out.shares.push_back(share[target]);
+      out.hits += std::max_element(score, score + labels) - score == target ? 1 : 0;
     }
     score += labels;
     share += labels;
@@ -75,12 +92,29 @@ std::int64_t least_length(const model::ModelConfig& c) {
   return attends && !competes ? std::min(kLeast, c.sizes.context) : 0;
 }
 
-void add_batch(const model::Model& model, const model::Batch& batch, const nn::Pass& pass,
-               Sums& sums) {
+Judged judged(const model::Model& model, const model::Batch& batch, const nn::Pass& pass) {
+  Judged out;
   const model::Batch whole = lengthened(batch, least_length(model.config()));
   for (const model::Batch& part : optim::split(whole, parts_of(whole, model.config())))
-    add_targets(model.logits(part, pass), part.targets, sums);
-  sums.counted += batch.counted;
+    judge(model.logits(part, pass), part.targets, out);
+  return out;
+}
+
+// Of one batch by each rank, what all of them found, in the order of the ranks; some of the last
+// ones may have had none.
+std::vector<Judged> exchanged(distributed::Communicator& group, Judged own) {
+  if (group.alone()) return {std::move(own)};
+  const auto hits = group.all_gather_values(std::span<const std::int64_t>(&own.hits, 1), kWhat);
+  std::string bytes(own.shares.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), own.shares.data(), bytes.size());
+  const std::vector<std::string> texts = group.all_gather_text(bytes, kWhat);
+  std::vector<Judged> all(texts.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].hits = hits[i];
+    all[i].shares.resize(texts[i].size() / sizeof(float));
+    std::memcpy(all[i].shares.data(), texts[i].data(), texts[i].size());
+  }
+  return all;
 }
 
 }  // namespace
@@ -101,13 +135,22 @@ Evaluation evaluate(const model::Model& model, const data::Dataset& data,
   Sums sums;
   const std::int64_t all = data.batches(options.split, options.batch);
   const std::int64_t count = std::min(all, options.max_batches.value_or(all));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const model::Batch batch = data.batch(options.split, i, options.batch);
-    const double before = sums.loss;
-    add_batch(model, batch, pass, sums);
-    if (options.each && batch.counted > 0)
-      options.each((sums.loss - before) / static_cast<double>(batch.counted), batch.counted);
-    if (options.progress) options.progress(i + 1, count);
+  distributed::Communicator alone;
+  distributed::Communicator& group = options.group != nullptr ? *options.group : alone;
+  for (std::int64_t i = 0; i < count; i += group.size()) {
+    Judged own;
+    if (const std::int64_t mine = i + group.rank(); mine < count)
+      own = judged(model, data.batch(options.split, mine, options.batch), pass);
+    const std::vector<Judged> round = exchanged(group, std::move(own));
+    for (std::int64_t j = i; j < std::min(count, i + group.size()); ++j) {
+      const Judged& batch = round[static_cast<std::size_t>(j - i)];
+      const double before = sums.loss;
+      add(batch, sums);
+      const auto counted = static_cast<std::int64_t>(batch.shares.size());
+      if (options.each && counted > 0)
+        options.each((sums.loss - before) / static_cast<double>(counted), counted);
+      if (options.progress) options.progress(j + 1, count);
+    }
   }
   Evaluation result;
   result.tokens = sums.counted;

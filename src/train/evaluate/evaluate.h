@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "data/dataset.h"
+#include "distributed/communicator.h"
 #include "model/model.h"
 #include "train/evaluation.h"
 
@@ -18,6 +19,9 @@ struct EvaluateOptions {
   std::int64_t batch = 16;
   std::optional<std::int64_t> max_batches = {};  // the first ones; absent: all
   DType precision = DType::f32;
+  // Ranks that share the batches out among themselves, and all get the result, to the bit what one
+  // of them would find. Null: none.
+  distributed::Communicator* group = nullptr;
   // Told the mean loss of each batch and how many targets counted in it.
   std::function<void(double, std::int64_t)> each = {};
   // Called after each batch with the number done and the number of all.

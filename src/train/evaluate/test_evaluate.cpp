@@ -5,6 +5,7 @@
 
 #include "base/divide.h"
 #include "base/test_support.h"
+#include "distributed/test_threads.h"
 #include "heddle/memory.h"
 #include "heddle/ops.h"
 #include "heddle/random.h"
@@ -68,6 +69,27 @@ TEST(Evaluate, WeighsTargetsNotBatches) {
   options.max_batches = 2;
   options.progress = {};
   EXPECT_NEAR(evaluate(*model, ragged(), options).loss, by_hand(*model, 2, 2).loss, 1e-6);
+}
+
+// More ranks than batches among them.
+TEST(Evaluate, RanksShareTheBatchesAndFindTheSameBits) {
+  EvaluateOptions options;
+  options.batch = 2;
+  std::vector<double> each;
+  options.each = [&](double loss, std::int64_t) { each.push_back(loss); };
+  const Evaluation one = evaluate(*toy(), ragged(), options);
+  ASSERT_EQ(each.size(), 5u);
+  for (const int ranks : {2, 3, 5, 7})
+    distributed::as_ranks(ranks, [&](distributed::Communicator& group) {
+      EvaluateOptions own = options;
+      own.group = &group;
+      std::vector<double> mine;
+      own.each = [&](double loss, std::int64_t) { mine.push_back(loss); };
+      const Evaluation e = evaluate(*toy(), ragged(), own);
+      EXPECT_EQ(e.loss, one.loss);
+      EXPECT_EQ(e.tokens, one.tokens);
+      EXPECT_EQ(mine, each);
+    });
 }
 
 TEST(Evaluate, CountsLabelsThatAreHit) {
