@@ -63,6 +63,7 @@ int run_command(int argc, char** argv) {
   heddle::cli::info_command::add(app);
   heddle::cli::init_command::add(app);
   heddle::cli::inspect_command::add(app);
+  heddle::cli::keys_command::add(app);
   heddle::cli::lab_command::add(app);
   heddle::cli::logits_command::add(app);
   heddle::cli::export_command::add(app);

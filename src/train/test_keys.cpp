@@ -2,6 +2,7 @@
 // others.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -18,6 +19,7 @@
 #include "plan/plan.h"
 #include "plan/plan_run.h"
 #include "pretrained/test_tiny_llama.h"
+#include "recipe/reference.h"
 #include "recipe/test_toys.h"
 #include "run/recipe_file.h"
 #include "train/job.h"
@@ -532,6 +534,13 @@ TEST_F(KeysTest, EveryKeyHasARow) {
   std::set<std::string> rows = {"model", "data", "train", "model.task"};
   for (const Row& row : all_rows()) rows.insert(row.key);
   EXPECT_EQ(known, rows);
+  // And each is told of in docs/reference.md.
+  for (const std::string& key : known) {
+    const auto tells = [&key](const recipe::KeyLine& line) {
+      return line.key == key || line.key.starts_with(key + ".");
+    };
+    EXPECT_TRUE(std::ranges::any_of(recipe::key_lines(), tells)) << key;
+  }
   // Those of [compare] are below: an unknown one lists them.
   expect_says([&] { run::load_recipe(dir_.file("text.toml"), {"compare.other=1"}); },
               {"known here: budget, seeds, vary)"});
