@@ -92,9 +92,10 @@ check-format: tools ## fail when a source is not formatted
 tidy: tools ## clang-tidy over all sources (FILES="..." for some)
 	@scripts/tidy.py $(FILES)
 
-check: ## layers and style
+check: ## layers, style, and links among documents
 	@scripts/check_layers.py
 	@scripts/check_style.py
+	@scripts/links.py
 
 docs: tools ## pages of the public headers, in build/release/docs/html; a warning is an error
 	@cmake --preset release > /dev/null

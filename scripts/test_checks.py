@@ -10,6 +10,7 @@ import chapters
 import check_layers
 import check_style
 import doxygen_filter
+import links
 import texts
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -309,6 +310,28 @@ heddle data x   # 显示它
             with self.subTest(new=new):
                 self.assertIn(old, self.CHINESE)
                 self.assertIn(reason, self.complaints(chinese=self.CHINESE.replace(old, new))[0])
+
+
+class Links(unittest.TestCase):
+    def faults(self, **documents):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in documents.items():
+                (Path(root) / f"{name}.md").write_text(text)
+            return [fault for name in documents
+                    for fault in links.faults_of(Path(root), Path(root) / f"{name}.md")]
+
+    def test_all_is_well(self):
+        self.assertEqual([], self.faults(
+            one="# One\n[two](two.md), [a part](two.md#a-part-of-it-1), [here](#one), "
+                "[far](https://example.org/x)\n`[code](none.md)`\n```\n[code](none.md)\n```\n",
+            two="# Two\n## A part of `it`\n## A part of it\n```\n# not-a-heading\n```\n"))
+
+    def test_what_is_not_there(self):
+        self.assertEqual(
+            ["one.md:1: no such file: three.md", "one.md:2: no such heading: two.md#four",
+             "one.md:3: no such file: map.png", "one.md:4: no such file: five.md"],
+            self.faults(one="[a](three.md)\n[b](two.md#four)\n![c](map.png)\n<a href=\"five.md\">x</a>\n",
+                        two="# Two\n```\n# four\n```\n"))
 
 
 class DoxygenFilter(unittest.TestCase):
