@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install clean
+.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install deb tarball clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -104,6 +104,14 @@ docs: tools ## pages of the public headers, in build/release/docs/html; a warnin
 install: setup ## build what is installed, and install it to PREFIX (default /usr/local)
 	$(call cmake-build,release,heddle_cli)
 	@cmake --install build/release --prefix $(PREFIX)
+
+deb: setup ## a Debian package of the program, in build/
+	$(call cmake-build,release,heddle_cli)
+	@scripts/deb.sh build/release build
+
+tarball: setup ## the program, stripped, with its manual and recipes: a tar.gz for other systems, in build/
+	$(call cmake-build,release,heddle_cli)
+	@scripts/tarball.sh build/release build
 
 clean: ## remove all builds
 	@rm -rf build

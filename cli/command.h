@@ -39,7 +39,7 @@ namespace tokenize_command { void add(CLI::App& app); }
 namespace tokenizer_command { void add(CLI::App& app); }
 namespace train_command { void add(CLI::App& app); }
 namespace translate_command { void add(CLI::App& app); }
-namespace version_command { void add(CLI::App& app); }
+namespace version_command { void add(CLI::App& app); std::string text(); }
 namespace watch_command { void add(CLI::App& app); }
 // clang-format on
 
