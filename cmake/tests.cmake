@@ -281,6 +281,13 @@ if(Python3_FOUND AND TARGET heddle_cli)
     ${PROJECT_SOURCE_DIR}/tests/e2e/first_run.py $<TARGET_FILE:heddle_cli> ${PROJECT_SOURCE_DIR}
     ${PROJECT_BINARY_DIR}/e2e/first_run)
 endif()
+# What READMEs and tutorials tell people to type.
+if(Python3_FOUND AND TARGET heddle_cli AND PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE)
+  heddle_test(e2e.documented slow 300 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/documented.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/documented ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  set_property(TEST e2e.documented APPEND PROPERTY ENVIRONMENT CXX=${CMAKE_CXX_COMPILER})
+endif()
 # Comparisons: the same for all, killed and resumed, pages that a browser shows.
 if(Python3_FOUND AND TARGET heddle_cli)
   set(compare Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/compare.py

@@ -282,6 +282,9 @@ heddle data x   # 显示它
     def test_a_chapter_without_a_translation(self):
         self.assertEqual(["docs/data.md:1: without a translation: docs/zh/data.md is not there"],
                          self.complaints(chinese=None))
+        self.assertEqual(["docs/reference.md:1: without a translation: docs/zh/reference.md is not there",
+                          "README.md:1: without a translation: README.zh-CN.md is not there"],
+                         self.complaints(**{"docs/reference.md": "# R\n", "README.md": "# H\n"}))
         self.assertIn("has no such chapter", self.complaints(**{"docs/zh/gone.md": "# 无"})[0])
 
     def test_english_that_has_gone_on(self):
