@@ -29,14 +29,12 @@ gzip -9n "$root/usr/share/man/man1/heddle.1"
 cp "$here/README.md" "$here/README.zh-CN.md" "$doc/"
 
 cat >"$doc/copyright" <<TEXT
-Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-Upstream-Name: heddle
+Heddle, a Transformer engine.
 
-Files: *
-Copyright: $(date -u -d "@$SOURCE_DATE_EPOCH" +%Y) $maintainer
-License: Apache-2.0
- On Debian systems, the full text of the Apache License 2.0 is in
- /usr/share/common-licenses/Apache-2.0.
+Copyright $(date -u -d "@$SOURCE_DATE_EPOCH" +%Y) $maintainer
+
+Licensed under the Apache License, Version 2.0. On Debian systems, its full
+text is in /usr/share/common-licenses/Apache-2.0.
 TEXT
 {
   printf 'heddle (%s) unstable; urgency=medium\n\n' "$version"
