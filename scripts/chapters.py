@@ -85,7 +85,7 @@ def facts_of(text):
     """What a translation has to keep: names in code, numbers, where links lead."""
     code = re.findall(r"`[^`]+`", text)
     plain = re.sub(r"`[^`]+`", " ", text)
-    links = [Path(target).name for target in re.findall(r"\]\(([^)]+)\)", plain)]
+    links = [Path(target).name.replace(".zh-CN", "") for target in re.findall(r"\]\(([^)]+)\)", plain)]
     plain = re.sub(r"\]\([^)]+\)", "]", plain)
     return Counter(code), Counter(re.findall(r"\d+(?:[.,]\d+)*", plain)), Counter(links)
 

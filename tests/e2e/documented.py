@@ -9,7 +9,7 @@ taken in their order:
 
     ```sh       is run by bash. Numbers of steps are made small, unless the document is in WHOLE.
     ```text     behind it is what it writes: each of its lines must be among those that were written,
-                whatever the numbers in them are.
+                whatever the numbers in them are (```text exact: with these numbers).
     ```toml, ```cpp, ```cmake and the like, behind a paragraph that ends with "`NAME`:", is that file.
     ```cpp      elsewhere is compiled against what is installed: as the body of a function.
     other blocks are to read.
@@ -50,7 +50,7 @@ class Block:
         self.language, self.text, self.number = language, "\n".join(lines) + "\n", number
         # "`main.cpp`:" at the end of the paragraph before.
         named = re.search(r"`([\w./-]+)`\s*[:：]$", before)
-        self.file = named[1] if named and language not in ("sh", "text", "") else None
+        self.file = named[1] if named and language not in ("sh", "text", "text exact", "") else None
 
 
 def blocks_of(text):
@@ -112,9 +112,10 @@ def without_numbers(line):
 
 
 def compare(name, block, output):
-    written = {without_numbers(line) for line in output.splitlines()}
+    plain = str.strip if block.language == "text exact" else without_numbers
+    written = {plain(line) for line in output.splitlines()}
     for line in block.text.splitlines():
-        if line.strip() and "…" not in line and without_numbers(line) not in written:
+        if line.strip() and "…" not in line and plain(line) not in written:
             FAILURES.append(f"{name}:{block.number}: not what was written: {line}\n{output[-1500:]}")
 
 
@@ -149,7 +150,7 @@ def check_document(name):
             file.write_text(block.text)
         elif block.language == "sh":
             output = run(name, block, folder, whole)
-        elif block.language == "text":
+        elif block.language.startswith("text"):
             compare(name, block, output or "")
         elif block.language == "cpp":
             snippets.append(block)
