@@ -53,7 +53,7 @@ nightly: test-programs ## build and run the tests that take minutes
 mutants: setup ## plant faults into a copy and report those no test notices: hours (ARGS="--count 100", docs/testing.md)
 	@scripts/mutate.py --jobs $(JOBS) $(ARGS)
 
-asan: setup ## unit and op tests under the address and undefined behaviour sanitizers
+asan: tools ## unit and op tests under the address and undefined behaviour sanitizers, by the second compiler
 	$(call cmake-build,asan)
 	@ctest --preset asan -j $(JOBS)
 
