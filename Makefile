@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install clean
+.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install deb tarball clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -53,7 +53,7 @@ nightly: test-programs ## build and run the tests that take minutes
 mutants: setup ## plant faults into a copy and report those no test notices: hours (ARGS="--count 100", docs/testing.md)
 	@scripts/mutate.py --jobs $(JOBS) $(ARGS)
 
-asan: setup ## unit and op tests under the address and undefined behaviour sanitizers
+asan: tools ## unit and op tests under the address and undefined behaviour sanitizers, by the second compiler
 	$(call cmake-build,asan)
 	@ctest --preset asan -j $(JOBS)
 
@@ -93,9 +93,10 @@ check-format: tools ## fail when a source is not formatted
 tidy: tools ## clang-tidy over all sources (FILES="..." for some)
 	@scripts/tidy.py $(FILES)
 
-check: ## layers and style
+check: ## layers, style, and links among documents
 	@scripts/check_layers.py
 	@scripts/check_style.py
+	@scripts/links.py
 
 docs: tools ## pages of the public headers, in build/release/docs/html; a warning is an error
 	@cmake --preset release > /dev/null
@@ -104,6 +105,14 @@ docs: tools ## pages of the public headers, in build/release/docs/html; a warnin
 install: setup ## build what is installed, and install it to PREFIX (default /usr/local)
 	$(call cmake-build,release,heddle_cli)
 	@cmake --install build/release --prefix $(PREFIX)
+
+deb: setup ## a Debian package of the program, in build/
+	$(call cmake-build,release,heddle_cli)
+	@scripts/deb.sh build/release build
+
+tarball: setup ## the program, stripped, with its manual and recipes: a tar.gz for other systems, in build/
+	$(call cmake-build,release,heddle_cli)
+	@scripts/tarball.sh build/release build
 
 clean: ## remove all builds
 	@rm -rf build

@@ -269,7 +269,7 @@ Tensor gated(const nn::FfnConfig& f, const Tensor& h) {
       return ops::neg(ops::maximum(ops::neg(x), ops::neg(limit)));
     };
     gate = at_most(gate);
-    up = ops::shift(ops::maximum(at_most(up), ops::neg(limit)), 1);
+    up = ops::add(ops::maximum(at_most(up), ops::neg(limit)), 1);
   }
   return ops::mul(bent(f, gate), up);
 }
@@ -314,7 +314,7 @@ Tensor bent(model::HeadTransform function, const Tensor& h) {
   using model::HeadTransform;
   switch (function) {
     case HeadTransform::none: return h;
-    case HeadTransform::tanh: return ops::shift(ops::scale(ops::sigmoid(ops::scale(h, 2)), 2), -1);
+    case HeadTransform::tanh: return ops::add(ops::scale(ops::sigmoid(ops::scale(h, 2)), 2), -1);
     case HeadTransform::relu: return bent({.kind = nn::FfnKind::relu}, h);
     case HeadTransform::gelu: return bent({.kind = nn::FfnKind::gelu}, h);
     case HeadTransform::gelu_tanh: return bent({.kind = nn::FfnKind::gelu_tanh}, h);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/stopwatch.h"
-#include "generate/decode/beam.h"
+#include "generate/decode/beam/beam.h"
 #include "generate/decode/context.h"
 #include "generate/decode/decoding.h"
 #include "generate/decode/generate.h"

@@ -91,9 +91,9 @@ TEST(Save, WhatDoesNotFitIsNamedAndChangesNothing) {
 TEST(Linear, IsAProductWithBias) {
   Parameters parameters({.seed = 1});
   const Linear layer({.inputs = 2, .outputs = 2}, parameters.root());
-  overwrite(parameters.all()[0].tensor, Tensor::of({{1, 2}, {3, 4}}));
-  overwrite(parameters.all()[1].tensor, Tensor::of({10, 20}));
-  const Tensor x = Tensor::of({{1, 1}});
+  overwrite(parameters.all()[0].tensor, Tensor::from({{1, 2}, {3, 4}}));
+  overwrite(parameters.all()[1].tensor, Tensor::from({10, 20}));
+  const Tensor x = Tensor::from({{1, 1}});
   EXPECT_EQ(layer.forward(x).to_vector<float>(), (std::vector<float>{13, 27}));
   EXPECT_EQ(layer.logits(x).to_vector<float>(), (std::vector<float>{13, 27}));
   const Tensor target = Tensor::from<std::int32_t>({1}, {0});

@@ -297,6 +297,8 @@ std::vector<Refusal> refusals_of_training() {
   const std::string sgd = "optimizer = \"sgd\"\n";
   return {
       row("accumulate = 5\n", "accumulate = 5", {"batch = 4"}, "at most train.batch"),
+      row("parts = 5\n", "parts = 5", {"batch = 4"}, "at most train.batch"),
+      row("parts = 2\ndevice = \"cuda\"\n", "parts = 2", {"device = \"cuda\""}, "cpu"),
       row("warmup = 11\n", "warmup = 11", {"steps = 10"}, "at most train.steps = 10"),
       row("learning_rate = 0\n", "learning_rate = 0", {}, "above 0"),
       row("beta1 = 1\n", "beta1 = 1", {}, "below 1"),

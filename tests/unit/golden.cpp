@@ -65,7 +65,7 @@ std::optional<bool> choice_of(const io::Json& j, const char* key) {
   return j.has(key) ? std::optional(j.at(key).boolean()) : std::nullopt;
 }
 
-// What pretrained families add to the plain model.
+// Settings that pretrained families add to the plain model.
 void read_family(const io::Json& j, ModelConfig& c) {
   c.first_norm = j.boolean_or("first_norm", true);
   c.last_norm = choice_of(j, "last_norm");

@@ -13,7 +13,7 @@
 #include "generate/decode/context.h"
 #include "generate/decode/prompt.h"
 #include "generate/decode/reader.h"
-#include "generate/decode/sampler.h"
+#include "generate/decode/sampling/sampler.h"
 #include "generate/decode/together.h"
 #include "generate/decode/writer.h"
 #include "heddle/error.h"

@@ -9,7 +9,7 @@
 
 #include "generate/decode/decoding.h"
 #include "generate/decode/reader.h"
-#include "generate/decode/sampler.h"
+#include "generate/decode/sampling/sampler.h"
 #include "generate/decode/writer.h"
 #include "heddle/generation.h"
 #include "model/model.h"

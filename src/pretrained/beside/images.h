@@ -1,4 +1,4 @@
-// What preprocessor_config.json says of the images that a model reads.
+// The images that a model reads, by preprocessor_config.json.
 #pragma once
 
 #include <string>

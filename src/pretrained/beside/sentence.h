@@ -1,4 +1,4 @@
-// What sentence-transformers writes beside an encoder: how the vectors of tokens become one.
+// Files that sentence-transformers writes beside an encoder: how the vectors of tokens become one.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,7 @@ struct ExportPlan {
   std::unique_ptr<GivenWeights> weights;
 };
 
-// What a reader makes of a family's settings and tensors.
+// The configuration that a reader makes of a family's settings and tensors.
 using ReadBack = model::ModelConfig (*)(const Family&, const Settings&, const WeightFiles&);
 
 // The first family, the one called `first` before all others, whose files read back as this model.

@@ -51,7 +51,7 @@ constexpr std::array kFusions = std::to_array<Fusion>({
      by_group},
 });
 
-Tensor minus_one(const Tensor& source) { return ops::shift(source, -1); }
+Tensor minus_one(const Tensor& source) { return ops::add(source, -1); }
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 
 namespace heddle::pretrained {
 
-// What a rule took, as the model has it.
+// A tensor that a rule took, as the model has it.
 struct Taken {
   Take take = nullptr;
   Tensor tensor;

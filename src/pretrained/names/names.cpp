@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kDigits = "0123456789";
 
-// What the #s and the * of a pattern stand for in a name.
+// The parts of a name that the #s and the * of a pattern stand for.
 struct Fit {
   std::vector<std::string> numbers;
   std::string word;

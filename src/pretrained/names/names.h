@@ -42,7 +42,8 @@ class NamedWeights {
   Tensor loaded(const Tensor& source) const;
   // Throws Error unless the tensor holds as many experts as the model has.
   void require_stack(const std::string& name) const;
-  // What the rule takes out of the tensor that `pattern`, one of its names of theirs, stands for.
+  // The part that the rule takes out of the tensor that `pattern`, one of its names of theirs,
+  // stands for.
   Tensor part(const TensorName& rule, const std::string& ours, std::string_view pattern);
 
   const Family& family_;

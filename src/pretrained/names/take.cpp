@@ -56,7 +56,7 @@ Tensor transposed_in_turns(const Tensor& source, const model::ModelConfig& confi
 }
 
 Tensor plus_one(const Tensor& source, const model::ModelConfig&) {
-  return ops::shift(wide(source), 1);
+  return ops::add(wide(source), 1);
 }
 
 Tensor last_positions(const Tensor& source, const model::ModelConfig& config) {

@@ -1,4 +1,4 @@
-// What an encoder of others ends with: nothing, or a classifier over tokens or labels.
+// The end of an encoder of others: nothing, or a classifier over tokens or labels.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
-// What a GGUF file says about a model by the tensors that it has, and nowhere else: how many rows
-// the embeddings have, whether they are the classifier too, which products have biases, factors of
-// rotary positions. A tensor that is then missing, or left over, is an error as in all files.
+// Facts that a GGUF file tells about a model by the tensors that it has, and nowhere else: how many
+// rows the embeddings have, whether they are the classifier too, which products have biases,
+// factors of rotary positions. A tensor that is then missing, or left over, is an error as in all
+// files.
 #pragma once
 
 #include "model/config.h"
