@@ -16,11 +16,11 @@
 
 #include "command.h"
 #include "heddle/error.h"
-#include "help.h"
+#include "help/help.h"
+#include "help/suggest.h"
 #include "language/language.h"
 #include "language_option.h"
 #include "signals.h"
-#include "suggest.h"
 
 namespace {
 
@@ -35,7 +35,8 @@ int run_command(int argc, char** argv) {
           "Heddle: a Transformer engine. A recipe says what a model is; the commands train it and "
           "use it."),
       "heddle");
-  app.set_version_flag("--version", "heddle " HEDDLE_VERSION, "the version alone");
+  app.set_version_flag("--version", heddle::cli::version_command::text,
+                       "version, commit and the instruction sets of this machine");
   app.set_help_flag("-h,--help", "this help");
   const auto formatter = std::make_shared<heddle::cli::HelpFormatter>();
   formatter->label("Positionals", heddle::mark("Arguments"));
@@ -63,6 +64,7 @@ int run_command(int argc, char** argv) {
   heddle::cli::info_command::add(app);
   heddle::cli::init_command::add(app);
   heddle::cli::inspect_command::add(app);
+  heddle::cli::keys_command::add(app);
   heddle::cli::lab_command::add(app);
   heddle::cli::logits_command::add(app);
   heddle::cli::export_command::add(app);
@@ -94,7 +96,8 @@ int run_command(int argc, char** argv) {
   } catch (const heddle::Error& e) {
     // Memory that was not there is no fault of the command line: so its command is named as well.
     const bool no_memory = e.code() == heddle::ErrorCode::out_of_memory;
-    std::cerr << "heddle: " << (no_memory ? command_of(app) : "") << e.what() << "\n";
+    // At once: other ranks of a run may be writing as well.
+    std::cerr << "heddle: " + (no_memory ? command_of(app) : "") + e.what() + "\n";
     return no_memory || e.code() == heddle::ErrorCode::failed ? 1 : 2;
   } catch (const std::bad_alloc&) {
     std::cerr << "heddle: " << command_of(app) << "out of memory\n";

@@ -14,7 +14,7 @@
 #include "model/parse/parse.h"
 #include "recipe/begin_with.h"
 #include "recipe/inherit.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 #include "recipe/synonyms.h"
 
 namespace heddle::recipe {
@@ -34,15 +34,6 @@ std::string absolute(const std::string& path, const std::string& directory) {
     fail(ErrorCode::invalid_argument, "recipe", "path of a file",
          "UTF-8: the run keeps its recipe with whole paths, and TOML is UTF-8", io::shown(whole));
   return whole;
-}
-
-ComparisonKeys parse_compare(const io::TomlTable& table) {
-  constexpr std::int64_t kMostSeeds = 1000;
-  ComparisonKeys keys;
-  if (table.has("vary")) keys.vary = table.strings("vary");
-  if (table.has("seeds")) keys.seeds = table.integer("seeds", {1, kMostSeeds});
-  keys.budget = table.string_or("budget", "");
-  return keys;
 }
 
 // A base is chosen where the recipe is written: what an option or a run's own recipe says comes
@@ -105,6 +96,15 @@ Recipe parse_document(io::TomlDocument& document, const std::string& directory) 
 }
 
 }  // namespace
+
+ComparisonKeys parse_compare(const io::TomlTable& table) {
+  constexpr std::int64_t kMostSeeds = 1000;
+  ComparisonKeys keys;
+  keys.vary = table.strings_if("vary").value_or(std::vector<std::string>{});
+  keys.seeds = table.integer_if("seeds", {1, kMostSeeds});
+  keys.budget = table.string_or("budget", "");
+  return keys;
+}
 
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
                    const std::vector<std::string>& varied, const KeptText& kept) {
@@ -207,7 +207,7 @@ void check_resumable(const Recipe& before, const Recipe& now) {
     if (d.key.starts_with("compare.")) continue;  // not about this run
     // A run may go on on another device: what it has learned is the same, its last digits are not.
     if (d.key == "train.save_every" || d.key == "train.keep" || d.key == "train.log" ||
-        d.key == "train.device" || has_moved(d))
+        d.key == "train.device" || d.key == "train.timeout" || has_moved(d))
       continue;
     std::string expected = "the run's " + d.was();
     if (d.key == "train.steps") {

@@ -18,6 +18,7 @@
 #include "plan/plan.h"
 #include "plan/plan_run.h"
 #include "pretrained/test_tiny_llama.h"
+#include "recipe/reference.h"
 #include "recipe/test_toys.h"
 #include "run/recipe_file.h"
 #include "train/job.h"
@@ -456,6 +457,9 @@ std::vector<Row> rows_of_training() {
       {"train.steps", "text", "5", "RUNOEC", {{'N', {5}}, {'O', {2, 4, 5}}, {'E', {2, 4, 5}}}},
       {"train.batch", "text", "2", "LBTGUM"},
       {"train.accumulate", "sgd", "3", "M"},
+      {"train.parts", "text", "3", "M"},
+      // How long others are waited for: tests/e2e/ranks.py has its effect.
+      {"train.timeout", "text", "7", ""},
       {"train.precision", "text", "bf16", "LTGUM"},
       {"train.device", "text", "plugin:0", "DWUM"},
       {"train.recompute", "text", "true", "M"},
@@ -532,6 +536,7 @@ TEST_F(KeysTest, EveryKeyHasARow) {
   std::set<std::string> rows = {"model", "data", "train", "model.task"};
   for (const Row& row : all_rows()) rows.insert(row.key);
   EXPECT_EQ(known, rows);
+  for (const std::string& key : known) EXPECT_NO_THROW(recipe::keys_named(key)) << key;
   // Those of [compare] are below: an unknown one lists them.
   expect_says([&] { run::load_recipe(dir_.file("text.toml"), {"compare.other=1"}); },
               {"known here: budget, seeds, vary)"});

@@ -30,7 +30,7 @@ def train_options():
 
 
 @row("data --set", "data --examples", "plan --set", "plan --memory", "plan --vocabulary",
-     "plan --context", "check --set")
+     "plan --context", "plan --ranks", "check --set")
 def recipe_options():
     check(ask("data", "language.toml", "--set", "data.context=7")["sizes"]["context"] == 7, "data --set")
     for count in (1, 3):
@@ -54,6 +54,8 @@ def recipe_options():
                           for b in (batch, batch + 1))
         # What the program takes besides is measured, and moves by some pages from run to run.
         check(fits <= 1.5 * more and too_much > more / 2, "plan --memory", more, batch, fits, too_much)
+    ranks = [ask(*plan, "--vocabulary", 50, *more)["peak_bytes"]["optimizer"] for more in ((), ("--ranks", 2))]
+    check(abs(ranks[1] / ranks[0] - 0.5) < 0.2, "plan --ranks", ranks)  # each has its half of the state
     d = ask("check", "language.toml", "--set", "model.attention.kv_heads=1")
     check(d["pass"] and d["model"]["kv_heads"] == 1, "check --set", d["model"])
 
@@ -99,7 +101,14 @@ def first_recipes():
     heddle("init", "first.toml", "--force")
     check('kind = "decoder"' in (WORK / "first.toml").read_text(), "init --force")
     derived_recipe(WORK, heddle, ask, check)
-    check(re.fullmatch(r"\d+\.\d+\.\d+", ask("version")["version"]), "version --json")
+    version = ask("version")
+    check(re.fullmatch(r"\d+\.\d+\.\d+", version["version"]), "version --json", version)
+    check(version["isa_in_use"] in version["isa"] and version["isa"][0] == "generic", "version --json", version)
+    check(version["commit"] is None or re.fullmatch("[0-9a-f]{12}", version["commit"]), "version --json", version)
+    first, second = heddle("--version").splitlines()
+    named = f" ({version['commit']})" if version["commit"] else ""
+    check(first == f"heddle {version['version']}{named}", "heddle --version", first)
+    check(all(isa in second for isa in version["isa"]), "heddle --version", second)
 
 
 @row("report --out", "watch --serve", "watch --bind")

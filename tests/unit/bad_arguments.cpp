@@ -81,7 +81,7 @@ void add_elementwise(std::vector<TensorOp>& all) {
                    }});
   const std::vector<Argument> x = {numbers("x", {2, 3})};
   all.push_back({"scale", x, [](Arguments& a) { (void)ops::scale(a[0], 2); }});
-  all.push_back({"shift", x, [](Arguments& a) { (void)ops::shift(a[0], 2); }});
+  all.push_back({"add", x, [](Arguments& a) { (void)ops::add(a[0], 2); }});
   all.push_back({"softcap", x, [](Arguments& a) { (void)ops::softcap(a[0], 2); }});
   all.push_back({"dropout", x, [](Arguments& a) { (void)ops::dropout(a[0], 0.5, {}); }});
   all.push_back({"sum", x, [](Arguments& a) { (void)ops::sum(a[0], 0); }});
@@ -212,8 +212,7 @@ void add_lookups(std::vector<TensorOp>& all) {
   all.push_back({"index_add",
                  {numbers("x", {3, 2}), indices("index", {2}), numbers("source", {2, 2})},
                  [](Arguments& a) { (void)ops::index_add(a[0], a[1], a[2]); }});
-  all.push_back(
-      {"top_k", {numbers("x", {2, 3})}, [](Arguments& a) { (void)ops::top_k(a[0], 2); }});
+  all.push_back({"top_k", {numbers("x", {2, 3})}, [](Arguments& a) { (void)ops::top_k(a[0], 2); }});
   all.push_back({"put_row",
                  {anything("rows", {2, 3, 4}),
                   {"at", Tensor::zeros({1}, DType::i32), Takes::indices},
@@ -275,12 +274,13 @@ void add_attention(std::vector<TensorOp>& all) {
                    const auto o = with(std::span(a).subspan(4));
                    (void)ops::additive_attention_with_sums(a[0], a[1], a[2], a[3], o);
                  }});
-  all.push_back({"attention_each",
-                 {numbers("q", {1, 3, 4, 5}), numbers("k", {1, 3, 2, 5}), numbers("v", {1, 3, 2, 5})},
-                 [](Arguments& a) {
-                   const std::vector<ops::AttentionPart> parts = {{a[0], a[1], a[2]}};
-                   (void)ops::attention_each(parts);
-                 }});
+  all.push_back(
+      {"attention_each",
+       {numbers("q", {1, 3, 4, 5}), numbers("k", {1, 3, 2, 5}), numbers("v", {1, 3, 2, 5})},
+       [](Arguments& a) {
+         const std::vector<ops::AttentionPart> parts = {{a[0], a[1], a[2]}};
+         (void)ops::attention_each(parts);
+       }});
   all.push_back({"additive_attention_weights", {q, k, w}, [](Arguments& a) {
                    (void)ops::additive_attention_weights(a[0], a[1], a[2], {}, {.count = 1});
                  }});

@@ -11,6 +11,7 @@
 // are asked for, and with its values the keys of the next block.
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/apart.cpu.h"
 #include "ops/attention/cpu/decode_values.cpu.h"
 
@@ -25,9 +26,9 @@ struct DecodeState {
   static constexpr std::int64_t kStride = kDecodeKeys;
 
   explicit DecodeState(const Problem<S>& p)
-      : value_stride(padded(p.s.value_width, kPad)),
+      : value_stride(round_up(p.s.value_width, kPad)),
         count(p.group() * p.s.queries),
-        rows(padded(count, Height)) {
+        rows(round_up(count, Height)) {
     const std::int64_t all = rows * p.s.key_heads;
     Scratch scratch(p.a);
     tile = scratch.take<C>(all * kStride);
@@ -39,7 +40,7 @@ struct DecodeState {
     m = scratch.take<C>(all);
     l = scratch.take<C>(all);
     o = scratch.take<C>(all * value_stride);
-    k = scratch.take<C>(kPad * padded(p.s.width, 2));
+    k = scratch.take<C>(kPad * round_up(p.s.width, 2));
     v = scratch.take<Unit<S>>(kPad / kPair<S> * value_stride);
   }
 
@@ -69,7 +70,7 @@ Rows decode_row(const Problem<S>& p, std::int64_t batch, std::int64_t key_head, 
 // Where a block's sums of a row go: maximum, sum, weighted sum.
 template <class S>
 Compute<S>* partial_sums(const Problem<S>& p, const Rows& r, std::int64_t block) {
-  const std::int64_t size = padded(p.s.value_width, kPad) + 2;
+  const std::int64_t size = round_up(p.s.value_width, kPad) + 2;
   const std::int64_t head = r.batch * p.s.heads + r.head;
   return static_cast<Compute<S>*>(p.a.partial) + head * partial_size(p.s) +
          (block * p.s.queries + r.first) * size;
@@ -291,13 +292,13 @@ constexpr std::int64_t unit_blocks(std::int64_t blocks) {
   return blocks < 16 ? 1 : blocks < 32 ? 2 : 4;
 }
 inline std::int64_t sequence_units(const AttentionShape& s) {
-  const std::int64_t blocks = blocks_of(s.places(), kDecodeKeys);
-  return blocks_of(blocks, unit_blocks(blocks));
+  const std::int64_t blocks = ceil_div(s.places(), kDecodeKeys);
+  return ceil_div(blocks, unit_blocks(blocks));
 }
 
 template <class S, std::int64_t Height>
 void decode_blocks(const Problem<S>& p, std::int64_t batch, std::int64_t unit) {
-  const std::int64_t blocks = blocks_of(p.s.places(), kDecodeKeys), size = unit_blocks(blocks);
+  const std::int64_t blocks = ceil_div(p.s.places(), kDecodeKeys), size = unit_blocks(blocks);
   DecodeState<S, Height> f(p);
   pack_queries(p, batch, f);
   // Masks know no heads: what one head's queries see is what all do.
@@ -313,7 +314,7 @@ template <class S>
 void decode_finish(const Problem<S>& p, const Rows& r) {
   using C = Compute<S>;
   ForwardState<S> f(p);
-  const std::int64_t blocks = blocks_of(p.s.places(), kDecodeKeys);
+  const std::int64_t blocks = ceil_div(p.s.places(), kDecodeKeys);
   const RowSums<S> sums = begin_row(p, r.head, {f.m[0], f.l[0], f.o});
   zero(f.o, f.value_stride);
   for (std::int64_t b = 0; b < blocks; ++b) {
@@ -328,7 +329,7 @@ template <class S>
 std::int64_t decode_height(const Problem<S>& p) {
   const std::int64_t rows = p.group() * p.s.queries;
   if (rows <= kFewRows) return kFewRows;
-  return padded(rows, kSomeRows) <= padded(rows, kTileRows) ? kSomeRows : kTileRows;
+  return round_up(rows, kSomeRows) <= round_up(rows, kTileRows) ? kSomeRows : kTileRows;
 }
 
 // Unit `chunk` of the first round: some blocks of keys of a sequence.
