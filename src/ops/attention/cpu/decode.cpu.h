@@ -120,8 +120,8 @@ void pack_keys_and_ask(const S* const* rows, std::int64_t offset, std::int64_t d
       }
 }
 
-// Scores of a key head's rows against kPad keys from column `c` on. rows: those of the block's keys,
-// of the first head; null: not in place.
+// Scores of a key head's rows against kPad keys from column `c` on. rows: those of the block's
+// keys, of the first head; null: not in place.
 template <class S, std::int64_t Height>
 void decode_scores(const Problem<S>& p, const KeyBlock& b, std::int64_t head, std::int64_t c,
                    DecodeState<S, Height>& f, const S* const* rows, Ahead& ahead) {

@@ -95,8 +95,8 @@ struct ValueTile {
   }
 };
 
-// to[row] = Σ weights[row] · rows, for `Height` rows; an even number of keys. As many lines are asked
-// for as are read.
+// to[row] = Σ weights[row] · rows, for `Height` rows; an even number of keys. As many lines are
+// asked for as are read.
 template <int Height>
 void sum_values(const std::uint32_t* weights, std::int64_t stride, const bf16* const* rows,
                 std::int64_t keys, std::int64_t value_width, float* to, std::int64_t to_stride,
