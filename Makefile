@@ -53,7 +53,7 @@ nightly: test-programs ## build and run the tests that take minutes
 mutants: setup ## plant faults into a copy and report those no test notices: hours (ARGS="--count 100", docs/testing.md)
 	@scripts/mutate.py --jobs $(JOBS) $(ARGS)
 
-asan: setup ## unit and op tests under the address and undefined behaviour sanitizers
+asan: tools ## unit and op tests under the address and undefined behaviour sanitizers, by the second compiler
 	$(call cmake-build,asan)
 	@ctest --preset asan -j $(JOBS)
 
@@ -69,7 +69,7 @@ clang: tools ## build with the second compiler
 PYTHON ?= python3
 TEMPLATES ?=
 LLAMA_CPP ?=
-conformance: build ## compare with other systems (PYTHON=... with their packages, LLAMA_CPP=... a checkout of it)
+conformance: build ## compare with other systems (PYTHON=... with their packages, LLAMA_CPP=... a checkout of it, MODEL=... a GGUF file)
 	@build/release/heddle data get kjv --to build/data
 	@$(PYTHON) tests/conformance/check_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 	@$(PYTHON) tests/conformance/check_pretrained_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
@@ -79,6 +79,7 @@ conformance: build ## compare with other systems (PYTHON=... with their packages
 	@test -z "$(TEMPLATES)" || $(PYTHON) tests/conformance/check_templates.py --render build/release/render_template $(TEMPLATES)
 	@$(PYTHON) tests/conformance/check_export.py --heddle build/release/heddle $(if $(LLAMA_CPP),--llama-simple $(LLAMA_CPP)/build/bin/llama-simple)
 	@if [ -n "$(LLAMA_CPP)" ]; then $(PYTHON) tests/conformance/check_gguf.py --heddle build/release/heddle --llama-cpp $(LLAMA_CPP); else echo "LLAMA_CPP=DIR not given: GGUF files of its converter were not compared"; fi
+	@if [ -n "$(LLAMA_CPP)" ] && [ -n "$(MODEL)" ]; then $(PYTHON) tests/conformance/check_llama_cpp.py --heddle build/release/heddle --llama $(LLAMA_CPP)/build/bin $(MODEL); else echo "LLAMA_CPP=DIR and MODEL=FILE.gguf not given: no model was compared with llama.cpp's programs"; fi
 
 bench: build ## run the benchmarks
 	@shopt -s nullglob; for program in build/release/bench_*; do echo "== $$program"; $$program || exit 1; done

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "heddle/error.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 #include "run/find_recipe.h"
 #include "run/run_directory.h"
 

@@ -20,8 +20,8 @@ void declare_recipe(CLI::App& command, RecipeArguments& arguments);
 void declare_device(CLI::App& command, RecipeArguments& arguments);
 
 // The file that is meant. A directory of a run stands for the recipe in it; what is no path is
-// looked for among the recipes that ship (recipe/shipped.h). Errors name the nearest one, and all
-// there are.
+// looked for among the recipes that ship (recipe/shipped/shipped.h). Errors name the nearest one,
+// and all there are.
 std::string recipe_file(const RecipeArguments& arguments);
 
 // The same for a recipe that another option names (--also).

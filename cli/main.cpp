@@ -16,11 +16,11 @@
 
 #include "command.h"
 #include "heddle/error.h"
-#include "help.h"
+#include "help/help.h"
+#include "help/suggest.h"
 #include "language/language.h"
 #include "language_option.h"
 #include "signals.h"
-#include "suggest.h"
 
 namespace {
 
@@ -96,7 +96,8 @@ int run_command(int argc, char** argv) {
   } catch (const heddle::Error& e) {
     // Memory that was not there is no fault of the command line: so its command is named as well.
     const bool no_memory = e.code() == heddle::ErrorCode::out_of_memory;
-    std::cerr << "heddle: " << (no_memory ? command_of(app) : "") << e.what() << "\n";
+    // At once: other ranks of a run may be writing as well.
+    std::cerr << "heddle: " + (no_memory ? command_of(app) : "") + e.what() + "\n";
     return no_memory || e.code() == heddle::ErrorCode::failed ? 1 : 2;
   } catch (const std::bad_alloc&) {
     std::cerr << "heddle: " << command_of(app) << "out of memory\n";

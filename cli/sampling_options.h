@@ -26,7 +26,7 @@ void declare_sampling(CLI::App& command, SamplingArguments& arguments);
 // The names of those that say how a token is drawn, for options that exclude them.
 std::vector<std::string> drawing_options();
 
-// What was given; what was not, as the model's generation_config.json has it, which is told on
+// The options given; the others as the model's generation_config.json has them, which is told on
 // standard error. The seed is set.
 GenerationOptions sampling_of(const CLI::App& command, const SamplingArguments& arguments,
                               const LanguageModel& model);

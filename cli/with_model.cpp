@@ -9,7 +9,7 @@
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "io/files/file.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 #include "run/run_directory.h"
 
 namespace heddle::cli {

@@ -11,7 +11,8 @@ class WordStream {
  public:
   explicit WordStream(std::size_t columns) : columns_(columns) {}
 
-  // What can be shown now, of a piece of whole characters; a word is held until it is complete.
+  // The part of a piece of whole characters that can be shown now; a word waits until it is
+  // complete.
   std::string add(std::string_view piece);
   std::string finish();  // the word that is held
 

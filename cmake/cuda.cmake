@@ -50,9 +50,10 @@ find_package(CUDAToolkit ${HEDDLE_CUDA_OLDEST} REQUIRED)
 message(STATUS "CUDA backend: on (nvcc ${CMAKE_CUDA_COMPILER_VERSION})")
 
 file(GLOB cuda_op_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*/*.cu")
-file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cu"
-  "${PROJECT_SOURCE_DIR}/src/ops/*/cuda/*.cu"
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cu"
   "${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cpp")
+file(GLOB cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*/cuda/*.cu")
+list(APPEND cuda_sources ${cuda_kernels})
 list(FILTER cuda_sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
 
 # Every <name>.cu of an op says which calls it has routines for.

@@ -1,6 +1,6 @@
 # Chapters of docs/ and their Chinese in docs/zh/ become part of the program, so that `heddle help
 # TOPIC` needs no network and no installed files. A raw string may hold 64 KiB at most in some compilers; pieces are joined.
-set(HEDDLE_HELP_TOPICS recipes data tokenizers training attention recurrent generate compare inspect pretrained check)
+set(HEDDLE_HELP_TOPICS recipes data tokenizers training distributed attention recurrent generate compare inspect pretrained check)
 
 function(heddle_help_topics output)
   set(entries "")

@@ -19,6 +19,9 @@ if(TARGET heddle_cli)
   # The program alone: cmake --install BUILD --component program.
   install(TARGETS heddle_cli COMPONENT program)
 endif()
+if(TARGET heddle_mpi)
+  install(TARGETS heddle_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 # Completion for shells and the manual page are what the installed program says of itself.
 if(TARGET heddle_cli)
   install(CODE "

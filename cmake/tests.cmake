@@ -57,15 +57,15 @@ list(APPEND unit_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/read_models.cpp"
   "${PROJECT_SOURCE_DIR}/tests/fuzz/read_tokenizers.cpp")
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
 # What of the command line can be tested without a process, and its tests.
-file(GLOB cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
+file(GLOB_RECURSE cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
 include(help_topics)
 set(help_topics "${PROJECT_BINARY_DIR}/generated/help_topics.cpp")
 heddle_help_topics("${help_topics}")  # also where the command line itself is not built
-list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/chapter.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/help.cpp" "${help_topics}"
+list(APPEND unit_sources ${cli_tests} "${PROJECT_SOURCE_DIR}/cli/help/chapter.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/help/help.cpp" "${help_topics}"
   "${PROJECT_SOURCE_DIR}/cli/language_option.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/parser_words.cpp" "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
-  "${PROJECT_SOURCE_DIR}/cli/suggest.cpp" "${PROJECT_SOURCE_DIR}/cli/word_stream.cpp")
+  "${PROJECT_SOURCE_DIR}/cli/help/parser_words.cpp" "${PROJECT_SOURCE_DIR}/cli/progress.cpp"
+  "${PROJECT_SOURCE_DIR}/cli/help/suggest.cpp" "${PROJECT_SOURCE_DIR}/cli/word_stream.cpp")
 if(unit_sources)
   heddle_test_executable(unit_tests ${unit_sources})
   target_include_directories(unit_tests PRIVATE "${PROJECT_SOURCE_DIR}/cli")
@@ -74,7 +74,7 @@ if(unit_sources)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/unit/source_tree.cpp" PROPERTIES
     COMPILE_DEFINITIONS "HEDDLE_SOURCE_TREE=\"${PROJECT_SOURCE_DIR}\""
     SKIP_UNITY_BUILD_INCLUSION ON)
-  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/compare src/data src/generate
+  heddle_unity(unit_tests src/autograd src/base src/bench src/check src/compare src/data src/distributed src/generate
     src/io src/lab src/language src/model src/nn src/ops src/optim src/plan src/recipe src/report src/run
     src/tensor src/text src/train tests/unit)
   # Every sentence of the attention grammar, how memory grows, products of every shape on emulated
@@ -263,6 +263,13 @@ if(Python3_FOUND AND TARGET heddle_cli)
   # The table on trial: an option that the program ignores must be noticed.
   heddle_test(e2e.options_dropped nightly 3600 ${options} ${PROJECT_BINARY_DIR}/e2e/dropped --drop)
 endif()
+# Training on several processes; where there is no MPI it is skipped, not passed.
+if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
+  set(ranks Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/ranks.py $<TARGET_FILE:heddle_cli>)
+  heddle_test(e2e.ranks quick 120 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks few)
+  heddle_test(e2e.ranks.all slow 300 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks.all all)
+  set_tests_properties(e2e.ranks e2e.ranks.all PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 # What commands print for people.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.printed slow 120 Python3::Interpreter
@@ -325,7 +332,7 @@ endif()
 
 # What the tests above run (make test).
 add_custom_target(test_programs)
-foreach(program heddle unit_tests op_tests cuda_tests reliability_tests heddle_cli heddle_faulty)
+foreach(program heddle heddle_mpi unit_tests op_tests cuda_tests reliability_tests heddle_cli heddle_faulty)
   if(TARGET ${program})
     add_dependencies(test_programs ${program})
   endif()

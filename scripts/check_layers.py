@@ -13,7 +13,7 @@ from pathlib import Path
 # Lowest first. A file may include its own layer and the ones before it.
 LAYERS = [
     "base", "language", "tensor", "backend", "autograd", "ops", "io", "text", "nn", "model", "data",
-    "pretrained", "recipe", "run", "generate", "optim", "plan", "train", "compare", "check", "report", "lab", "bench", "cli",
+    "pretrained", "recipe", "run", "generate", "distributed", "optim", "plan", "train", "compare", "check", "report", "lab", "bench", "cli",
 ]
 
 # Rooms above train/ that use models or show runs and train none.
@@ -36,7 +36,7 @@ PUBLIC = {
 }
 
 # Layers that know nothing of any one device's backend.
-ABOVE_DEVICES = {"io", "text", "nn", "model", "data", "pretrained", "recipe", "run", "generate", "optim", "plan", "train", "compare"}
+ABOVE_DEVICES = {"io", "text", "nn", "model", "data", "pretrained", "recipe", "run", "generate", "distributed", "optim", "plan", "train", "compare"}
 
 # Written by CMake, so not in the tree.
 GENERATED = re.compile(

@@ -1,4 +1,4 @@
-// What an op costs besides its arithmetic: ops on tensors of a few elements, with and without a
+// The cost of an op besides its arithmetic: ops on tensors of a few elements, with and without a
 // tape. Small models live or die by this.
 #include <benchmark/benchmark.h>
 

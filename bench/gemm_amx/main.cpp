@@ -31,6 +31,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/probe/amx.h"
 #include "backend/cpu/threads.h"
+#include "base/divide.h"
 #include "check.h"
 #include "heddle/dtype.h"
 
@@ -72,7 +73,7 @@ double median(std::vector<double> v) {
 // Huge pages, filled with small random bf16 (which are also sane floats in pairs).
 char* allocate(std::size_t bytes) {
   constexpr std::size_t page = std::size_t{2} << 20;
-  bytes = (bytes + page - 1) / page * page;
+  bytes = round_up(bytes, page);
   void* p = std::aligned_alloc(page, bytes);
   if (p == nullptr) std::abort();
   madvise(p, bytes, MADV_HUGEPAGE);

@@ -1,4 +1,4 @@
-// What linear layers cost beyond their matrix products.
+// The cost of linear layers beyond their matrix products.
 //
 //   bench_linear [rows outputs inputs]
 //

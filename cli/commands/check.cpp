@@ -14,7 +14,7 @@
 #include "check/reduce.h"
 #include "command.h"
 #include "find_recipe.h"
-#include "help.h"
+#include "help/help.h"
 #include "language/language.h"
 #include "language/layout.h"
 #include "print_json.h"

@@ -10,7 +10,7 @@
 #include "compare/comparison.h"
 #include "compare/results.h"
 #include "find_recipe.h"
-#include "help.h"
+#include "help/help.h"
 #include "language/language.h"
 #include "language/layout.h"
 #include "print_json.h"

@@ -9,9 +9,9 @@
 
 #include "command.h"
 #include "find_recipe.h"
-#include "help.h"
+#include "help/help.h"
 #include "language/language.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 
 namespace heddle::cli {
 

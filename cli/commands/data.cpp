@@ -11,7 +11,7 @@
 #include "data/library/library.h"
 #include "data/preview.h"
 #include "find_recipe.h"
-#include "help.h"
+#include "help/help.h"
 #include "language/language.h"
 #include "language/layout.h"
 #include "print_json.h"

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "chapter.h"
 #include "command.h"
 #include "heddle/error.h"
-#include "help.h"
-#include "help_topics.h"
+#include "help/chapter.h"
+#include "help/help.h"
+#include "help/help_topics.h"
 #include "io/errors.h"
 #include "language/language.h"
 #include "language/layout.h"

@@ -13,7 +13,7 @@
 #include "io/shell_word.h"
 #include "language/language.h"
 #include "recipe/inherit.h"
-#include "recipe/starter.h"
+#include "recipe/shipped/starter.h"
 
 namespace heddle::cli::init_command {
 

@@ -9,7 +9,7 @@
 
 #include "command.h"
 #include "heddle/error.h"
-#include "help.h"
+#include "help/help.h"
 #include "io/files/file.h"
 #include "lab/experiments.h"
 #include "lab/present/present.h"

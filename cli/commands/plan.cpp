@@ -32,6 +32,7 @@ struct Arguments {
   std::int64_t memory = 0;
   std::int64_t vocabulary = 0;
   std::int64_t context = 0;
+  int ranks = 1;
   bool as_json = false;
 };
 
@@ -66,6 +67,10 @@ std::int64_t room_of_device(Device device) {
 Answer make(const Arguments& a) {
   Answer out;
   out.recipe = run::load_recipe(recipe_file(a.recipe), a.recipe.set);
+  if (a.ranks > 1 && !out.recipe.train.parts) {
+    out.recipe.train.parts = recipe::usual_parts(out.recipe.train, a.ranks);
+    recipe::with_places(out.recipe, [&] { recipe::validate(out.recipe.train); });
+  }
   model::ModelConfig& m = out.recipe.model;
   plan::BatchShapes shapes;
   std::unique_ptr<data::Dataset> data;
@@ -83,19 +88,24 @@ Answer make(const Arguments& a) {
     fail(ErrorCode::invalid_argument, "--context", "model",
          "a decoder or an encoder-decoder, which keep the keys of earlier tokens",
          model::to_string(m.kind));
-  out.forecast = plan::forecast(out.recipe, plan::plan_run(out.recipe, shapes), data.get(),
+  out.forecast = plan::forecast(out.recipe, plan::plan_run(out.recipe, shapes, a.ranks), data.get(),
                                 plan::measure_machine);
   out.fit = t.device.is_cpu()
                 ? plan::fit_into(out.recipe, shapes.largest, out.forecast.process,
-                                 a.memory > 0 ? a.memory : plan::room_of_process())
+                                 a.memory > 0 ? a.memory : plan::room_of_process(), a.ranks)
                 : plan::fit_onto_device(out.recipe, shapes.largest, out.forecast.plan,
                                         a.memory > 0 ? a.memory : room_of_device(t.device));
   return out;
 }
 
-json to_json(const Answer& answer) {
+json to_json(const Answer& answer, const Arguments& a) {
   const plan::Plan& p = answer.forecast.plan;
   json j = plan::to_json(p);
+  if (a.ranks > 1) {
+    j["ranks"] = a.ranks;
+    j["parts"] = *answer.recipe.train.parts;
+    j["sent_bytes_per_step"] = p.sent_bytes;
+  }
   j["process_peak_bytes"] = plan::to_json(answer.forecast.process);
   j["steps"] = answer.recipe.train.steps;
   if (p.step_seconds > 0)
@@ -175,6 +185,11 @@ std::string batch_that_fits(const Answer& answer) {
 
 void print(const Answer& answer, const Arguments& a) {
   const plan::Plan& p = answer.forecast.plan;
+  if (a.ranks > 1) {
+    line(tr("each of {} ranks, at most", a.ranks),
+         tr("a batch in {} parts", *answer.recipe.train.parts));
+    bytes_line(tr("sent by it in a step"), p.sent_bytes);
+  }
   line(tr("parameters"), report::count_text(static_cast<double>(p.parameters)));
   line(tr("arithmetic of a step"), report::count_text(p.flops_per_step) + "FLOP");
   print_tensors(p);
@@ -217,11 +232,15 @@ void add(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
   command->add_option("--context", a->context, "say how large the cache of so many tokens is")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
+  command
+      ->add_option("--ranks", a->ranks,
+                   "plan for each of so many processes that train together (mpirun -np N)")
+      ->check(CLI::Range(1, 4096));
   command->add_flag("--json", a->as_json, "one JSON document on standard output");
   command->callback([a] {
     const Answer answer = make(*a);
     if (a->as_json)
-      cli::print_json(to_json(answer));
+      cli::print_json(to_json(answer, *a));
     else
       print(answer, *a);
     if (!answer.fit.fits) throw ExitStatus{1};

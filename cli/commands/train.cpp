@@ -1,14 +1,21 @@
 // heddle train: from a recipe to a run's directory.
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "base/process_memory.h"
 #include "command.h"
+#include "distributed/communicator.h"
+#include "distributed/launcher.h"
+#include "distributed/open_transport.h"
 #include "find_recipe.h"
 #include "heddle/runtime.h"
 #include "io/files/file.h"
@@ -17,7 +24,7 @@
 #include "plan/plan_run.h"
 #include "print_json.h"
 #include "progress.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 #include "report/page/numbers.h"
 #include "report/run/live_report.h"
 #include "run/recipe_file.h"
@@ -26,6 +33,7 @@
 #include "tell.h"
 #include "train/job.h"
 #include "train/pace.h"
+#include "train/shared_recipe.h"
 
 namespace heddle::cli::train_command {
 
@@ -54,10 +62,57 @@ std::string how_to_resume(const Job& job) {
   return fmt::format("heddle train {} --resume", io::shell_word(job.paths().directory));
 }
 
+// The ranks of this run, and what was decided for them.
+struct Ranks {
+  distributed::Communicator group = {};
+  std::optional<std::int64_t> chosen_parts = {};
+  bool in_order = true;  // they end at the same place
+
+  void tell(ProgressLine& line, const recipe::TrainConfig& train) const {
+    const std::int64_t parts = train.parts.value_or(1);
+    if (group.alone()) return;
+    line.say(tr("{} ranks over {}; a batch is computed in {} parts", group.size(), group.engine(),
+                parts));
+    if (chosen_parts)
+      line.say(tr("the recipe has no train.parts: this run takes {}, and keeps it in its recipe",
+                  *chosen_parts));
+    if (group.size() > parts)
+      line.say(tr("{} of the ranks have nothing to compute: a batch has {} parts (train.parts)",
+                  group.size() - parts, parts));
+  }
+
+  // The signal that stopped the run: of whichever rank caught one.
+  int signal() {
+    const int mine = caught_signal();
+    const auto all = group.all_gather_values(std::span(&mine, 1), "asking for the signal");
+    return *std::ranges::max_element(all);
+  }
+};
+
+// Without HEDDLE_THREADS and without cores of its own from the launcher, a rank takes its share of
+// the machine.
+void share_threads(const distributed::Launch& launch) {
+  const char* given = std::getenv("HEDDLE_THREADS");
+  if (given != nullptr && *given != '\0') return;
+  if (threads() < sysconf(_SC_NPROCESSORS_ONLN)) return;
+  set_threads(std::max(1, threads() / launch.local_size));
+}
+
+distributed::Communicator join(const distributed::Launch& launch) {
+  if (!launch.distributed()) return {};
+  share_threads(launch);
+  try {
+    return distributed::Communicator(distributed::open_transport(launch));
+  } catch (const Error&) {
+    if (launch.rank == 0) throw;
+    throw ExitStatus{2};  // rank 0 says the same
+  }
+}
+
 class Display {
  public:
   // `shipped`: the name of the recipe, where it is one of those inside the program.
-  Display(const Job& job, const std::string& shipped)
+  Display(const Job& job, const std::string& shipped, const Ranks& ranks)
       : steps_(job.recipe().train.steps),
         unit_(run::unit_read(job.model().config(), job.data().codec())) {
     if (!shipped.empty()) line_.say(tr("recipe: {}, from inside this program", shipped));
@@ -74,6 +129,7 @@ class Display {
                                   type, instruction_set(), job.paths().directory)
                              : tr("{} parameters, {}, {} threads, {}; writing to {}", parameters,
                                   type, threads(), instruction_set(), job.paths().directory));
+    ranks.tell(line_, job.recipe().train);
   }
 
   void show(const train::StepReport& r) {
@@ -161,8 +217,10 @@ void print(const Job& job, const Outcome& o) {
 // It ran and failed: whatever went wrong now is no fault of the command line.
 [[noreturn]] void end_failed(const Job& job, const Error& e) {
   const std::string directory = io::shell_word(job.paths().directory);
-  const bool hopeless = e.code() == ErrorCode::failed;
-  tell("heddle: {}\n", e.what());
+  const bool of_ranks = dynamic_cast<const distributed::RankLost*>(&e) != nullptr;
+  const bool told = dynamic_cast<const distributed::PeerFailed*>(&e) != nullptr;
+  const bool hopeless = e.code() == ErrorCode::failed && !of_ranks && !told;
+  if (!told) tell("heddle: {}\n", e.what());
   if (hopeless && !job.has_saved())
     tell("{}\n", tr("the same recipe would come to the same step: change it; nothing was saved; {} "
                     "is free again",
@@ -182,7 +240,7 @@ void print(const Job& job, const Outcome& o) {
   throw ExitStatus{1};
 }
 
-Outcome run_job(Job& job, Display& display, report::LiveReport& page) {
+Outcome run_job(Job& job, Display& display, report::LiveReport& page, Ranks& ranks) {
   train::Hooks hooks;
   hooks.on_step = [&](const train::StepReport& r) {
     display.show(r);
@@ -200,6 +258,8 @@ Outcome run_job(Job& job, Display& display, report::LiveReport& page) {
     return job.run(hooks);
   } catch (const Error& e) {
     if (!began) throw;
+    // All ranks come to the same loss.
+    ranks.in_order = ranks.group.all_know() || dynamic_cast<const train::Diverged*>(&e) != nullptr;
     display.line().finish();
     if (job.has_saved()) page.end(report::RunState::stopped);
     end_failed(job, e);
@@ -219,18 +279,19 @@ std::string nothing_yet() {
   return tr("heddle: interrupted before the first step; nothing to resume") + "\n";
 }
 
-void train_and_tell(Job& job, const Arguments& a) {
+void train_and_tell(Job& job, const Arguments& a, Ranks& ranks) {
   const bool ships = recipe::shipped_text(recipe_file(a.recipe)).has_value();
-  Display display(job, ships ? recipe_name(a.recipe) : "");
+  Display display(job, ships ? recipe_name(a.recipe) : "", ranks);
   const auto say = [&display](const std::string& sentence) { display.line().say(sentence); };
   const auto machine = job.write_plan(plan::measure_machine, say);
   if (!a.as_json) display.set_peak(plan::peak_flops(job.recipe().train, machine));
   report::LiveReport page(job.paths().directory, say);
-  const Outcome outcome = run_job(job, display, page);
+  const Outcome outcome = run_job(job, display, page, ranks);
   display.line().finish();
+  const int signal = outcome.ending == Ending::stopped ? ranks.signal() : 0;
   if (outcome.state.step == 0 && !a.resume) {
     tell("{}", nothing_yet());
-    throw ExitStatus{128 + caught_signal()};
+    throw ExitStatus{128 + signal};
   }
   page.end(state_after(outcome.ending));
   if (a.as_json)
@@ -239,19 +300,80 @@ void train_and_tell(Job& job, const Arguments& a) {
     print(job, outcome);
   if (outcome.ending != Ending::stopped) return;
   tell("{}\n", tr("stopped at step {}; to go on: {}", outcome.state.step, how_to_resume(job)));
-  throw ExitStatus{128 + caught_signal()};
+  throw ExitStatus{128 + signal};
+}
+
+// Ranks other than the first write and say nothing.
+void train_beside(Job& job, Ranks& ranks) {
+  train::Hooks hooks;
+  hooks.should_stop = [] { return caught_signal() != 0; };
+  bool began = false;
+  hooks.on_begin = [&began](const run::TrainState&) { began = true; };
+  try {
+    if (job.run(hooks).ending == Ending::stopped) throw ExitStatus{128 + ranks.signal()};
+  } catch (const train::Diverged&) {  // as rank 0 says
+    throw ExitStatus{1};
+  } catch (const distributed::PeerFailed&) {
+    if (!began) throw;
+    throw ExitStatus{1};
+  }
+}
+
+void run_as_rank(const Arguments& a, Ranks& ranks) {
+  const std::string directory = run_directory(a);
+  train::SharedRecipe shared = train::share_recipe(
+      ranks.group,
+      [&a](const std::vector<std::string>& overrides) {
+        std::vector<std::string> set = a.recipe.set;
+        set.insert(set.end(), overrides.begin(), overrides.end());
+        return run::load_recipe(recipe_file(a.recipe), set);
+      },
+      a.resume ? directory : "");
+  ranks.chosen_parts = shared.chosen_parts;
+  std::optional<Job> job;
+  ranks.group.together("opening the run", [&] {
+    job.emplace(a.resume
+                    ? Job::resume(std::move(shared.recipe), directory, &ranks.group)
+                    : Job::begin(std::move(shared.recipe), directory, catch_signals, &ranks.group));
+  });
+  if (a.resume) catch_signals();
+  if (ranks.group.is_first())
+    train_and_tell(*job, a, ranks);
+  else
+    train_beside(*job, ranks);
+}
+
+int status_of(const Error& e) {
+  return e.code() == ErrorCode::failed || e.code() == ErrorCode::out_of_memory ? 1 : 2;
 }
 
 void run(const Arguments& a) {
-  end_on_signals(a.resume
-                     ? tr("heddle: interrupted before the first step; the run is as it was") + "\n"
-                     : nothing_yet());
-  Recipe recipe = run::load_recipe(recipe_file(a.recipe), a.recipe.set);
-  const std::string directory = run_directory(a);
-  Job job = a.resume ? Job::resume(std::move(recipe), directory)
-                     : Job::begin(std::move(recipe), directory, catch_signals);
-  if (a.resume) catch_signals();
-  train_and_tell(job, a);
+  const distributed::Launch launch = distributed::launch();
+  const std::string words =
+      a.resume ? tr("heddle: interrupted before the first step; the run is as it was") + "\n"
+               : nothing_yet();
+  end_on_signals(launch.rank == 0 ? words : "");
+  Ranks ranks{join(launch)};
+  // In order, where all of them end here; otherwise the others see that this one is gone.
+  try {
+    run_as_rank(a, ranks);
+  } catch (const ExitStatus&) {
+    if (ranks.in_order) ranks.group.leave();
+    throw;
+  } catch (const distributed::PeerFailed& e) {  // which has said why
+    ranks.group.leave();
+    throw ExitStatus{status_of(e)};
+  } catch (const Error& e) {
+    if (ranks.group.all_know()) ranks.group.leave();
+    if (ranks.group.is_first()) throw;
+    tell("heddle: {}{}\n",
+         dynamic_cast<const distributed::RankLost*>(&e) != nullptr
+             ? ""
+             : "rank " + std::to_string(launch.rank) + ": ",
+         e.what());
+    throw ExitStatus{status_of(e)};
+  }
+  ranks.group.leave();
 }
 
 }  // namespace
@@ -262,7 +384,8 @@ void add(CLI::App& app) {
       "Examples:\n"
       "  heddle train char-gpt --set data.text=input.txt --set train.steps=500\n"
       "  heddle train my.toml --out runs/mine\n"
-      "  heddle train runs/char-gpt --resume");
+      "  heddle train runs/char-gpt --resume\n"
+      "  mpirun -np 4 heddle train my.toml      on four processes, which end with the same bits");
   auto a = std::make_shared<Arguments>();
   declare_recipe(*command, a->recipe);
   declare_device(*command, a->recipe);

@@ -24,7 +24,7 @@ Tensor squared_hinge(const Tensor& x) {
 }
 
 int main() try {
-  Tensor x = Tensor::of({-1, 0.25f, 2});
+  Tensor x = Tensor::from({-1, 0.25f, 2});
   x.set_requires_grad(true);
   Tape tape;
   const Tensor y = squared_hinge(x);

@@ -31,8 +31,8 @@ struct ChatOptions {
   std::optional<std::string> chat_template = {};
 };
 
-// What a model reads. No text of a message is ever a special token, whatever it spells: these come
-// from the template alone.
+// A prompt as a model reads it. No text of a message is ever a special token, whatever it spells:
+// these come from the template alone.
 struct ChatPrompt {
   std::string text;
   std::vector<std::int32_t> tokens;
@@ -57,7 +57,7 @@ class Chat {
   Generation answer(std::span<const Message> messages, const GenerationOptions& options = {},
                     const TextSink& sink = {}) const;
 
-  // What the model reads before it answers.
+  // The prompt that the model reads before it answers.
   ChatPrompt prompt(std::span<const Message> messages) const;
   ChatPrompt prompt(std::string_view message) const;  // as say() would send it now
 

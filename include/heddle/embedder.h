@@ -56,7 +56,7 @@ class Embedder {
 
   std::int64_t width() const;
   std::int64_t longest() const { return longest_; }  // tokens of a text, those around it included
-  // What a call does that does not choose.
+  // The pooling of a call that does not choose.
   EmbeddingPool pool() const { return pool_; }
   bool normalises() const { return normalise_; }
 

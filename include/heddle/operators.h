@@ -16,10 +16,10 @@ inline Tensor operator/(const Tensor& a, const Tensor& b) { return ops::div(a, b
 
 inline Tensor operator-(const Tensor& x) { return ops::neg(x); }
 
-inline Tensor operator+(const Tensor& x, double number) { return ops::shift(x, number); }
-inline Tensor operator+(double number, const Tensor& x) { return ops::shift(x, number); }
-inline Tensor operator-(const Tensor& x, double number) { return ops::shift(x, -number); }
-inline Tensor operator-(double number, const Tensor& x) { return ops::shift(ops::neg(x), number); }
+inline Tensor operator+(const Tensor& x, double number) { return ops::add(x, number); }
+inline Tensor operator+(double number, const Tensor& x) { return ops::add(x, number); }
+inline Tensor operator-(const Tensor& x, double number) { return ops::add(x, -number); }
+inline Tensor operator-(double number, const Tensor& x) { return ops::add(ops::neg(x), number); }
 inline Tensor operator*(const Tensor& x, double number) { return ops::scale(x, number); }
 inline Tensor operator*(double number, const Tensor& x) { return ops::scale(x, number); }
 inline Tensor operator/(const Tensor& x, double number) { return ops::scale(x, 1 / number); }

@@ -39,11 +39,12 @@ class Tensor {
     return from(shape, std::span<const T>(values.begin(), values.size()), device);
   }
 
-  // f32 on the CPU, from nested lists: of({1, 2, 3}), of({{1, 2}, {3, 4}}). Rows of different
+  // f32 on the CPU, from nested lists: from({1, 2, 3}), from({{1, 2}, {3, 4}}). Rows of different
   // lengths are an Error.
-  static Tensor of(std::initializer_list<float> values);
-  static Tensor of(std::initializer_list<std::initializer_list<float>> rows);
-  static Tensor of(std::initializer_list<std::initializer_list<std::initializer_list<float>>> all);
+  static Tensor from(std::initializer_list<float> values);
+  static Tensor from(std::initializer_list<std::initializer_list<float>> rows);
+  static Tensor from(
+      std::initializer_list<std::initializer_list<std::initializer_list<float>>> all);
 
   bool defined() const noexcept { return impl_ != nullptr; }
   // The following throw Error on an undefined tensor.

@@ -139,7 +139,7 @@ thread_local TapeState* active_tape = nullptr;
 thread_local int no_grad_depth = 0;
 std::atomic<std::uint64_t> last_serial{0};  // across threads: leaves may meet several tapes
 
-// What nested_tape() calls; set by the first Tape.
+// The constructor that nested_tape() calls; set by the first Tape.
 std::unique_ptr<Tape> (*make_tape)() = nullptr;
 
 // Once for the process.

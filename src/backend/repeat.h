@@ -5,8 +5,8 @@
 //     Repeated step;                                  // lives with the tensors that it works on
 //     results = step.run(device, {addresses…, sizes…}, [&] { return std::vector{f(x)}; });
 //
-// What makes the work what it is goes into the key: shapes, and where tensors lie that come from
-// outside and may move. Everything else must be the same every time; numbers that change
+// The key holds everything that makes the work what it is: shapes, and where tensors lie that come
+// from outside and may move. Everything else must be the same every time; numbers that change
 // (positions, lengths, a seed) are elements of tensors that are overwritten before the call. The
 // function may neither read from the device nor bring numbers to it (it then runs as usual, every
 // time), nor keep a count on the host: it is not called when its launches are repeated. Versions of
@@ -41,7 +41,7 @@ class Repeated {
   using Key = std::vector<std::uint64_t>;
   using Work = std::function<std::vector<Tensor>()>;
 
-  // What `work` returns. The second time that a key comes its work is recorded, and from then on
+  // The results of `work`. The second time that a key comes its work is recorded, and from then on
   // the results are the same tensors with new contents.
   std::vector<Tensor> run(Device device, const Key& key, const Work& work);
 

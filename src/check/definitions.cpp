@@ -244,6 +244,7 @@ Tensor bent(const nn::FfnConfig& f, const Tensor& h) {
     return ops::mul(x, ops::sigmoid(ops::scale(x, slope)));
   };
   switch (f.kind) {
+    case FfnKind::none: break;
     case FfnKind::relu: return ops::relu(h);
     case FfnKind::relu2: return ops::square(ops::relu(h));
     case FfnKind::gelu:
@@ -268,7 +269,7 @@ Tensor gated(const nn::FfnConfig& f, const Tensor& h) {
       return ops::neg(ops::maximum(ops::neg(x), ops::neg(limit)));
     };
     gate = at_most(gate);
-    up = ops::shift(ops::maximum(at_most(up), ops::neg(limit)), 1);
+    up = ops::add(ops::maximum(at_most(up), ops::neg(limit)), 1);
   }
   return ops::mul(bent(f, gate), up);
 }
@@ -313,7 +314,7 @@ Tensor bent(model::HeadTransform function, const Tensor& h) {
   using model::HeadTransform;
   switch (function) {
     case HeadTransform::none: return h;
-    case HeadTransform::tanh: return ops::shift(ops::scale(ops::sigmoid(ops::scale(h, 2)), 2), -1);
+    case HeadTransform::tanh: return ops::add(ops::scale(ops::sigmoid(ops::scale(h, 2)), 2), -1);
     case HeadTransform::relu: return bent({.kind = nn::FfnKind::relu}, h);
     case HeadTransform::gelu: return bent({.kind = nn::FfnKind::gelu}, h);
     case HeadTransform::gelu_tanh: return bent({.kind = nn::FfnKind::gelu_tanh}, h);
@@ -466,7 +467,8 @@ void check_definitions(const Subject& subject, Report& report) {
       attention(a, mark("encoder's attention, by definition"));
   if (m.two_stacks()) attention(model::cross_attention(m), mark("cross-attention, by definition"));
   if (!m.recurrent() || m.residual) compare(subject, norm_comparison(subject), report);
-  if (!m.recurrent()) compare(subject, ffn_comparison(subject), report);  // of an expert with moe
+  if (!m.recurrent() && m.ffn != nn::FfnKind::none)
+    compare(subject, ffn_comparison(subject), report);  // of an expert with moe
   if (m.recurrent()) compare(subject, recurrence_comparison(subject), report);
   if (m.head_transform != model::HeadTransform::none)
     compare(subject, head_layer_comparison(subject), report);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/job.h"
+#include "data/loading.h"
 
 namespace heddle::check {
 

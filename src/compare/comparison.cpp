@@ -9,12 +9,13 @@
 #include <numeric>
 #include <set>
 
+#include "base/divide.h"
 #include "base/stopwatch.h"
 #include "compare/run_end.h"
 #include "compare/statistics.h"
 #include "heddle/error.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "language/language.h"
 #include "optim/split.h"
 #include "plan/plan_run.h"
@@ -300,7 +301,7 @@ train::EvaluateOptions Comparison::evaluation() const {
   options.batch = kEvalSequences;
   if (first.eval_batches) {
     const std::int64_t batch = std::max<std::int64_t>(1, first.batch / first.accumulate);
-    options.max_batches = (*first.eval_batches * batch + kEvalSequences - 1) / kEvalSequences;
+    options.max_batches = ceil_div(*first.eval_batches * batch, kEvalSequences);
   }
   return options;
 }

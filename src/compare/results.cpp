@@ -7,7 +7,7 @@
 
 #include "heddle/error.h"
 #include "io/files/file.h"
-#include "run/log.h"
+#include "run/log/log.h"
 #include "run/state.h"
 
 namespace heddle::compare {

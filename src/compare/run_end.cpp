@@ -5,8 +5,8 @@
 
 #include "heddle/error.h"
 #include "io/errors.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "language/language.h"
 #include "run/run_directory.h"
 

@@ -9,7 +9,7 @@
 #include "compare/results.h"
 #include "io/test_support.h"
 #include "language/test_support.h"
-#include "run/log.h"
+#include "run/log/log.h"
 #include "run/run_directory.h"
 
 namespace heddle::compare {

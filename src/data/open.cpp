@@ -1,23 +1,24 @@
 #include "base/memory_error.h"
 #include "data/dataset.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "heddle/error.h"
 
 namespace heddle::data {
 namespace {
 
-std::unique_ptr<Dataset> open_files(const Job& job) {
-  switch (job.task) {
-    case model::Task::language: return has_chat(job.config) ? open_chat(job) : open_text(job);
-    case model::Task::masked: return open_text(job);
-    case model::Task::translate: return open_pairs(job);
-    case model::Task::tag: return open_tags(job);
+std::unique_ptr<Dataset> open_files(const LoadRequest& request) {
+  switch (request.task) {
+    case model::Task::language:
+      return has_chat(request.config) ? open_chat(request) : open_text(request);
+    case model::Task::masked: return open_text(request);
+    case model::Task::translate: return open_pairs(request);
+    case model::Task::tag: return open_tags(request);
     case model::Task::classify: break;
     case model::Task::embed:
       fail(ErrorCode::unsupported, "data", "task of the model", "one that is trained on data",
-           model::to_string(job.task));
+           model::to_string(request.task));
   }
-  return job.kind == model::Kind::vit ? open_images(job) : open_labelled(job);
+  return request.kind == model::Kind::vit ? open_images(request) : open_labelled(request);
 }
 
 }  // namespace
@@ -32,8 +33,8 @@ std::unique_ptr<Dataset> open_dataset(const DataConfig& config, model::Kind kind
     fail(ErrorCode::invalid_argument, "data", "the codec is for another task",
          model::to_string(task), model::to_string(options.codec->task()));
   validate(config, kind, task, {.codec = !has_codec, .training = options.training});
-  const Job job{config, kind, task, options};
-  return with_stage("reading the data", [&] { return open_files(job); });
+  const LoadRequest request{config, kind, task, options};
+  return with_stage("reading the data", [&] { return open_files(request); });
 }
 
 }  // namespace heddle::data

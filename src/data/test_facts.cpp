@@ -6,7 +6,7 @@
 #include <set>
 
 #include "data/images/image_data.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "data/order/draw.h"
 #include "data/preview.h"
 #include "data/test_support.h"
@@ -53,10 +53,10 @@ TEST(DataFacts, NothingLeftSaysWhatWasDropped) {
   config.training.text = {"train.txt"};
   config.test.text = {"test.txt"};
   const OpenOptions options;
-  const Job job{config, model::Kind::decoder, model::Task::language, options};
+  const LoadRequest request{config, model::Kind::decoder, model::Task::language, options};
   const auto message = [&](Split split) -> std::string {
     try {
-      check_not_empty(job, split, {.unit = "pairs", .too_long = 7, .blank = 1300});
+      check_not_empty(request, split, {.unit = "pairs", .too_long = 7, .blank = 1300});
     } catch (const Error& e) {
       return e.what();
     }
@@ -67,7 +67,7 @@ TEST(DataFacts, NothingLeftSaysWhatWasDropped) {
     EXPECT_NE(message(Split::validation).find(part), std::string::npos)
         << message(Split::validation);
   EXPECT_NE(message(Split::test).find("test.txt"), std::string::npos);
-  EXPECT_NO_THROW(check_not_empty(job, Split::test, {.unit = "pairs", .examples = 1}));
+  EXPECT_NO_THROW(check_not_empty(request, Split::test, {.unit = "pairs", .examples = 1}));
 }
 
 TEST(DataFacts, AShareIsHeldOutAndNeverAll) {

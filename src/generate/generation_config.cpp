@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "generate/decode/decoding.h"
-#include "generate/decode/sampler.h"
+#include "generate/decode/sampling/sampler.h"
 #include "heddle/error.h"
 #include "io/files/file.h"
 #include "io/json/json.h"

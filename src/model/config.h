@@ -30,9 +30,9 @@ enum class Task : std::uint8_t {
   embed,      // a vector for the whole: the layers of a model of others, without a head to train
 };
 
-// What stands for a whole sequence: a learned vector before it, its own first token, or the mean of
-// all of them. Of images also two vectors side by side: the class token and the mean of the patches
-// (DINOv2), or the class token and the first extra one (DeiT's distillation token).
+// How one vector stands for a whole sequence: a learned vector before it, its own first token, or
+// the mean of all of them. Of images also two vectors side by side: the class token and the mean of
+// the patches (DINOv2), or the class token and the first extra one (DeiT's distillation token).
 enum class Pooling : std::uint8_t { class_token, first_token, mean, class_mean, class_extra };
 
 // The function between the two products of a classifier of two layers.
@@ -69,7 +69,7 @@ struct ModelConfig {
   double norm_epsilon = 1e-5;
   nn::QkNorm qk_norm = nn::QkNorm::none;  // of queries and keys, of the same kind and epsilon
   nn::ParallelResidual parallel = nn::ParallelResidual::none;
-  nn::FfnKind ffn = nn::FfnKind::gelu;  // with moe: of each expert
+  nn::FfnKind ffn = nn::FfnKind::gelu;  // with moe: of each expert; none: attention alone
   std::int64_t ffn_width = 0;           // 0: 4 · width; gated: 8/3 · width, up to a multiple of 8
   double ffn_clamp = 7;                 // of swiglu_clamped: the limit of gate and up
   std::optional<nn::MoeOptions> moe = {};
@@ -132,7 +132,7 @@ struct ModelConfig {
   }
   // Learned vectors in front of the sequence.
   std::int64_t tokens_before() const { return (has_class_token() ? 1 : 0) + extra_tokens; }
-  // What pooling makes of a sequence: one vector, or two side by side.
+  // The width of a pooled sequence: one vector, or two side by side.
   std::int64_t pooled_width() const {
     return pooling == Pooling::class_mean || pooling == Pooling::class_extra ? 2 * width : width;
   }

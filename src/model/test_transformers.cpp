@@ -83,7 +83,7 @@ TEST(Transformers, DropoutIsTheSameForTheSameKeyAndDifferentiable) {
 TEST(Transformers, RecomputationChangesNothing) {
   for (Variant v : transformer_variants()) {
     v.config.dropout = 0.2;
-    // What several layers use gets its gradient in another order of summation.
+    // A parameter that several layers share gets its gradient in another order of summation.
     const auto* t5 = std::get_if<nn::T5Position>(&v.config.attention.position);
     const bool shared = v.config.kind == Kind::encoder_decoder || (t5 != nullptr && t5->shared);
     expect_recomputation(v.config, v.name, shared ? 1e-14 : 0);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,18 @@ std::string complaint(const std::string& path, Parameters& parameters) {
     return e.what();
   }
   return "none";
+}
+
+// A configuration may ask for hundreds of thousands of parameters: experts, each with its own.
+TEST(Parameters, ManyNamesAreManyAndNotTheirSquare) {
+  Parameters store({.device = Device::meta});
+  const Scope root = store.root();
+  constexpr std::int64_t kMany = 100000;
+  const auto begin = std::clock();
+  for (std::int64_t i = 0; i < kMany; ++i) (root / i).zeros("bias", {1});
+  EXPECT_EQ(store.count(), kMany);
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
+  EXPECT_THROW((root / (kMany - 1)).zeros("bias", {1}), Error);
 }
 
 TEST(Save, WhatWasSavedIsLoadedOnAnyDevice) {
@@ -78,9 +91,9 @@ TEST(Save, WhatDoesNotFitIsNamedAndChangesNothing) {
 TEST(Linear, IsAProductWithBias) {
   Parameters parameters({.seed = 1});
   const Linear layer({.inputs = 2, .outputs = 2}, parameters.root());
-  overwrite(parameters.all()[0].tensor, Tensor::of({{1, 2}, {3, 4}}));
-  overwrite(parameters.all()[1].tensor, Tensor::of({10, 20}));
-  const Tensor x = Tensor::of({{1, 1}});
+  overwrite(parameters.all()[0].tensor, Tensor::from({{1, 2}, {3, 4}}));
+  overwrite(parameters.all()[1].tensor, Tensor::from({10, 20}));
+  const Tensor x = Tensor::from({{1, 1}});
   EXPECT_EQ(layer.forward(x).to_vector<float>(), (std::vector<float>{13, 27}));
   EXPECT_EQ(layer.logits(x).to_vector<float>(), (std::vector<float>{13, 27}));
   const Tensor target = Tensor::from<std::int32_t>({1}, {0});

@@ -1,6 +1,7 @@
 // The optimiser: its state for each parameter, and one update of all of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,10 +12,20 @@
 
 namespace heddle::optim {
 
+// Elements [begin, end) of a parameter, counted as they lie in memory.
+struct ParameterSlice {
+  std::size_t parameter = 0;  // as nn::Parameters::all()
+  std::int64_t begin = 0, end = 0;
+};
+
 class Optimizer {
  public:
   // Its state begins at 0, on the device of the parameters. The store must outlive it.
   Optimizer(const recipe::TrainConfig& config, nn::Parameters& parameters);
+
+  // The same for some of their elements: it has state for these, and updates them alone.
+  Optimizer(const recipe::TrainConfig& config, nn::Parameters& parameters,
+            std::span<const ParameterSlice> slices);
 
   // √(sum of the squares of all gradients), one number on their device; not finite when one of
   // them is not.
@@ -28,25 +39,33 @@ class Optimizer {
   void step(std::int64_t step, double rate, const Tensor& norm,
             std::span<const Tensor> losses = {});
 
+  // The same with gradients from elsewhere, one for each slice; those of the parameters stay.
+  void step_slices(std::int64_t step, double rate, const Tensor& norm,
+                   std::span<const Tensor> losses, std::span<const Tensor> gradients);
+
   // Its state, for checkpoints: "adamw.m.<parameter>", "adamw.v.<parameter>" or
   // "sgd.momentum.<parameter>". The tensors share their storage with the optimiser's own: a
-  // checkpoint is loaded by writing into them.
+  // checkpoint is loaded by writing into them. Of slices each tensor is one of a slice.
   std::vector<nn::Parameter> state() const;
 
  private:
   struct Slots {
+    std::size_t parameter = 0;
+    Tensor weight;  // the parameter, or a slice of it
+    double decay = 0;
     Tensor first;   // adamw: m; sgd: the momentum, if any
     Tensor second;  // adamw: v
   };
 
+  void add_slots(std::size_t parameter, const Tensor& weight);
   static Tensor gradient_of(const Tensor& weight);
-  double decay_of(const Tensor& weight) const;
-  void adamw(std::int64_t step, double rate, const Tensor& scale);
-  void sgd(double rate, const Tensor& scale);
+  Tensor clip_scale(const Tensor& norm, std::span<const Tensor> losses) const;
+  void update(std::int64_t step, double rate, const Tensor& scale,
+              std::span<const Tensor> gradients);
 
   recipe::TrainConfig config_;
   nn::Parameters& parameters_;
-  std::vector<Slots> slots_;  // as parameters_.all()
+  std::vector<Slots> slots_;
 };
 
 }  // namespace heddle::optim

@@ -14,7 +14,7 @@ namespace heddle::optim {
 
 namespace {
 
-// What kernels read. Lengths and documents are for the host, which makes masks from them.
+// Tensors that kernels read. Lengths and documents are for the host, which makes masks from them.
 constexpr std::array kRead = {&model::Batch::tokens, &model::Batch::images, &model::Batch::targets};
 
 bool only_read(const model::Batch& batch) {

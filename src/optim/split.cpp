@@ -34,7 +34,9 @@ std::int64_t sequences_of(const model::Batch& batch) {
 model::Batch rows_of(const model::Batch& batch, std::int64_t begin, std::int64_t end) {
   model::Batch part;
   for (const auto tensor : model::kBatchTensors) part.*tensor = rows_of(batch.*tensor, begin, end);
-  part.counted = count_targets(part.targets);
+  // Where every target of the batch counts, as in most text, those of its parts need no counting.
+  part.counted = batch.counted == batch.targets.elements() ? part.targets.elements()
+                                                           : count_targets(part.targets);
   return part;
 }
 

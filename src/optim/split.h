@@ -9,7 +9,7 @@
 
 namespace heddle::optim {
 
-// Rows of a batch as a batch of their own: views, nothing is copied. `counted` is counted again.
+// Rows of a batch as a batch of their own: views, nothing is copied.
 model::Batch rows_of(const model::Batch& batch, std::int64_t begin, std::int64_t end);
 
 // At most `parts` parts of nearly equal size, in order. Those in which no target counts are left

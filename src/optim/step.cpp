@@ -26,16 +26,22 @@ double StepSums::loss() const { return loss(read(losses)); }
 
 StepSums add_gradients(const model::Model& model, const model::Batch& batch,
                        const recipe::TrainConfig& config, std::int64_t step) {
+  return add_part_gradients(model, batch, batch.counted, config, step, 0);
+}
+
+StepSums add_part_gradients(const model::Model& model, const model::Batch& part,
+                            std::int64_t counted, const recipe::TrainConfig& config,
+                            std::int64_t step, std::size_t first) {
   StepSums sums;
-  sums.counted = batch.counted;
-  const std::vector<model::Batch> parts = split(batch, config.accumulate);
+  sums.counted = part.counted;
+  const std::vector<model::Batch> parts = split(part, config.accumulate);
   sums.losses.reserve(parts.size());
   sums.shares.reserve(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Tape tape;
     const model::Loss loss =
-        model.loss(parts[i], training_pass(config, step, i), config.label_smoothing);
-    const double share = static_cast<double>(parts[i].counted) / static_cast<double>(batch.counted);
+        model.loss(parts[i], training_pass(config, step, first + i), config.label_smoothing);
+    const double share = static_cast<double>(parts[i].counted) / static_cast<double>(counted);
     const Tensor& total = loss.total;
     const Tensor cotangent = Tensor::full(total.shape(), share, total.dtype(), total.device());
     tape.backward(std::span(&total, 1), std::span(&cotangent, 1));

@@ -30,6 +30,12 @@ struct StepSums {
 StepSums add_gradients(const model::Model& model, const model::Batch& batch,
                        const recipe::TrainConfig& config, std::int64_t step);
 
+// The same for one of several parts of a batch in which `counted` targets count: it is computed in
+// config.accumulate parts of its own, of which the first is number `first` of the step.
+StepSums add_part_gradients(const model::Model& model, const model::Batch& part,
+                            std::int64_t counted, const recipe::TrainConfig& config,
+                            std::int64_t step, std::size_t first);
+
 // How a forward pass of training is run, for part `part` of the batch.
 nn::Pass training_pass(const recipe::TrainConfig& config, std::int64_t step, std::size_t part);
 

@@ -21,7 +21,7 @@ struct Bowl {
   nn::Parameters parameters{nn::ParameterOptions{}};
   Tensor w;
 
-  Bowl() : w(parameters.root().zeros("w", {2})) { overwrite(w, Tensor::of({1, 2})); }
+  Bowl() : w(parameters.root().zeros("w", {2})) { overwrite(w, Tensor::from({1, 2})); }
   void differentiate() const {
     Tape tape;
     tape.backward(ops::scale(ops::sum_all(ops::mul(w, w)), 0.5));
@@ -101,7 +101,7 @@ TEST(AdamW, IsTheTrainersOptimizer) {
 TEST(AdamW, DecaysMatricesAlone) {
   nn::Parameters parameters({.seed = 1});
   const nn::Linear layer({.inputs = 2, .outputs = 3}, parameters.root());
-  overwrite(parameters.all()[1].tensor, Tensor::of({1, 1, 1}));
+  overwrite(parameters.all()[1].tensor, Tensor::from({1, 1, 1}));
   const float before = layer.weight().to_vector<float>()[0];
   AdamW adamw(parameters, {.rate = 0.5, .weight_decay = 0.5});
   adamw.step();  // no gradient: only the decay is left

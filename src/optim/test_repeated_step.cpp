@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RepeatedSteps,
                          testing::Values(std::pair{Kind::decoder, Task::language},
                                          std::pair{Kind::vit, Task::classify}));
 
-// What a repeated step does not look at is looked at where it enters.
+// A repeated step does not look at ids, so they are checked where they enter.
 TEST(RepeatedStep, RefusesIdsThatThereAreNot) {
   const backend::RepeatsEverywhere repeats;
   const model::ModelConfig config = model::small(Kind::decoder, Task::language);

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
+#include "distributed/communicator.h"
+#include "distributed/tree.h"
 #include "heddle/cost.h"
 #include "model/model.h"
 #include "nn/attention/cache.h"
+#include "optim/group_step.h"
 #include "optim/optimizer.h"
 #include "optim/step.h"
 
@@ -65,25 +69,74 @@ model::Batch meta_batch(const model::ModelConfig& c, const BatchShape& shape, De
   return b;
 }
 
+namespace {
+
+// The rank that holds most partial sums beside the one it computes, then most of them at the end.
+int fullest_rank(std::int64_t parts, int ranks) {
+  int fullest = 0;
+  std::pair<std::int64_t, std::size_t> most{-1, 0};
+  for (int rank = 0; rank < ranks; ++rank) {
+    const distributed::Range own = distributed::parts_of(rank, ranks, parts);
+    const std::pair here{distributed::most_held(own, parts),
+                         distributed::nodes_of(own, parts).size()};
+    if (own.count() > 0 && here > most) {
+      most = here;
+      fullest = rank;
+    }
+  }
+  return fullest;
+}
+
+// One step, in parts where the configuration has them.
+class PlannedStep {
+ public:
+  PlannedStep(const recipe::TrainConfig& train, nn::Parameters& parameters, int ranks)
+      : train_(train) {
+    if (train.parts) {
+      group_ = distributed::Communicator::planned(fullest_rank(*train.parts, ranks), ranks);
+      in_parts_ = std::make_unique<optim::GroupStep>(train, parameters, group_);
+    } else {
+      whole_ = std::make_unique<optim::Optimizer>(train, parameters);
+    }
+  }
+
+  void run(const model::Model& model, const model::Batch& batch, bool& updating) const {
+    if (in_parts_) {
+      in_parts_->take(model, batch, 1, train_.learning_rate);
+      return;
+    }
+    const optim::StepSums sums = optim::add_gradients(model, batch, train_, 1);
+    updating = true;
+    whole_->step(1, train_.learning_rate, whole_->gradient_norm(), sums.losses);
+  }
+
+  std::int64_t traffic() const { return in_parts_ ? in_parts_->traffic() : 0; }
+
+ private:
+  const recipe::TrainConfig& train_;
+  distributed::Communicator group_;
+  std::unique_ptr<optim::GroupStep> in_parts_;
+  std::unique_ptr<optim::Optimizer> whole_;
+};
+
+}  // namespace
+
 Plan plan_training(const model::ModelConfig& config, const recipe::TrainConfig& train,
-                   const BatchShape& shape) {
+                   const BatchShape& shape, int ranks) {
   Plan plan;
   const Device meta = Device::meta_like(train.device);
   const MemoryUse before = memory_use(meta);
   const std::unique_ptr<model::Model> model =
       model::build_model(config, {.seed = train.seed, .device = meta});
-  optim::Optimizer optimizer(train, model->parameters());
+  const PlannedStep step(train, model->parameters(), ranks);
   const model::Batch batch = meta_batch(config, shape, meta);
   reset_peak_memory(meta);
   bool updating = false;
   CostMeter meter([&plan, &updating](const Cost& cost) {
     plan.ops.push_back({cost.flops, cost.bytes, updating});
   });
-  {
-    const optim::StepSums sums = optim::add_gradients(*model, batch, train, 1);
-    updating = true;
-    optimizer.step(1, train.learning_rate, optimizer.gradient_norm(), sums.losses);
-  }
+  step.run(*model, batch, updating);
+  plan.sent_bytes = step.traffic();
   plan.flops_per_step = meter.cost().flops;
   plan.parameters = model->parameters().count();
   plan.memory = memory_use(meta);
@@ -125,13 +178,14 @@ std::int64_t cache_bytes(const model::ModelConfig& config, DType precision, std:
 
 std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,
                                           const recipe::TrainConfig& config, BatchShape shape,
-                                          std::int64_t bytes) {
+                                          std::int64_t bytes, int ranks) {
   const auto fits = [&](std::int64_t batch) {
     shape.sequences = batch;
     recipe::TrainConfig own = config;
     own.batch = batch;
     own.accumulate = std::min(own.accumulate, batch);
-    return plan_training(model, own, shape).memory.peak <= bytes;
+    if (own.parts) own.parts = std::min(*own.parts, batch / own.accumulate);
+    return plan_training(model, own, shape, ranks).memory.peak <= bytes;
   };
   if (!fits(1)) return std::nullopt;
   std::int64_t low = 1, high = 2;  // low fits

@@ -41,6 +41,7 @@ struct Plan {
   MemoryUse memory = {};         // of a step, by purpose
   double step_seconds = 0;       // 0: no machine speed was given, see seconds_on()
   std::vector<OpCost> ops = {};  // launched in a step, in their order
+  std::int64_t sent_bytes = 0;   // to other ranks, by each of them in a step
   // Bytes that generation keeps for each token of each sequence; 0 for models that keep none.
   std::int64_t kv_bytes_per_token = 0;
 };
@@ -53,8 +54,10 @@ model::Batch meta_batch(const model::ModelConfig& config, const BatchShape& shap
 
 // Throws Error where the model or the configuration is refused. `model.sizes` must be known. The
 // memory is that of config.device, which need not be there.
+//
+// With config.parts the step is that of one of `ranks` ranks, of the one that needs most.
 Plan plan_training(const model::ModelConfig& model, const recipe::TrainConfig& config,
-                   const BatchShape& shape);
+                   const BatchShape& shape, int ranks = 1);
 
 // How long the planned step takes, about; 0 on a machine whose speed is not known.
 double seconds_on(const MachineSpeed& machine, const Plan& plan);
@@ -67,6 +70,6 @@ std::int64_t cache_bytes(const model::ModelConfig& model, DType precision, std::
 // The largest batch whose step stays within `bytes`, or nothing when a batch of one does not.
 std::optional<std::int64_t> largest_batch(const model::ModelConfig& model,
                                           const recipe::TrainConfig& config, BatchShape shape,
-                                          std::int64_t bytes);
+                                          std::int64_t bytes, int ranks = 1);
 
 }  // namespace heddle::plan

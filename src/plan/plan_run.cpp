@@ -7,10 +7,10 @@
 
 #include "backend/machine.h"
 #include "base/process_memory.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "heddle/error.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "language/language.h"
 #include "tensor/engine.h"
 
@@ -76,12 +76,12 @@ Plan RunPlan::on(const MachineSpeed& machine) const {
   return plan;
 }
 
-RunPlan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes) {
+RunPlan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes, int ranks) {
   RunPlan plan;
-  plan.largest = plan_training(recipe.model, recipe.train, shapes.largest);
+  plan.largest = plan_training(recipe.model, recipe.train, shapes.largest, ranks);
   plan.usual = shapes.mean == shapes.largest
                    ? plan.largest
-                   : plan_training(recipe.model, recipe.train, shapes.mean);
+                   : plan_training(recipe.model, recipe.train, shapes.mean, ranks);
   return plan;
 }
 
@@ -111,11 +111,11 @@ Forecast forecast(const recipe::Recipe& recipe, const RunPlan& plan, const data:
 }
 
 Fit fit_into(const recipe::Recipe& recipe, const BatchShape& largest, const ProcessMemory& process,
-             std::int64_t room) {
+             std::int64_t room, int ranks) {
   Fit fit{.room = room, .fits = process.total() <= room};
   if (process.loading > room) return fit;  // the data alone is too much
   fit.largest_batch =
-      largest_batch(recipe.model, recipe.train, largest, room - process.besides_tensors())
+      largest_batch(recipe.model, recipe.train, largest, room - process.besides_tensors(), ranks)
           .value_or(0);
   return fit;
 }

@@ -40,7 +40,7 @@ struct RunPlan {
   Plan on(const MachineSpeed& machine) const;  // the largest, with that time
 };
 // `recipe.model.sizes` must be known.
-RunPlan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes);
+RunPlan plan_run(const recipe::Recipe& recipe, const BatchShapes& shapes, int ranks = 1);
 
 // The machine's speed for the run: measured by the probe where the run is on the CPU. The speed of
 // other devices is not measured.
@@ -71,7 +71,7 @@ struct Fit {
 // `largest` is the shape of the largest batch; `recipe.model.sizes` must be known. A batch is
 // planned some twenty times, on the device that computes nothing.
 Fit fit_into(const recipe::Recipe& recipe, const BatchShape& largest, const ProcessMemory& process,
-             std::int64_t room);
+             std::int64_t room, int ranks = 1);
 
 // The same for tensors of a step on a device of their own.
 Fit fit_onto_device(const recipe::Recipe& recipe, const BatchShape& largest, const Plan& plan,

@@ -1,7 +1,7 @@
 #include "pretrained/facts.h"
 
 #include "heddle/error.h"
-#include "pretrained/sentence.h"
+#include "pretrained/beside/sentence.h"
 #include "text/pretrained/pretrained.h"
 
 namespace heddle::pretrained {
@@ -37,7 +37,7 @@ void add_input(const model::ModelConfig& c, Choices& out) {
   out.emplace_back("extra_tokens", std::to_string(c.extra_tokens));
 }
 
-// What an encoder ends with.
+// The end of an encoder.
 void add_end(const model::ModelConfig& c, Choices& out) {
   if (c.kind != model::Kind::encoder && c.kind != model::Kind::vit) return;
   out.emplace_back("task", std::string(model::to_string(c.task)));

@@ -28,7 +28,7 @@ void require_model(const std::string& from, const std::string& where) {
        from);
 }
 
-// What a run keeps of a model's files is what a language model needs of them.
+// A run keeps those of a model's files that a language model needs.
 pretrained::Opened open_language_model(const std::string& from, const std::string& where) {
   pretrained::Opened opened = pretrained::open(from);
   if (opened.config.task != model::Task::language)

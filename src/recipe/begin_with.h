@@ -1,5 +1,6 @@
-// What `train.from` names: a run, or a model that others trained (a directory with a config.json, a
-// .gguf file). A recipe may leave to it what the model is and how text becomes tokens.
+// The model that `train.from` names: a run, or a model that others trained (a directory with a
+// config.json, a .gguf file). A recipe may leave to it what the model is and how text becomes
+// tokens.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 #include "data/keys.h"
 #include "heddle/error.h"
 #include "io/errors.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 
 namespace heddle::recipe {
 

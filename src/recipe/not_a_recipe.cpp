@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "heddle/error.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/descriptor.h"
-#include "io/files/seal.h"
 #include "io/shell_word.h"
 
 namespace heddle::recipe {

@@ -54,9 +54,9 @@ struct Recipe {
 
 // `overrides` are "key=value" as of --set: "train.steps=500", "model.norm=rms". Values are TOML;
 // what is not (a bare word) is taken as a string. `varied` come on top of them and are named --vary
-// in errors. A recipe that a run wrote has a seal (io/files/seal.h): one that was edited since is
-// refused, with the key where `kept` tells what it was. run/recipe_file.h has a load_recipe() that
-// asks the run's checkpoints; it is the one for files that people name.
+// in errors. A recipe that a run wrote has a seal (io/files/checksums/seal.h): one that was edited
+// since is refused, with the key where `kept` tells what it was. run/recipe_file.h has a
+// load_recipe() that asks the run's checkpoints; it is the one for files that people name.
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {},
                    const std::vector<std::string>& varied = {}, const KeptText& kept = {});
 
@@ -94,9 +94,9 @@ std::vector<Difference> differences(const Recipe& before, const Recipe& now);
 
 // Whether a run that began with `before` may continue with `now` and be what it would have been
 // from the start. Throws Error naming the first key that may not change. These may change:
-// train.save_every, train.keep and train.log; train.steps may grow where the schedule does not
-// depend on it (constant, inverse-sqrt); and files of data that are not where they were may be
-// elsewhere (what is in them is compared later).
+// train.save_every, train.keep, train.log and train.timeout; train.steps may grow where the
+// schedule does not depend on it (constant, inverse-sqrt); and files of data that are not where
+// they were may be elsewhere (what is in them is compared later).
 void check_resumable(const Recipe& before, const Recipe& now);
 
 }  // namespace heddle::recipe

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/test_support.h"
-#include "io/files/seal.h"
+#include "io/files/checksums/seal.h"
 #include "io/test_support.h"
 #include "io/toml/toml.h"
 #include "recipe/recipe.h"
@@ -73,6 +73,11 @@ TEST(ParseTrain, RefusesWithTheReason) {
   refused("schedule = \"constant\"\nfinal_share = 0.1", {"train.final_share", "cosine"});
   refused("warmup = 11", {"train.warmup", "at most train.steps", "11", "--set train.warmup=1)"});
   refused("accumulate = 5", {"train.accumulate", "at most train.batch"});
+  refused("parts = 5", {"train.parts", "at most train.batch", "5"});
+  refused("parts = 2\naccumulate = 3", {"train.parts", "train.accumulate"});
+  refused("parts = 2\ndevice = \"cuda\"", {"train.parts", "device = \"cpu\""});
+  refused("parts = 0", {"train.parts"});
+  refused("timeout = 0", {"train.timeout"});
   refused("precision = \"fp16\"", {"train.precision", "bf16", "fp32"});
   refused("beta2 = 1.0", {"train.beta2", "below 1"});
   refused("learning_rate = 0", {"train.learning_rate", "above 0"});

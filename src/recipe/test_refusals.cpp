@@ -147,6 +147,12 @@ std::vector<Refusal> refusals_of_models() {
        "moe.active = 3",
        {"moe.experts = 2"},
        "1 to the 2"},
+      {kDecoder + "ffn = \"none\"\nparallel = \"one-norm\"\n",
+       kText,
+       "",
+       "parallel = \"one-norm\"",
+       {"ffn = \"none\""},
+       "nothing stands beside attention"},
       {kDecoder + "ffn = \"moe\"\nmoe.capacity = 0\n",
        kText,
        "",
@@ -291,6 +297,8 @@ std::vector<Refusal> refusals_of_training() {
   const std::string sgd = "optimizer = \"sgd\"\n";
   return {
       row("accumulate = 5\n", "accumulate = 5", {"batch = 4"}, "at most train.batch"),
+      row("parts = 5\n", "parts = 5", {"batch = 4"}, "at most train.batch"),
+      row("parts = 2\ndevice = \"cuda\"\n", "parts = 2", {"device = \"cuda\""}, "cpu"),
       row("warmup = 11\n", "warmup = 11", {"steps = 10"}, "at most train.steps = 10"),
       row("learning_rate = 0\n", "learning_rate = 0", {}, "above 0"),
       row("beta1 = 1\n", "beta1 = 1", {}, "below 1"),

@@ -76,6 +76,31 @@ std::string_view to_string(LogFormat format) {
 
 std::int64_t usual_warmup(std::int64_t steps) { return std::min<std::int64_t>(100, steps / 10); }
 
+std::int64_t usual_parts(const TrainConfig& config, int ranks) {
+  std::int64_t parts = kUsualParts;
+  while (parts < ranks) parts *= 2;
+  return std::min(parts, std::max<std::int64_t>(1, config.batch / config.accumulate));
+}
+
+namespace {
+
+// 4096 are as many streams of random numbers as there are for parts: nn::kPartStreams.
+void validate_parts(const TrainConfig& c) {
+  if (c.timeout) whole("train.timeout", *c.timeout, 1, 86400);
+  if (!c.parts) return;
+  whole("train.parts", *c.parts, 1, 4096);
+  require(*c.parts * c.accumulate <= std::min<std::int64_t>(c.batch, 4096), kWhere,
+          {"train.parts", "train.batch", "train.accumulate"},
+          "train.parts · train.accumulate at most train.batch (each part is computed in "
+          "train.accumulate parts of its own), and at most 4096",
+          std::to_string(*c.parts) + " · " + std::to_string(c.accumulate));
+  require(c.device.is_cpu(), kWhere, {"train.parts", "train.device"},
+          "device = \"cpu\": the fixed order of sums is not there for other devices",
+          to_string(c.device));
+}
+
+}  // namespace
+
 void validate(const TrainConfig& c) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;  // steps are keys of random numbers
   whole("train.steps", c.steps, 1, kMost);
@@ -84,6 +109,7 @@ void validate(const TrainConfig& c) {
   whole("train.accumulate", c.accumulate, 1, 4096);
   require(c.accumulate <= c.batch, kWhere, {"train.accumulate", "train.batch"},
           "at most train.batch", std::to_string(c.accumulate));
+  validate_parts(c);
   require(c.precision == DType::f32 || c.precision == DType::bf16, kWhere, "train.precision",
           "bf16 or fp32", to_string(c.precision));
   whole("train.warmup", c.warmup, 0, kMost);

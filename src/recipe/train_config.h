@@ -29,11 +29,17 @@ std::string_view to_string(ScheduleKind kind);   // "inverse-sqrt"
 std::string_view to_string(LogFormat format);
 
 inline constexpr std::int64_t kEvalEvery = 250;
+inline constexpr std::int64_t kTimeout = 60;  // seconds
+inline constexpr std::int64_t kUsualParts = 8;
 
 struct TrainConfig {
-  std::int64_t steps = 0;        // updates of the weights
-  std::int64_t batch = 0;        // sequences, pairs or images of one step
-  std::int64_t accumulate = 1;   // parts a batch is computed in, one after the other: less memory
+  std::int64_t steps = 0;       // updates of the weights
+  std::int64_t batch = 0;       // sequences, pairs or images of one step
+  std::int64_t accumulate = 1;  // parts a batch is computed in, one after the other: less memory
+  // Parts of a batch whose gradients are added in a fixed order: any number of ranks up to it ends
+  // with the same bits. Absent: a batch is summed as one process does it, by itself.
+  std::optional<std::int64_t> parts = {};
+  std::optional<std::int64_t> timeout = {};  // seconds until a rank that is silent is given up
   DType precision = DType::f32;  // of activations; weights and their updates are f32. bf16 | fp32
   Device device = Device::cpu;   // that computes; what a machine lacks is refused when it is used
   bool recompute = false;        // activations inside of layers are computed twice: less memory
@@ -71,6 +77,10 @@ struct TrainConfig {
 
 // The default for a run of so many steps: a tenth of them, up to 100.
 std::int64_t usual_warmup(std::int64_t steps);
+
+// train.parts of a run on several ranks whose recipe does not say: 8, so that runs on up to 8 ranks
+// end with the same bits; for more ranks the next power of two; and no more than the batch has.
+std::int64_t usual_parts(const TrainConfig& config, int ranks);
 
 // Throws Error naming the key, what it may be and what it was. Everything that takes a
 // configuration calls it.

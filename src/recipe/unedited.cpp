@@ -1,11 +1,11 @@
 #include "recipe/unedited.h"
 
 #include "heddle/error.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "recipe/not_a_recipe.h"
 #include "recipe/recipe.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 
 namespace heddle::recipe {
 

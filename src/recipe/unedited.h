@@ -1,5 +1,5 @@
-// Recipes as they were written: a run seals its recipe.toml (io/files/seal.h), and an edit by hand
-// is told from damage.
+// Recipes as they were written: a run seals its recipe.toml (io/files/checksums/seal.h), and an
+// edit by hand is told from damage.
 #pragma once
 
 #include <functional>

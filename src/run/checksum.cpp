@@ -2,7 +2,7 @@
 
 #include "heddle/error.h"
 #include "heddle/ops/copy.h"
-#include "io/files/crc32.h"
+#include "io/files/checksums/crc32.h"
 #include "run/state.h"
 
 namespace heddle::run {

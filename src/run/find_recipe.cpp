@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "heddle/error.h"
-#include "recipe/shipped.h"
+#include "recipe/shipped/shipped.h"
 #include "run/run_directory.h"
 
 namespace heddle::run {

@@ -6,7 +6,8 @@
 namespace heddle::run {
 
 // The file that is meant by a path, by the directory of a run (the recipe in it), or by the name of
-// a recipe that ships (recipe/shipped.h). Errors name the nearest of these, and all there are.
+// a recipe that ships (recipe/shipped/shipped.h). Errors name the nearest of these, and all there
+// are.
 std::string recipe_file(const std::string& given);
 
 // The file of a recipe that ships, by its name alone; Error as above.

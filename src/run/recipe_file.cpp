@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "run/state.h"
 
 namespace heddle::run {

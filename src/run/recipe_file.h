@@ -1,5 +1,5 @@
-// recipe.toml of a run: written with a seal (io/files/seal.h). The checkpoints have a copy of the
-// recipe in force when they were written; it shows which key was edited since.
+// recipe.toml of a run: written with a seal (io/files/checksums/seal.h). The checkpoints have a
+// copy of the recipe in force when they were written; it shows which key was edited since.
 #pragma once
 
 #include <string>

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/divide.h"
 #include "base/spin_lock.h"
 #include "heddle/error.h"
 #include "heddle/memory.h"
@@ -128,7 +129,7 @@ GuardedBlocks& guarded() {
 
 std::byte* allocate_guarded(std::size_t bytes) {
   // The end is not rounded: the canary begins with the first byte after the block.
-  const std::size_t total = (bytes + 2 * kGuardBytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t total = round_up(bytes + 2 * kGuardBytes, kAlignment);
   auto* base = static_cast<std::byte*>(std::aligned_alloc(kAlignment, total));
   if (base == nullptr) return nullptr;
   std::memset(base, kCanary, total);

@@ -5,13 +5,15 @@
 #include <bit>
 #include <cstddef>
 
+#include "base/divide.h"
+
 namespace heddle {
 
 // Size classes of small blocks: four steps to each power of two, so that at most a fifth is wasted.
 constexpr std::size_t class_size(std::size_t bytes, std::size_t alignment) {
-  if (bytes <= 4 * alignment) return (bytes + alignment - 1) / alignment * alignment;
+  if (bytes <= 4 * alignment) return round_up(bytes, alignment);
   const std::size_t step = std::bit_floor(bytes - 1) / 4;
-  return (bytes + step - 1) / step * step;
+  return round_up(bytes, step);
 }
 
 // Never null for bytes > 0: throws Error(out_of_memory).

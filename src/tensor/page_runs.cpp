@@ -1,4 +1,5 @@
 #include "tensor/page_runs.h"
+#include "base/divide.h"
 
 #include <sys/mman.h>
 
@@ -16,10 +17,6 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 // Address space costs nothing until it is written to.
 constexpr std::size_t kRegion = std::size_t{256} << 20;
 
-std::size_t rounded(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
 // Begins at a huge page, so that its pages can be some.
 std::byte* map_region(std::size_t size) {
   void* raw =
@@ -27,7 +24,7 @@ std::byte* map_region(std::size_t size) {
   if (raw == MAP_FAILED) return nullptr;
   auto* const begin = static_cast<std::byte*>(raw);
   const auto address = reinterpret_cast<std::uintptr_t>(raw);
-  const std::size_t before = rounded(address, kHugePage) - address;
+  const std::size_t before = round_up(address, kHugePage) - address;
   if (before > 0) (void)munmap(begin, before);
   std::byte* const start = begin + before;
   if (kHugePage > before) (void)munmap(start + size, kHugePage - before);
@@ -53,10 +50,10 @@ void PageRuns::erase(std::byte* start, std::size_t size) {
 }
 
 bool PageRuns::grow(std::size_t size) {
-  std::size_t region = std::max(rounded(size, kHugePage), kRegion);
+  std::size_t region = std::max(round_up(size, kHugePage), kRegion);
   std::byte* start = source_.take(region);
   if (start == nullptr) {  // a limit on address space may allow no more than what is needed
-    region = rounded(size, kHugePage);
+    region = round_up(size, kHugePage);
     start = source_.take(region);
   }
   if (start == nullptr) return false;
@@ -103,7 +100,7 @@ void PageRuns::give_back_beyond(std::size_t bytes) noexcept {
 }
 
 std::byte* PageRuns::allocate(std::size_t bytes) {
-  const std::size_t size = rounded(bytes, kGranule);
+  const std::size_t size = round_up(bytes, kGranule);
   const std::lock_guard lock(mutex_);
   try {
     auto it = by_size_.lower_bound({size, nullptr});
@@ -122,7 +119,7 @@ std::byte* PageRuns::allocate(std::size_t bytes) {
 }
 
 void PageRuns::release(std::byte* block, std::size_t bytes) noexcept {
-  const std::size_t own = rounded(bytes, kGranule);
+  const std::size_t own = round_up(bytes, kGranule);
   std::size_t size = own;
   const std::lock_guard lock(mutex_);
   try {

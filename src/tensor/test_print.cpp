@@ -10,7 +10,7 @@ namespace heddle {
 namespace {
 
 TEST(Print, NumbersStandBelowEachOther) {
-  const Tensor x = Tensor::of({{1, 0.5f}, {-2, 3.25f}});
+  const Tensor x = Tensor::from({{1, 0.5f}, {-2, 3.25f}});
   EXPECT_EQ(to_text(x), "[[ 1.0000,  0.5000],\n [-2.0000,  3.2500]]  f32 [2, 2] on cpu");
 }
 
@@ -28,7 +28,7 @@ TEST(Print, EveryTypeAndRank) {
 }
 
 TEST(Print, StridesAndDevicesDoNotMatter) {
-  const Tensor x = Tensor::of({{1, 2}, {3, 4}});
+  const Tensor x = Tensor::from({{1, 2}, {3, 4}});
   EXPECT_EQ(to_text(views::transpose(x, 0, 1)).substr(0, 38),
             "[[1.0000, 3.0000],\n [2.0000, 4.0000]] ");
   EXPECT_EQ(to_text(x.to(mock::device())).substr(0, 17), to_text(x).substr(0, 17));
@@ -51,14 +51,14 @@ TEST(Print, WhatIsNotANumberIsSaid) {
 }
 
 TEST(Of, TakesListsOfAnyDepthUpToThree) {
-  EXPECT_EQ(Tensor::of({1, 2, 3}).shape(), Shape({3}));
-  const Tensor x = Tensor::of({{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(Tensor::from({1, 2, 3}).shape(), Shape({3}));
+  const Tensor x = Tensor::from({{1, 2, 3}, {4, 5, 6}});
   EXPECT_EQ(x.shape(), Shape({2, 3}));
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
-  const Tensor y = Tensor::of({{{1, 2}}, {{3, 4}}});
+  const Tensor y = Tensor::from({{{1, 2}}, {{3, 4}}});
   EXPECT_EQ(y.shape(), Shape({2, 1, 2}));
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
-  EXPECT_THROW(Tensor::of({{1, 2, 3}, {4, 5}}), Error);
+  EXPECT_THROW(Tensor::from({{1, 2, 3}, {4, 5}}), Error);
 }
 
 }  // namespace

@@ -13,11 +13,10 @@ constexpr const char* kOptimizerPrefix = "optimizer.";
 
 // Everything a checkpoint holds, by its name there. The tensors share storage with the originals.
 std::vector<io::NamedTensor> contents(const nn::Parameters& parameters,
-                                      const optim::Optimizer& optimizer) {
+                                      const std::vector<nn::Parameter>& optimizer) {
   std::vector<io::NamedTensor> all;
   for (const nn::Parameter& p : parameters.all()) all.push_back({p.name, p.tensor});
-  for (const nn::Parameter& p : optimizer.state())
-    all.push_back({kOptimizerPrefix + p.name, p.tensor});
+  for (const nn::Parameter& p : optimizer) all.push_back({kOptimizerPrefix + p.name, p.tensor});
   return all;
 }
 
@@ -42,7 +41,7 @@ void check_belongs(const io::SafetensorsFile& file, const io::NamedTensor& wante
 }  // namespace
 
 void save_checkpoint(const std::string& path, const nn::Parameters& parameters,
-                     const optim::Optimizer& optimizer, const run::TrainState& state) {
+                     const std::vector<nn::Parameter>& optimizer, const run::TrainState& state) {
   const std::vector<io::NamedTensor> all = contents(parameters, optimizer);
   const std::string text = to_json(state);
   io::write_safetensors(path, all,
@@ -52,7 +51,7 @@ void save_checkpoint(const std::string& path, const nn::Parameters& parameters,
 }
 
 run::TrainState load_checkpoint(const std::string& path, nn::Parameters& parameters,
-                                optim::Optimizer& optimizer) {
+                                const std::vector<nn::Parameter>& optimizer) {
   const io::SafetensorsFile file(path);
   const run::TrainState state = run::state_of(file);
   std::vector<io::NamedTensor> wanted = contents(parameters, optimizer);

@@ -7,20 +7,21 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "nn/parameters.h"
-#include "optim/optimizer.h"
 #include "run/state.h"
 
 namespace heddle::train {
 
+// `optimizer` is the state of it, as Optimizer::state() has it.
 void save_checkpoint(const std::string& path, const nn::Parameters& parameters,
-                     const optim::Optimizer& optimizer, const run::TrainState& state);
+                     const std::vector<nn::Parameter>& optimizer, const run::TrainState& state);
 
 // Fills weights and optimiser. Throws Error naming file and tensor when one is missing, left over,
 // or of another shape or type (shape_mismatch where the header is known to be intact), and when the
 // checksum is not that of what was read; weights and optimiser may then hold anything.
 run::TrainState load_checkpoint(const std::string& path, nn::Parameters& parameters,
-                                optim::Optimizer& optimizer);
+                                const std::vector<nn::Parameter>& optimizer);
 
 }  // namespace heddle::train

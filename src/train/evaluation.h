@@ -1,4 +1,4 @@
-// Results of an evaluation (train/evaluate.h makes them).
+// Results of an evaluation (train/evaluate/evaluate.h makes them).
 #pragma once
 
 #include <cstdint>

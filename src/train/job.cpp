@@ -6,22 +6,26 @@
 #include "heddle/error.h"
 #include "run/recipe_file.h"
 #include "tensor/engine.h"
-#include "train/fine_tune.h"
+#include "train/fine_tune/fine_tune.h"
 
 namespace heddle::train {
 
 // Everything that can be refused is looked at before there is a directory: a second try need not
 // clean up after the first.
 Job Job::begin(recipe::Recipe recipe, const std::string& directory,
-               const std::function<void()>& before_writing) {
+               const std::function<void()>& before_writing, distributed::Communicator* group) {
   const auto refuse_taken = [&] {
     fail(ErrorCode::invalid_argument, directory, "is there already",
          "a new directory (--out), or --resume to go on with the run in it");
   };
-  if (run::is_taken(directory)) refuse_taken();
-  Job job(std::move(recipe));
+  Job job(std::move(recipe), directory, group);
+  if (job.is_first() && run::is_taken(directory)) refuse_taken();
   job.open_data(nullptr);
   job.build();
+  if (!job.is_first()) {  // the trainer brings the weights of rank 0
+    if (before_writing) before_writing();
+    return job;
+  }
   job.adopt();
   if (before_writing) before_writing();
   job.directory_ = std::make_unique<run::RunDirectory>(directory);
@@ -39,15 +43,17 @@ Job::~Job() {
   }
 }
 
-Job Job::resume(recipe::Recipe recipe, const std::string& directory) {
+Job Job::resume(recipe::Recipe recipe, const std::string& directory,
+                distributed::Communicator* group) {
   run::check_is_directory(directory);
-  Job job(std::move(recipe));
-  job.directory_ = std::make_unique<run::RunDirectory>(directory);
+  Job job(std::move(recipe), directory, group);
+  if (job.is_first()) job.directory_ = std::make_unique<run::RunDirectory>(directory);
   // Without a recipe it was killed before it was a run.
   const bool is_old = run::is_run(directory);
   if (is_old) recipe::check_resumable(run::recipe_begun_with(job.paths()), job.recipe_);
   job.open_data(is_old ? data::Codec::load(directory) : nullptr);
   job.build();
+  if (!job.is_first()) return job;
   if (!job.directory_->newest_checkpoint()) job.adopt();
   job.settle();
   return job;
@@ -55,7 +61,7 @@ Job Job::resume(recipe::Recipe recipe, const std::string& directory) {
 
 Job Job::open(recipe::Recipe recipe, const std::string& directory,
               std::shared_ptr<const data::Dataset> data) {
-  Job job(std::move(recipe));
+  Job job(std::move(recipe), directory, nullptr);
   job.take_data(std::move(data));
   job.build();
   job.directory_ = std::make_unique<run::RunDirectory>(directory);
@@ -100,7 +106,8 @@ void Job::build() {
   model::BuildOptions options;
   options.seed = recipe_.train.seed;
   options.device = available_device(recipe_);
-  plan_ = plan::plan_run(recipe_, plan::batch_shapes(*data_, recipe_.train));
+  plan_ = plan::plan_run(recipe_, plan::batch_shapes(*data_, recipe_.train),
+                         group_ == nullptr ? 1 : group_->size());
   plan::check_fits(recipe_, *data_, plan_);
   model_ =
       with_stage("building the model", [&] { return model::build_model(recipe_.model, options); });
@@ -126,7 +133,7 @@ std::optional<plan::MachineSpeed> Job::write_plan(
 }
 
 Outcome Job::run(Hooks hooks) {
-  Trainer trainer(*model_, *data_, recipe_.train, directory_.get(), std::move(hooks));
+  Trainer trainer(*model_, *data_, recipe_.train, directory_.get(), std::move(hooks), group_);
   trainer.keep_recipe(recipe_.toml);
   trainer.resume();
   return trainer.run();

@@ -16,7 +16,7 @@
 #include "recipe/test_toys.h"
 #include "run/load_run.h"
 #include "run/recipe_file.h"
-#include "train/evaluate.h"
+#include "train/evaluate/evaluate.h"
 #include "train/job.h"
 
 namespace heddle::train {

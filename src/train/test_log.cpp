@@ -16,7 +16,7 @@
 #include "optim/step.h"
 #include "plan/plan.h"
 #include "recipe/test_toys.h"
-#include "run/log.h"
+#include "run/log/log.h"
 #include "train/trainer.h"
 
 namespace heddle::train {

@@ -491,7 +491,7 @@ TEST(Checkpoint, NoDamageOfItsHeaderPasses) {
   run::TrainState state;
   state.step = 7;
   state.recipe = "[train]\nsteps = 12\n";
-  save_checkpoint(path, model->parameters(), adamw, state);
+  save_checkpoint(path, model->parameters(), adamw.state(), state);
   EXPECT_EQ(run::read_state(path).recipe, state.recipe);
   const std::string good = slurp(path);
   const std::size_t end = good.find("}}") + 2;
@@ -516,26 +516,28 @@ TEST(Checkpoint, RefusesWhatDoesNotFit) {
   state.best_loss = 1.0 / 3;
   state.best_step = 5;
   state.seconds = 0.1;
-  save_checkpoint(path, model->parameters(), adamw, state);
-  const run::TrainState back = load_checkpoint(path, model->parameters(), adamw);
+  save_checkpoint(path, model->parameters(), adamw.state(), state);
+  const run::TrainState back = load_checkpoint(path, model->parameters(), adamw.state());
   EXPECT_EQ(to_json(back), to_json(state));
   EXPECT_EQ(back.best_loss, 1.0 / 3);
 
   // Of before there were checksums.
   write_without(path, {"heddle.crc32", "heddle.header_crc32"});
-  EXPECT_EQ(to_json(load_checkpoint(path, model->parameters(), adamw)), to_json(state));
+  EXPECT_EQ(to_json(load_checkpoint(path, model->parameters(), adamw.state())), to_json(state));
 
   c.optimizer = recipe::OptimizerKind::sgd;
   optim::Optimizer sgd(c, model->parameters());
-  expect_says([&] { load_checkpoint(path, model->parameters(), sgd); },
+  expect_says([&] { load_checkpoint(path, model->parameters(), sgd.state()); },
               {path, "optimizer.adamw.m."});
   model::ModelConfig wide = toy_model();
   wide.width = 16;
   const auto other = model::build_model(wide);
   optim::Optimizer theirs(toy_training(), other->parameters());
-  expect_says([&] { load_checkpoint(path, other->parameters(), theirs); }, {path, "embed.weight"});
+  expect_says([&] { load_checkpoint(path, other->parameters(), theirs.state()); },
+              {path, "embed.weight"});
   run::save_weights(path, model->parameters());
-  expect_says([&] { load_checkpoint(path, model->parameters(), adamw); }, {path, "heddle.state"});
+  expect_says([&] { load_checkpoint(path, model->parameters(), adamw.state()); },
+              {path, "heddle.state"});
 }
 
 }  // namespace

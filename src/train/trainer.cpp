@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/stopwatch.h"
 #include "heddle/cost.h"
 #include "heddle/memory.h"
+#include "heddle/runtime.h"
 #include "language/language.h"
 #include "nn/finite.h"
 #include "nn/require.h"
@@ -23,9 +25,7 @@ namespace heddle::train {
 
 namespace {
 
-struct StepNumbers {
-  double loss = 0, norm = 0;
-};
+using StepNumbers = optim::GroupStep::Numbers;
 
 // The update comes before the numbers are read, all at once: with a loss or a norm that is not
 // finite it changes nothing. Whatever else is to be done is done while the device computes.
@@ -79,25 +79,75 @@ std::int64_t evaluation_rhythm(const recipe::TrainConfig& config, const data::Da
 }
 
 Trainer::Trainer(model::Model& model, const data::Dataset& data, const recipe::TrainConfig& config,
-                 run::RunDirectory* directory, Hooks hooks)
+                 run::RunDirectory* directory, Hooks hooks, distributed::Communicator* group)
     : model_(model),
       data_(data),
       config_(config),
       directory_(directory),
       hooks_(std::move(hooks)),
-      optimizer_(config, model.parameters()),
+      group_(group != nullptr ? *group : alone_),
       eval_every_(evaluation_rhythm(config, data)) {
   validate(config);
+  if (!config.parts) {
+    if (!group_.alone())
+      fail(ErrorCode::invalid_argument, "train", "train.parts",
+           "a number: that of the parts of a batch that the ranks compute", "none");
+    optimizer_ = std::make_unique<optim::Optimizer>(config, model.parameters());
+    return;
+  }
+  group_.set_timeout(std::chrono::seconds(config.timeout.value_or(recipe::kTimeout)));
+  in_parts_ = std::make_unique<optim::GroupStep>(config, model.parameters(), group_);
 }
 
+// What would part the ranks later, or give other bits, is named before the first step.
+void Trainer::check_alike() {
+  if (group_.alone()) return;
+  const std::vector<std::pair<std::string, std::string>> facts = {
+      {"instruction set (HEDDLE_ISA sets a lower one)", instruction_set()},
+      {"data of [data]", std::to_string(fingerprint(data_, config_))},
+      {"number of parameters", std::to_string(model_.parameters().count())},
+      {"train.steps", std::to_string(config_.steps)},
+      {"train.parts", std::to_string(config_.parts.value_or(0))},
+      {"train.seed", std::to_string(config_.seed)}};
+  for (const auto& [name, value] : facts) {
+    const std::vector<std::string> all = group_.all_gather_text(value, "comparing the ranks");
+    for (std::size_t i = 1; i < all.size(); ++i)
+      if (all[i] != all.front())
+        fail(ErrorCode::invalid_argument,
+             group_.peer(static_cast<int>(i)).told(static_cast<int>(i)), "has another " + name,
+             all.front() + ", as rank 0", all[i]);
+  }
+}
+
+// Rank 0 reads it; the others learn it.
 bool Trainer::resume() {
-  if (directory_ == nullptr) return false;
+  OptimizerState loaded;
+  if (!in_parts_) return directory_ != nullptr && load_newest(loaded);
+  check_alike();
+  bool resumed = false;
+  group_.together("reading the checkpoint",
+                  [&] { resumed = directory_ != nullptr && load_newest(loaded); });
+  return share_state(resumed, loaded);
+}
+
+bool Trainer::share_state(bool resumed, const OptimizerState& loaded) {
+  in_parts_->share_weights();
+  const std::string state =
+      group_.broadcast_text(resumed ? to_json(state_) : "", 0, "the state of the run");
+  if (state.empty()) return false;
+  in_parts_->set_state(loaded);
+  state_ = run::state_from_json(state, "the state of the run");
+  saved_step_ = state_.step;
+  return true;
+}
+
+bool Trainer::load_newest(OptimizerState& loaded) {
   std::vector<std::int64_t> steps = directory_->checkpoint_steps();
   std::vector<std::string> reasons;  // of the damaged ones, newest first
   std::ranges::reverse(steps);
   for (const std::int64_t step : steps) {
     try {
-      load(step);
+      load(step, loaded);
     } catch (const Error& e) {
       if (e.code() != ErrorCode::io) throw;
       reasons.emplace_back(e.what());
@@ -119,9 +169,10 @@ bool Trainer::resume() {
        all);
 }
 
-void Trainer::load(std::int64_t step) {
+void Trainer::load(std::int64_t step, OptimizerState& loaded) {
   const std::string path = directory_->paths().checkpoint(step);
-  state_ = load_checkpoint(path, model_.parameters(), optimizer_);
+  loaded = in_parts_ ? in_parts_->empty_state() : optimizer_->state();
+  state_ = load_checkpoint(path, model_.parameters(), loaded);
   if (state_.step != step)
     fail(ErrorCode::io, path, "is not the checkpoint that its name says", std::to_string(step),
          std::to_string(state_.step));
@@ -145,14 +196,14 @@ Outcome Trainer::run() {
   if (hooks_.on_begin) hooks_.on_begin(state_);
   Outcome outcome;
   const bool has_work = state_.step < config_.steps && !out_of_patience();
-  if (has_work && hooks_.should_stop && hooks_.should_stop()) outcome.ending = Ending::stopped;
+  if (has_work && stop_wanted()) outcome.ending = Ending::stopped;
   while (state_.step < config_.steps && !out_of_patience() && outcome.ending != Ending::stopped) {
     const StepReport report =
         with_stage("step " + std::to_string(state_.step + 1), [&] { return take_step(); });
     if (state_.step % config_.log_every == 0 || state_.step == config_.steps) write_log(report);
     if (hooks_.on_step) hooks_.on_step(report);
     if (evaluation_due()) run_evaluation(outcome);
-    if (hooks_.should_stop && hooks_.should_stop()) outcome.ending = Ending::stopped;
+    if (stop_wanted()) outcome.ending = Ending::stopped;
     if (state_.step % config_.save_every == 0 || outcome.ending == Ending::stopped) save();
   }
   if (state_.step != saved_step_ && state_.step > 0) save();
@@ -161,6 +212,13 @@ Outcome Trainer::run() {
   outcome.state = state_;
   outcome.peak_bytes = peak_bytes_;
   return outcome;
+}
+
+// One that is asked stops all of them, after the same step.
+bool Trainer::stop_wanted() {
+  double wanted = hooks_.should_stop && hooks_.should_stop() ? 1 : 0;
+  group_.all_reduce(std::span(&wanted, 1), "asking whether to stop");
+  return wanted > 0;
 }
 
 void Trainer::clear_gradients() {
@@ -174,13 +232,11 @@ StepReport Trainer::take_step() {
   const std::int64_t step = state_.step + 1;
   const model::Batch batch = batch_of(step);
   const double rate = optim::learning_rate_at(config_, step);
-  const auto [loss, norm] = update(optimizer_, repeated_.gradients(model_, batch, config_, step),
-                                   step, rate, [&] { prepare_batch(step + 1); });
+  const auto [loss, norm] = compute_step(batch, step, rate);
   if (!std::isfinite(loss)) refuse_step(batch, {mark("loss {}"), {nn::bad_text(loss)}});
   if (!std::isfinite(norm))
     refuse_step(batch, {mark("gradient of length {}"), {nn::bad_text(norm)}});
 
-  const MemoryUse memory = memory_use(model_.device());
   StepReport report;
   report.step = step;
   report.loss = loss;
@@ -188,15 +244,8 @@ StepReport Trainer::take_step() {
   report.grad_norm = norm;
   report.tokens = optim::tokens_of(batch, model_.config());
   report.flops = meter.cost().flops;
-  report.live_bytes = memory.live;
-  report.peak_bytes = memory.peak;
+  count_memory(report);
   report.seconds = watch.seconds();
-
-  peak_bytes_ = std::max(peak_bytes_, memory.peak);
-  if (memory.peak > state_.peak_bytes) {
-    state_.peak_bytes = memory.peak;
-    state_.peak_by_purpose = memory.at_peak;
-  }
   count_for_rate(report);
   state_.step = step;
   state_.tokens += report.tokens;
@@ -206,6 +255,30 @@ StepReport Trainer::take_step() {
   report.total_tokens = state_.tokens;
   report.total_seconds = state_.seconds;
   return report;
+}
+
+StepNumbers Trainer::compute_step(const model::Batch& batch, std::int64_t step, double rate) {
+  if (in_parts_) return in_parts_->take(model_, batch, step, rate);
+  return update(*optimizer_, repeated_.gradients(model_, batch, config_, step), step, rate,
+                [&] { prepare_batch(step + 1); });
+}
+
+// The peak is that of the rank that needed most.
+void Trainer::count_memory(StepReport& report) {
+  const MemoryUse memory = memory_use(model_.device());
+  report.live_bytes = memory.live;
+  std::vector<std::int64_t> mine = {memory.peak};
+  mine.insert(mine.end(), memory.at_peak.begin(), memory.at_peak.end());
+  const auto all = group_.all_gather_values(std::span<const std::int64_t>(mine), "memory");
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < all.size(); i += mine.size())
+    if (all[i] > all[most]) most = i;
+  report.peak_bytes = all[most];
+  peak_bytes_ = std::max(peak_bytes_, report.peak_bytes);
+  if (report.peak_bytes <= state_.peak_bytes) return;
+  state_.peak_bytes = report.peak_bytes;
+  for (std::size_t i = 0; i < state_.peak_by_purpose.size(); ++i)
+    state_.peak_by_purpose[i] = all[most + 1 + i];
 }
 
 model::Batch Trainer::batch_of(std::int64_t step) {
@@ -237,8 +310,13 @@ void Trainer::refuse_step(const model::Batch& batch, const Sentence& what) {
   clear_gradients();
   recipe::TrainConfig observed = config_;
   observed.recompute = false;  // ops inside of recomputed layers would stay hidden
-  const Sentence cause = nn::explain_bad_value(
-      model_.parameters(), [&] { optim::add_gradients(model_, batch, observed, state_.step + 1); });
+  const Sentence cause = nn::explain_bad_value(model_.parameters(), [&] {
+    if (in_parts_)
+      optim::compute_parts(model_, batch, observed, state_.step + 1, {0, *config_.parts},
+                           [](std::int64_t, double) {});
+    else
+      optim::add_gradients(model_, batch, observed, state_.step + 1);
+  });
   clear_gradients();
   throw Diverged(state_.step + 1, what, cause);
 }
@@ -269,6 +347,7 @@ void Trainer::run_evaluation(Outcome& outcome) {
   options.batch = std::max<std::int64_t>(1, config_.batch / config_.accumulate);
   options.max_batches = config_.eval_batches;
   options.precision = config_.precision;
+  options.group = &group_;
   EvalReport report;
   report.step = state_.step;
   report.result = with_stage("evaluation at step " + std::to_string(state_.step),
@@ -279,8 +358,10 @@ void Trainer::run_evaluation(Outcome& outcome) {
   if (report.best) {
     state_.best_loss = report.result.loss;
     state_.best_step = state_.step;
-    if (directory_ != nullptr)
-      run::save_weights(directory_->paths().weights(), model_.parameters());
+    group_.together("writing the weights", [this] {
+      if (directory_ != nullptr)
+        run::save_weights(directory_->paths().weights(), model_.parameters());
+    });
   }
   report.seconds = watch.seconds();
   state_.seconds += report.seconds;
@@ -300,16 +381,26 @@ bool Trainer::out_of_patience() const {
   return config_.patience && state_.stale >= *config_.patience;
 }
 
-// Weights first: the checkpoint says that everything up to its step is there.
 void Trainer::save() {
   saved_step_ = state_.step;
-  if (directory_ == nullptr) return;
+  if (!in_parts_) {
+    if (directory_ != nullptr) write_checkpoint(optimizer_->state());
+    return;
+  }
+  const OptimizerState whole = in_parts_->state();
+  group_.together("writing the checkpoint", [&] {
+    if (directory_ != nullptr) write_checkpoint(whole);
+  });
+}
+
+// Weights first: the checkpoint says that everything up to its step is there.
+void Trainer::write_checkpoint(const OptimizerState& optimizer) {
   if (state_.best_step == 0) run::save_weights(directory_->paths().weights(), model_.parameters());
   log_->flush();
   state_.log_bytes = log_->size();
   state_.recipe = recipe_;
   const std::string path = directory_->paths().checkpoint(state_.step);
-  save_checkpoint(path, model_.parameters(), optimizer_, state_);
+  save_checkpoint(path, model_.parameters(), optimizer, state_);
   directory_->keep_newest(config_.keep);
   if (hooks_.on_save) hooks_.on_save(path);
 }

@@ -13,16 +13,18 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "distributed/communicator.h"
 #include "heddle/error.h"
 #include "language/sentence.h"
 #include "model/model.h"
+#include "optim/group_step.h"
 #include "optim/optimizer.h"
 #include "optim/repeated_step.h"
 #include "recipe/train_config.h"
-#include "run/log_files.h"
+#include "run/log/log_files.h"
 #include "run/run_directory.h"
 #include "run/state.h"
-#include "train/evaluate.h"
+#include "train/evaluate/evaluate.h"
 #include "train/hooks.h"
 
 namespace heddle::train {
@@ -53,8 +55,13 @@ std::int64_t evaluation_rhythm(const recipe::TrainConfig& config, const data::Da
 class Trainer {
  public:
   // All of them must outlive it. Without a directory nothing is written and nothing can be resumed.
+  //
+  // With config.parts it is one of the ranks of `group`; without a group, the only one. All of them
+  // must have the same model, data and configuration, and call the same functions; rank 0 alone has
+  // a directory.
   Trainer(model::Model& model, const data::Dataset& data, const recipe::TrainConfig& config,
-          run::RunDirectory* directory = nullptr, Hooks hooks = {});
+          run::RunDirectory* directory = nullptr, Hooks hooks = {},
+          distributed::Communicator* group = nullptr);
 
   // The recipe in force, as TOML, for checkpoints to tell.
   void keep_recipe(std::string toml) { recipe_ = std::move(toml); }
@@ -71,19 +78,27 @@ class Trainer {
   const run::TrainState& state() const { return state_; }
 
  private:
-  void load(std::int64_t step);
+  void check_alike();
+  using OptimizerState = std::vector<nn::Parameter>;
+  bool load_newest(OptimizerState& loaded);
+  void load(std::int64_t step, OptimizerState& loaded);
+  bool share_state(bool resumed, const OptimizerState& loaded);
+  bool stop_wanted();
   void pass_over(const std::vector<std::int64_t>& steps, const std::vector<std::string>& reasons);
   void clear_gradients();
   StepReport take_step();
   model::Batch batch_of(std::int64_t step);
   void prepare_batch(std::int64_t step);
   void count_for_rate(const StepReport& report);
+  void count_memory(StepReport& report);
+  optim::GroupStep::Numbers compute_step(const model::Batch& batch, std::int64_t step, double rate);
   [[noreturn]] void refuse_step(const model::Batch& batch, const Sentence& what);
   void write_log(const StepReport& report);
   bool evaluation_due() const;
   void run_evaluation(Outcome& outcome);
   bool out_of_patience() const;
   void save();
+  void write_checkpoint(const OptimizerState& optimizer);
   void append(const run::LogLine& line);
 
   model::Model& model_;
@@ -91,7 +106,10 @@ class Trainer {
   recipe::TrainConfig config_;
   run::RunDirectory* directory_;
   Hooks hooks_;
-  optim::Optimizer optimizer_;
+  distributed::Communicator alone_;
+  distributed::Communicator& group_;
+  std::unique_ptr<optim::Optimizer> optimizer_;  // one of the two:
+  std::unique_ptr<optim::GroupStep> in_parts_;   // with config.parts
   optim::RepeatedStep repeated_;
   std::optional<std::pair<std::int64_t, model::Batch>> ahead_;  // a step and its batch
   run::TrainState state_;

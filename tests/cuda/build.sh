@@ -19,8 +19,8 @@ cd "$(dirname "$0")/../.."
 } > "$out/routines.cpp"
 
 # nvcc hands .cpp files to the host's compiler, with CUDA's headers.
-sources=(src/backend/cuda/*.cu src/ops/*/*.cu src/ops/*/cuda/*.cu src/base/*.cpp src/tensor/*.cpp src/backend/routine.cpp src/backend/repeat.cpp
-  src/ops/support/check.cpp src/backend/meta/*.cpp src/backend/cuda/*.cpp tests/mock/*.cpp tests/cuda/*.cpp
+sources=(src/backend/cuda/*.cu src/backend/cuda/*/*.cu src/ops/*/*.cu src/ops/*/cuda/*.cu src/base/*.cpp src/tensor/*.cpp src/backend/routine.cpp src/backend/repeat.cpp
+  src/ops/support/check.cpp src/backend/meta/*.cpp src/backend/cuda/*.cpp src/backend/cuda/*/*.cpp tests/mock/*.cpp tests/cuda/*.cpp
   "$out/routines.cpp")
 for file in "${sources[@]}"; do
   case $(basename "$file") in test*) continue ;; esac

@@ -119,7 +119,7 @@ void gated_units() {
             return;
           }
           const Formulas f{g[s]};
-          const Tensor up = gate == Gate::clamped ? f.made(Unary::shift, u[s], 1) : u[s];
+          const Tensor up = gate == Gate::clamped ? f.made(Unary::add_number, u[s], 1) : u[s];
           y[s] = f.times(f.made(bend, g[s]), up);
           dg[s] = f.slope(bend, g[s], f.times(dy[s], up));
           du[s] = f.times(dy[s], f.made(bend, g[s]));
@@ -147,8 +147,8 @@ void limits_of_gates() {
     }
     const Formulas f{g[s]};
     const Tensor none = f.made(Unary::scale, g[s], 0);
-    const Tensor end = f.made(Unary::shift, none, kLimit);
-    y[s] = f.times(f.made(Unary::quick_gelu, end), f.made(Unary::shift, end, 1));
+    const Tensor end = f.made(Unary::add_number, none, kLimit);
+    y[s] = f.times(f.made(Unary::quick_gelu, end), f.made(Unary::add_number, end, 1));
     dg[s] = du[s] = none;
   });
   judge("glu, limits", y, tolerance_of(DType::f32, 4));

@@ -12,9 +12,9 @@ import shutil
 import subprocess
 import sys
 
-from mistakes_commands import COMMANDS
-from mistakes_data import DATA, MODELS
-from mistakes_recipes import RECIPES
+from mistake_tables.commands import COMMANDS
+from mistake_tables.data import DATA, MODELS
+from mistake_tables.recipes import RECIPES
 from option_models import write_data
 from program import FAILURES, HEDDLE, WORK, check, heddle, run_steps
 

@@ -30,7 +30,7 @@ def train_options():
 
 
 @row("data --set", "data --examples", "plan --set", "plan --memory", "plan --vocabulary",
-     "plan --context", "check --set")
+     "plan --context", "plan --ranks", "check --set")
 def recipe_options():
     check(ask("data", "language.toml", "--set", "data.context=7")["sizes"]["context"] == 7, "data --set")
     for count in (1, 3):
@@ -54,6 +54,8 @@ def recipe_options():
                           for b in (batch, batch + 1))
         # What the program takes besides is measured, and moves by some pages from run to run.
         check(fits <= 1.5 * more and too_much > more / 2, "plan --memory", more, batch, fits, too_much)
+    ranks = [ask(*plan, "--vocabulary", 50, *more)["peak_bytes"]["optimizer"] for more in ((), ("--ranks", 2))]
+    check(abs(ranks[1] / ranks[0] - 0.5) < 0.2, "plan --ranks", ranks)  # each has its half of the state
     d = ask("check", "language.toml", "--set", "model.attention.kv_heads=1")
     check(d["pass"] and d["model"]["kv_heads"] == 1, "check --set", d["model"])
 

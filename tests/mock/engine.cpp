@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/divide.h"
 #include "heddle/error.h"
 #include "mock/mock.h"
 #include "tensor/engine.h"
@@ -113,9 +114,7 @@ class MockEngine : public Engine {
     std::vector<std::byte> bytes;
   };
 
-  static std::size_t rounded(std::size_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  }
+  static std::size_t rounded(std::size_t bytes) { return round_up(bytes, kAlignment); }
 
   std::mutex mutex_;
   std::byte* outside_ = nullptr;

@@ -45,7 +45,7 @@ double value(Unary kind, double x, double p) {
     case Unary::rsqrt: return 1 / std::sqrt(x);
     case Unary::square: return x * x;
     case Unary::scale: return x * p;
-    case Unary::shift: return x + p;
+    case Unary::add_number: return x + p;
     case Unary::relu: return x > 0 || std::isnan(x) ? x : 0;
     case Unary::gelu: return x * normal_cdf(x);
     case Unary::gelu_tanh: return 0.5 * x * (1 + std::tanh(gelu_tanh_inner(x)));
@@ -68,7 +68,7 @@ double derivative(Unary kind, double s, double p) {
     case Unary::rsqrt: return -0.5 * s * s * s;
     case Unary::square: return 2 * s;
     case Unary::scale: return p;
-    case Unary::shift: return 1;
+    case Unary::add_number: return 1;
     case Unary::relu: return s > 0 ? 1 : 0;
     case Unary::gelu:
       return normal_cdf(s) + s * std::exp(-s * s / 2) / std::sqrt(2 * std::numbers::pi);

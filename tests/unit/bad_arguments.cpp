@@ -81,7 +81,7 @@ void add_elementwise(std::vector<TensorOp>& all) {
                    }});
   const std::vector<Argument> x = {numbers("x", {2, 3})};
   all.push_back({"scale", x, [](Arguments& a) { (void)ops::scale(a[0], 2); }});
-  all.push_back({"shift", x, [](Arguments& a) { (void)ops::shift(a[0], 2); }});
+  all.push_back({"add", x, [](Arguments& a) { (void)ops::add(a[0], 2); }});
   all.push_back({"softcap", x, [](Arguments& a) { (void)ops::softcap(a[0], 2); }});
   all.push_back({"dropout", x, [](Arguments& a) { (void)ops::dropout(a[0], 0.5, {}); }});
   all.push_back({"sum", x, [](Arguments& a) { (void)ops::sum(a[0], 0); }});

@@ -65,7 +65,7 @@ std::optional<bool> choice_of(const io::Json& j, const char* key) {
   return j.has(key) ? std::optional(j.at(key).boolean()) : std::nullopt;
 }
 
-// What pretrained families add to the plain model.
+// Settings that pretrained families add to the plain model.
 void read_family(const io::Json& j, ModelConfig& c) {
   c.first_norm = j.boolean_or("first_norm", true);
   c.last_norm = choice_of(j, "last_norm");
@@ -146,6 +146,7 @@ ModelConfig config_of(const io::Json& j) {
                        nn::NormPlace::branch, nn::NormPlace::sandwich);
   for (const nn::FfnKind kind : nn::kFfnKinds)
     if (to_string(kind) == j.string_or("ffn", "gelu")) c.ffn = kind;
+  if (j.string_or("ffn", "gelu") == "none") c.ffn = nn::FfnKind::none;
   read_family(j, c);
   c.ffn_width = j.integer_or("ffn_width", 0);
   c.bias = j.boolean_or("bias", true);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cpu/simd.h"
+#include "base/divide.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 
@@ -146,8 +147,8 @@ template <class X, class Out>
 HWY_INLINE void sum_grouped_rows(const RowSum<X, Out>& s) {
   constexpr std::int64_t kRows = 64;
   constexpr std::int64_t kColumns = 256;
-  const std::int64_t stripes = (s.width + kColumns - 1) / kColumns;
-  const std::int64_t blocks = (s.rows + kRows - 1) / kRows;
+  const std::int64_t stripes = ceil_div(s.width, kColumns);
+  const std::int64_t blocks = ceil_div(s.rows, kRows);
   parallel_chunks(blocks * stripes, [&](std::int64_t chunk) {
     const std::int64_t begin = chunk % stripes * kColumns;
     const std::int64_t end = begin + kColumns < s.width ? begin + kColumns : s.width;

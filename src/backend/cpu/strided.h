@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cpu/simd.h"
+#include "base/divide.h"
 #include "heddle/shape.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -69,7 +70,7 @@ HWY_INLINE void for_pieces(const Walk<N>& w, Body body) {
   const std::int64_t rows = w.rows();
   if (inner == 0 || rows == 0) return;
   if (inner >= kGrain) {
-    const std::int64_t cuts = (inner + kGrain - 1) / kGrain;
+    const std::int64_t cuts = ceil_div(inner, kGrain);
     parallel_chunks(rows * cuts, [&](std::int64_t chunk) {
       std::int64_t at[N];
       w.offsets(chunk / cuts, at);

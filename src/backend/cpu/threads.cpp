@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "backend/cpu/scratch.h"
-#include "backend/cpu/tile_state.h"
+#include "backend/cpu/tiles/tile_state.h"
 
 namespace heddle::cpu {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cuda/cublaslt/lt.h"
+#include "backend/cuda/cublaslt/lt_library.h"
 #include "backend/cuda/error.h"
 #include "backend/cuda/fill.h"
-#include "backend/cuda/lt.h"
-#include "backend/cuda/lt_library.h"
 #include "heddle/error.h"
 #include "tensor/allocator.h"
 

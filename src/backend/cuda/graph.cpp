@@ -96,7 +96,7 @@ class Graph final : public Recording {
   std::shared_ptr<GraphMemory> memory_;
 };
 
-// What was captured, or null. Its own memory, for as long as it is open.
+// A captured graph, or null. It has memory of its own for as long as it is open.
 class Capture {
  public:
   Capture(GraphBlocks& blocks, cudaStream_t stream)

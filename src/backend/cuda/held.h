@@ -18,7 +18,7 @@
 #include <mutex>
 #include <optional>
 
-#include "backend/cuda/few_rows.h"
+#include "backend/cuda/products/few_rows.h"
 
 namespace heddle::cuda {
 
@@ -48,7 +48,7 @@ struct FewPut {
   PlainLaunch plain = {};
 };
 
-// What comes before the attention of one token: queries and keys are turned (or neither), keys and
+// The step before the attention of one token: queries and keys are turned (or neither), keys and
 // values go to the cache.
 struct FewStep {
   int ropes = 0, puts = 0;

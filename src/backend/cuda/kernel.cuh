@@ -9,6 +9,7 @@
 #include "backend/cuda/engine.h"
 #include "backend/cuda/error.h"
 #include "backend/routine.h"
+#include "base/divide.h"
 #include "heddle/dtype.h"
 #include "heddle/error.h"
 #include "tensor/storage.h"
@@ -74,8 +75,6 @@ void for_index(DType dtype, F f) {
 inline constexpr int kThreads = 256;
 inline constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;
 
-inline std::int64_t divided(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
-
 inline unsigned grid_for(std::int64_t blocks) {
   return static_cast<unsigned>(std::min(blocks, kMostBlocks));
 }
@@ -91,7 +90,7 @@ __global__ void __launch_bounds__(kThreads) each_kernel(std::int64_t count, F f)
 template <class F>
 void each(const char* name, cudaStream_t stream, std::int64_t count, F f) {
   if (count == 0) return;
-  each_kernel<<<grid_for(divided(count, kThreads)), kThreads, 0, stream>>>(count, f);
+  each_kernel<<<grid_for(ceil_div(count, kThreads)), kThreads, 0, stream>>>(count, f);
   check_launch(name);
 }
 

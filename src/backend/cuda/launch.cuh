@@ -12,7 +12,7 @@ namespace heddle::cuda {
 // declares more than 32.
 inline constexpr int kUsualSharedMemory = 16 * 1024;
 
-// What a block can have in all, on the device that is current.
+// The most shared memory of a block on the current device.
 inline int most_shared_memory() {
   int device = 0, bytes = 0;
   HEDDLE_CUDA_CHECK(cudaGetDevice(&device));

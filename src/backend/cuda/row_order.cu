@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backend/cuda/kernel.cuh"
+#include "base/divide.h"
 
 namespace heddle::cuda {
 
@@ -14,7 +15,7 @@ constexpr int kBits = 8;
 constexpr std::int64_t kPiece = 2048;  // neighbours that one warp puts in order
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-std::int64_t pieces_of(std::int64_t count) { return divided(count, kPiece); }
+std::int64_t pieces_of(std::int64_t count) { return ceil_div(count, kPiece); }
 
 __device__ int digit_of(std::int32_t row, int shift) { return (row >> shift) & (kDigits - 1); }
 

@@ -1,4 +1,4 @@
-// What kernels are chosen by.
+// Properties of a GPU by which kernels are chosen.
 #pragma once
 
 #include "heddle/device.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/kernel.cuh"
+#include "base/divide.h"
 
 namespace heddle::cuda {
 
@@ -128,8 +129,8 @@ void map(const char* name, cudaStream_t stream, std::int64_t count, F f, S* y, c
   const bool whole = aligned(y) && (aligned(x) && ...);
   const std::int64_t vectors = whole ? count / kVector<S> : 0;
   const std::int64_t jobs = vectors + count - vectors * kVector<S>;
-  map_kernel<<<grid_for(divided(jobs, kThreads)), kThreads, 0, stream>>>(vectors, count, f, y,
-                                                                         x...);
+  map_kernel<<<grid_for(ceil_div(jobs, kThreads)), kThreads, 0, stream>>>(vectors, count, f, y,
+                                                                          x...);
   check_launch(name);
 }
 

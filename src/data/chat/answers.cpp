@@ -50,7 +50,7 @@ void check_message(const Value& message, std::size_t index) {
 
 bool is_answer(const Value& message) { return message.find("role")->bytes() == "assistant"; }
 
-// What one line of a file says.
+// One line of a file.
 struct Line {
   std::vector<Value> messages;
   Variables variables;  // tools and others
@@ -149,7 +149,7 @@ class Writer {
     return range;
   }
 
-  // What a template writes behind the token that ends an answer is not the model's to say.
+  // Text that a template writes behind the token that ends an answer is not the model's to say.
   std::int64_t end_of(const TokenRange& answer) const {
     const std::vector<std::int32_t>& ends = codec_.ends();
     for (std::int64_t i = answer.end; i > answer.begin; --i)

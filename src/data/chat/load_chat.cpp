@@ -8,7 +8,7 @@
 #include "data/chat/answers.h"
 #include "data/examples/padding.h"
 #include "data/examples/splits.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "data/memory_of.h"
 #include "data/order/tokens.h"
 
@@ -21,8 +21,8 @@ struct RawChat {
   std::size_t line = 0;
 };
 
-std::vector<RawChat> read_chat(const Job& job, Split split) {
-  const LinesPtr lines = read_lines(job.config, job.config.files(split).chat);
+std::vector<RawChat> read_chat(const LoadRequest& request, Split split) {
+  const LinesPtr lines = read_lines(request.config, request.config.files(split).chat);
   std::vector<RawChat> all;
   all.reserve(lines->size());
   for (std::size_t i = 0; i < lines->size(); ++i)
@@ -100,7 +100,7 @@ model::Batch ChatExamples::make(std::span<const std::int64_t> examples,
   return batch;
 }
 
-void encode_chat(const Job& job, const Codec& codec, std::span<const RawChat> raw,
+void encode_chat(const LoadRequest& request, const Codec& codec, std::span<const RawChat> raw,
                  EncodedSplit& split) {
   const Conversations conversations(codec);
   std::vector<Conversation> encoded(raw.size());
@@ -112,13 +112,14 @@ void encode_chat(const Job& job, const Codec& codec, std::span<const RawChat> ra
   auto examples = std::make_unique<ChatExamples>(codec);
   SplitFacts& facts = split.facts;
   facts.unit = "conversations";
-  const bool skips = job.config.skip_long.value_or(false) && from_training_files(job, split.which);
+  const bool skips =
+      request.config.skip_long.value_or(false) && from_training_files(request, split.which);
   for (std::size_t i = 0; i < raw.size(); ++i) {
     const std::int64_t length = std::ssize(encoded[i].tokens);
-    if (length > job.max_length()) {
+    if (length > request.max_length()) {
       if (!skips)
         fail_at_line(*raw[i].file, raw[i].line, "the conversation is too long",
-                     "at most " + std::to_string(job.max_length()) +
+                     "at most " + std::to_string(request.max_length()) +
                          " tokens (max_length, or the model's context); skip_long = true leaves "
                          "such ones out of training",
                      std::to_string(length));
@@ -137,15 +138,15 @@ void encode_chat(const Job& job, const Codec& codec, std::span<const RawChat> ra
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_chat(const Job& job) {
-  const std::shared_ptr<const Codec>& codec = job.options.codec;
+std::unique_ptr<Dataset> open_chat(const LoadRequest& request) {
+  const std::shared_ptr<const Codec>& codec = request.options.codec;
   if (!codec || codec->templates().empty())
     throw KeyError("[data]", {"data.chat", "train.from"},
                    " needs a model that knows how conversations are written",
                    "train.from with a model that has a chat template", "none");
   const RawSplits<RawChat> raw =
-      read_splits<RawChat>(job, [&](Split split) { return read_chat(job, split); });
-  return encode_splits(job, codec, raw, encode_chat);
+      read_splits<RawChat>(request, [&](Split split) { return read_chat(request, split); });
+  return encode_splits(request, codec, raw, encode_chat);
 }
 
 }  // namespace heddle::data

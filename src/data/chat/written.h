@@ -19,7 +19,7 @@ namespace heddle::data {
 const text::NamedTemplate& chosen_template(std::span<const text::NamedTemplate> templates,
                                            const std::string& where, bool tools = false);
 
-// What templates are told: names and values.
+// Variables of templates: names and values.
 using Variables = std::vector<std::pair<text::chat::Value, text::chat::Value>>;
 
 // bos_token, eos_token and others, as far as the tokenizer has them. These are the model's own, and

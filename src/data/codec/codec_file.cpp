@@ -6,8 +6,8 @@
 #include "data/codec/model_facts.h"
 #include "heddle/error.h"
 #include "io/errors.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "io/json/json.h"
 
 namespace heddle::data {

@@ -1,5 +1,5 @@
-// What a codec keeps of a model that others trained, in codec.json: a tokenizer.json has no place
-// for it, or other files of the model overrule what it says.
+// Facts that a codec keeps of a model that others trained, in codec.json: a tokenizer.json has no
+// place for it, or other files of the model overrule what it says.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

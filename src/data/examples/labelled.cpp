@@ -7,7 +7,7 @@
 #include "data/codec/labels.h"
 #include "data/examples/padding.h"
 #include "data/examples/splits.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "data/memory_of.h"
 #include "data/order/tokens.h"
 #include "io/errors.h"
@@ -21,8 +21,8 @@ struct RawText {
   std::size_t line = 0;
 };
 
-std::vector<RawText> read_labelled(const Job& job, Split split) {
-  const LinesPtr lines = read_lines(job.config, job.config.files(split).labelled);
+std::vector<RawText> read_labelled(const LoadRequest& request, Split split) {
+  const LinesPtr lines = read_lines(request.config, request.config.files(split).labelled);
   std::vector<RawText> texts;
   texts.reserve(lines->size());
   for (std::size_t i = 0; i < lines->size(); ++i) {
@@ -38,18 +38,19 @@ std::vector<RawText> read_labelled(const Job& job, Split split) {
   return texts;
 }
 
-std::shared_ptr<const Codec> make_codec(const Job& job, const std::vector<RawText>& training) {
+std::shared_ptr<const Codec> make_codec(const LoadRequest& request,
+                                        const std::vector<RawText>& training) {
   std::vector<std::string_view> texts, labels;
   for (const RawText& text : training) {
     texts.push_back(text.text);
     labels.push_back(text.label);
   }
   CodecParts parts;
-  parts.task = job.task;
-  parts.length = job.max_length();
+  parts.task = request.task;
+  parts.length = request.max_length();
   parts.labels = sorted_labels(labels);
   const MadeTokenizer made =
-      make_tokenizer(job, {"tokenizer", job.config.tokenizer, texts, {.unknown = true}});
+      make_tokenizer(request, {"tokenizer", request.config.tokenizer, texts, {.unknown = true}});
   parts.source = made.tokenizer;
   parts.specials = made.specials;
   return std::make_shared<Codec>(std::move(parts));
@@ -100,7 +101,7 @@ class LabelledExamples final : public Examples {
   std::int32_t padding_;
 };
 
-void encode_labelled(const Job& job, const Codec& codec, std::span<const RawText> raw,
+void encode_labelled(const LoadRequest& request, const Codec& codec, std::span<const RawText> raw,
                      EncodedSplit& split) {
   std::vector<std::vector<std::int32_t>> encoded(raw.size());
   std::vector<std::int32_t> labels(raw.size());
@@ -114,7 +115,7 @@ void encode_labelled(const Job& job, const Codec& codec, std::span<const RawText
   auto examples = std::make_unique<LabelledExamples>(codec);
   SplitFacts& facts = split.facts;
   facts.unit = "texts";
-  const auto longest = static_cast<std::size_t>(job.max_length());
+  const auto longest = static_cast<std::size_t>(request.max_length());
   for (std::size_t i = 0; i < raw.size(); ++i) {
     std::span<const std::int32_t> tokens = encoded[i];
     facts.cut += tokens.size() > longest ? 1 : 0;
@@ -129,12 +130,12 @@ void encode_labelled(const Job& job, const Codec& codec, std::span<const RawText
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_labelled(const Job& job) {
+std::unique_ptr<Dataset> open_labelled(const LoadRequest& request) {
   const RawSplits<RawText> raw =
-      read_splits<RawText>(job, [&](Split split) { return read_labelled(job, split); });
+      read_splits<RawText>(request, [&](Split split) { return read_labelled(request, split); });
   const std::shared_ptr<const Codec> codec =
-      job.options.codec ? job.options.codec : make_codec(job, *raw[0]);
-  return encode_splits(job, codec, raw, encode_labelled);
+      request.options.codec ? request.options.codec : make_codec(request, *raw[0]);
+  return encode_splits(request, codec, raw, encode_labelled);
 }
 
 }  // namespace heddle::data

@@ -7,7 +7,7 @@
 #include "data/examples/examples.h"
 #include "data/examples/padding.h"
 #include "data/examples/splits.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "data/order/tokens.h"
 #include "io/errors.h"
 
@@ -20,9 +20,9 @@ struct RawPair {
   std::size_t line = 0;  // of both files
 };
 
-std::vector<RawPair> read_two_files(const Job& job, const Files& files) {
-  const LinesPtr source = read_lines(job.config, files.source);
-  const LinesPtr target = read_lines(job.config, files.target);
+std::vector<RawPair> read_two_files(const LoadRequest& request, const Files& files) {
+  const LinesPtr source = read_lines(request.config, files.source);
+  const LinesPtr target = read_lines(request.config, files.target);
   const std::size_t count = std::min(source->size(), target->size());
   if (source->size() != target->size()) {
     const io::TextLines& longer = source->size() > count ? *source : *target;
@@ -37,8 +37,8 @@ std::vector<RawPair> read_two_files(const Job& job, const Files& files) {
   return pairs;
 }
 
-std::vector<RawPair> read_one_file(const Job& job, const Files& files) {
-  const LinesPtr lines = read_lines(job.config, files.pairs);
+std::vector<RawPair> read_one_file(const LoadRequest& request, const Files& files) {
+  const LinesPtr lines = read_lines(request.config, files.pairs);
   std::vector<RawPair> pairs;
   pairs.reserve(lines->size());
   for (std::size_t i = 0; i < lines->size(); ++i) {
@@ -51,32 +51,33 @@ std::vector<RawPair> read_one_file(const Job& job, const Files& files) {
   return pairs;
 }
 
-std::vector<RawPair> read_pairs(const Job& job, Split split) {
-  const Files& files = job.config.files(split);
-  return files.pairs.empty() ? read_two_files(job, files) : read_one_file(job, files);
+std::vector<RawPair> read_pairs(const LoadRequest& request, Split split) {
+  const Files& files = request.config.files(split);
+  return files.pairs.empty() ? read_two_files(request, files) : read_one_file(request, files);
 }
 
-std::shared_ptr<const Codec> make_codec(const Job& job, const std::vector<RawPair>& training) {
+std::shared_ptr<const Codec> make_codec(const LoadRequest& request,
+                                        const std::vector<RawPair>& training) {
   std::vector<std::string_view> sources, targets;
   for (const RawPair& pair : training) {
     sources.push_back(pair.source);
     targets.push_back(pair.target);
   }
-  const bool shared = job.config.target_tokenizer.empty();
+  const bool shared = request.config.target_tokenizer.empty();
   if (shared) sources.insert(sources.end(), targets.begin(), targets.end());
   const text::SpecialTokens specials{.pad = true, .begin = true, .end = true, .unknown = true};
 
   CodecParts parts;
-  parts.task = job.task;
-  parts.length = job.max_length();
-  parts.source_end = job.config.source_end.value_or(true);
+  parts.task = request.task;
+  parts.length = request.max_length();
+  parts.source_end = request.config.source_end.value_or(true);
   const MadeTokenizer source =
-      make_tokenizer(job, {"tokenizer", job.config.tokenizer, sources, specials});
+      make_tokenizer(request, {"tokenizer", request.config.tokenizer, sources, specials});
   parts.source = source.tokenizer;
   parts.specials = source.specials;
   if (!shared) {
-    const MadeTokenizer target =
-        make_tokenizer(job, {"target_tokenizer", job.config.target_tokenizer, targets, specials});
+    const MadeTokenizer target = make_tokenizer(
+        request, {"target_tokenizer", request.config.target_tokenizer, targets, specials});
     parts.target = target.tokenizer;
   }
   return std::make_shared<Codec>(std::move(parts));
@@ -176,13 +177,13 @@ EncodedPair encode(const Codec& codec, const RawPair& raw, std::int64_t max_leng
   return pair;
 }
 
-void encode_pairs(const Job& job, const Codec& codec, std::span<const RawPair> raw,
+void encode_pairs(const LoadRequest& request, const Codec& codec, std::span<const RawPair> raw,
                   EncodedSplit& split) {
   std::vector<EncodedPair> encoded(raw.size());
-  const bool droppable = from_training_files(job, split.which);
+  const bool droppable = from_training_files(request, split.which);
   parallel_each(static_cast<std::int64_t>(raw.size()), 256, [&](std::int64_t i) {
     const auto place = static_cast<std::size_t>(i);
-    encoded[place] = encode(codec, raw[place], job.max_length(), droppable);
+    encoded[place] = encode(codec, raw[place], request.max_length(), droppable);
   });
   auto examples = std::make_unique<PairExamples>(codec);
   SplitFacts& facts = split.facts;
@@ -206,12 +207,12 @@ void encode_pairs(const Job& job, const Codec& codec, std::span<const RawPair> r
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_pairs(const Job& job) {
+std::unique_ptr<Dataset> open_pairs(const LoadRequest& request) {
   const RawSplits<RawPair> raw =
-      read_splits<RawPair>(job, [&](Split split) { return read_pairs(job, split); });
+      read_splits<RawPair>(request, [&](Split split) { return read_pairs(request, split); });
   const std::shared_ptr<const Codec> codec =
-      job.options.codec ? job.options.codec : make_codec(job, *raw[0]);
-  return encode_splits(job, codec, raw, encode_pairs);
+      request.options.codec ? request.options.codec : make_codec(request, *raw[0]);
+  return encode_splits(request, codec, raw, encode_pairs);
 }
 
 }  // namespace heddle::data

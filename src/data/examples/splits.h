@@ -10,30 +10,30 @@
 #include <vector>
 
 #include "data/examples/examples.h"
-#include "data/job.h"
+#include "data/loading.h"
 
 namespace heddle::data {
 
 template <class Raw>
 using RawSplits = std::array<std::optional<std::vector<Raw>>, kSplits>;
 
-// Reads what the job wants of each split and holds out a part of the training data.
+// Reads what the request wants of each split and holds out a part of the training data.
 template <class Raw, class Read>
-RawSplits<Raw> read_splits(const Job& job, const Read& read) {
+RawSplits<Raw> read_splits(const LoadRequest& request, const Read& read) {
   RawSplits<Raw> splits;
   auto& [training, validation, test] = splits;
-  if (job.reads_training()) training = read(Split::training);
-  if (job.wants(Split::validation) && job.config.validation.given())
+  if (request.reads_training()) training = read(Split::training);
+  if (request.wants(Split::validation) && request.config.validation.given())
     validation = read(Split::validation);
-  if (job.wants(Split::test)) test = read(Split::test);
-  if (training && job.held_out_share() > 0) {
+  if (request.wants(Split::test)) test = read(Split::test);
+  if (training && request.held_out_share() > 0) {
     const std::vector<bool> held = held_out(static_cast<std::int64_t>(training->size()),
-                                            job.held_out_share(), "data.validation_share");
+                                            request.held_out_share(), "data.validation_share");
     std::vector<Raw> kept, out;
     for (std::size_t i = 0; i < held.size(); ++i)
       (held[i] ? out : kept).push_back(std::move((*training)[i]));
     training = std::move(kept);
-    if (job.wants(Split::validation)) validation = std::move(out);
+    if (request.wants(Split::validation)) validation = std::move(out);
   }
   return splits;
 }
@@ -44,19 +44,20 @@ struct EncodedSplit : ExampleSplit {
   SplitFacts facts = {};
 };
 
-// encode(job, codec, raw, split) fills in the examples and the facts of a split.
+// encode(request, codec, raw, split) fills in the examples and the facts of a split.
 template <class Raw, class Encode>
-std::unique_ptr<Dataset> encode_splits(const Job& job, const std::shared_ptr<const Codec>& codec,
+std::unique_ptr<Dataset> encode_splits(const LoadRequest& request,
+                                       const std::shared_ptr<const Codec>& codec,
                                        const RawSplits<Raw>& raw, const Encode& encode) {
   std::array<ExampleSplit, kSplits> splits;
   std::string summary = describe_tokenizers(*codec);
   for (std::size_t i = 0; i < splits.size(); ++i) {
     EncodedSplit split;
     split.which = static_cast<Split>(i);
-    if (!raw[i] || !job.wants(split.which)) continue;
-    encode(job, *codec, *raw[i], split);
-    check_not_empty(job, split.which, split.facts);
-    summary += describe(split.which, split.facts, job.max_length());
+    if (!raw[i] || !request.wants(split.which)) continue;
+    encode(request, *codec, *raw[i], split);
+    check_not_empty(request, split.which, split.facts);
+    summary += describe(split.which, split.facts, request.max_length());
     splits[i] = std::move(split);
   }
   return std::make_unique<ExampleDataset>(codec, std::move(splits), std::move(summary));

@@ -7,7 +7,7 @@
 #include "data/codec/word_shape.h"
 #include "data/examples/padding.h"
 #include "data/examples/splits.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "data/memory_of.h"
 #include "data/order/tokens.h"
 #include "io/errors.h"
@@ -21,8 +21,8 @@ struct RawSentence {
   std::size_t line = 0;  // of the first word
 };
 
-std::vector<RawSentence> read_tags(const Job& job, Split split) {
-  const LinesPtr lines = read_lines(job.config, job.config.files(split).tags);
+std::vector<RawSentence> read_tags(const LoadRequest& request, Split split) {
+  const LinesPtr lines = read_lines(request.config, request.config.files(split).tags);
   std::vector<RawSentence> sentences;
   bool between = true;
   for (std::size_t i = 0; i < lines->size(); ++i) {
@@ -47,35 +47,38 @@ std::vector<RawSentence> read_tags(const Job& job, Split split) {
   return sentences;
 }
 
-bool uses_shapes(const Job& job) {
-  const bool words = tokenizer_spec(job.config, "tokenizer", job.config.tokenizer).kind ==
+bool uses_shapes(const LoadRequest& request) {
+  const bool words = tokenizer_spec(request.config, "tokenizer", request.config.tokenizer).kind ==
                      text::TokenizerSpec::Kind::word;
-  return words && job.config.word_shapes.value_or(true);
+  return words && request.config.word_shapes.value_or(true);
 }
 
-std::shared_ptr<const Codec> make_codec(const Job& job, const std::vector<RawSentence>& training) {
+std::shared_ptr<const Codec> make_codec(const LoadRequest& request,
+                                        const std::vector<RawSentence>& training) {
   std::vector<std::string_view> words, tags;
   for (const RawSentence& sentence : training) {
     words.insert(words.end(), sentence.words.begin(), sentence.words.end());
     tags.insert(tags.end(), sentence.tags.begin(), sentence.tags.end());
   }
   CodecParts parts;
-  parts.task = job.task;
-  parts.length = job.max_length();
+  parts.task = request.task;
+  parts.length = request.max_length();
   parts.labels = sorted_labels(tags);
-  parts.word_shapes = uses_shapes(job);
+  parts.word_shapes = uses_shapes(request);
 
   std::vector<std::string> shaped;
   if (parts.word_shapes) {
     // Rare words are gone already: what is left are the tokens, however often they come.
     const std::int64_t min_count =
-        tokenizer_spec(job.config, "tokenizer", job.config.tokenizer).minimum_count;
+        tokenizer_spec(request.config, "tokenizer", request.config.tokenizer).minimum_count;
     shaped = shape_rare_words(words, min_count);
     words.assign(shaped.begin(), shaped.end());
   }
-  const MadeTokenizer made = make_tokenizer(
-      job,
-      {"tokenizer", parts.word_shapes ? "word:1" : job.config.tokenizer, words, {.unknown = true}});
+  const MadeTokenizer made =
+      make_tokenizer(request, {"tokenizer",
+                               parts.word_shapes ? "word:1" : request.config.tokenizer,
+                               words,
+                               {.unknown = true}});
   parts.source = made.tokenizer;
   parts.specials = made.specials;
   return std::make_shared<Codec>(std::move(parts));
@@ -164,13 +167,13 @@ EncodedSentence encode(const Codec& codec, const RawSentence& raw, std::int64_t 
   return sentence;
 }
 
-void encode_tags(const Job& job, const Codec& codec, std::span<const RawSentence> raw,
+void encode_tags(const LoadRequest& request, const Codec& codec, std::span<const RawSentence> raw,
                  EncodedSplit& split) {
   std::vector<EncodedSentence> encoded(raw.size());
-  const bool droppable = from_training_files(job, split.which);
+  const bool droppable = from_training_files(request, split.which);
   parallel_each(static_cast<std::int64_t>(raw.size()), 64, [&](std::int64_t i) {
     const auto place = static_cast<std::size_t>(i);
-    encoded[place] = encode(codec, raw[place], job.max_length(), droppable);
+    encoded[place] = encode(codec, raw[place], request.max_length(), droppable);
   });
   auto examples = std::make_unique<TagExamples>(codec);
   SplitFacts& facts = split.facts;
@@ -189,12 +192,12 @@ void encode_tags(const Job& job, const Codec& codec, std::span<const RawSentence
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_tags(const Job& job) {
+std::unique_ptr<Dataset> open_tags(const LoadRequest& request) {
   const RawSplits<RawSentence> raw =
-      read_splits<RawSentence>(job, [&](Split split) { return read_tags(job, split); });
+      read_splits<RawSentence>(request, [&](Split split) { return read_tags(request, split); });
   const std::shared_ptr<const Codec> codec =
-      job.options.codec ? job.options.codec : make_codec(job, *raw[0]);
-  return encode_splits(job, codec, raw, encode_tags);
+      request.options.codec ? request.options.codec : make_codec(request, *raw[0]);
+  return encode_splits(request, codec, raw, encode_tags);
 }
 
 }  // namespace heddle::data

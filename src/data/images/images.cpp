@@ -7,7 +7,7 @@
 
 #include "base/parallel_each.h"
 #include "data/images/image_data.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "io/files/memory_limit.h"
@@ -29,10 +29,10 @@ struct RawImages {
   std::string labels_file;           // IDX: what errors about labels name
 };
 
-RawImages read_idx_files(const Job& job, const Files& files) {
-  const std::string image_path = resolve_path(job.config, files.images);
+RawImages read_idx_files(const LoadRequest& request, const Files& files) {
+  const std::string image_path = resolve_path(request.config, files.images);
   RawImages raw;
-  raw.labels_file = resolve_path(job.config, files.labels);
+  raw.labels_file = resolve_path(request.config, files.labels);
   const Tensor images = io::read_idx(image_path);
   const Tensor labels = io::read_idx(raw.labels_file);
   if (images.rank() != 3 || images.elements() == 0)
@@ -95,10 +95,10 @@ void copy_into(ImageStore& store, std::size_t place, const Tensor& image) {
   for (std::int64_t i = 0; i < copies; ++i) out = std::copy(bytes.begin(), bytes.end(), out);
 }
 
-RawImages read_folder(const Job& job, const Files& files) {
+RawImages read_folder(const LoadRequest& request, const Files& files) {
   RawImages raw;
   const std::vector<ImageFile> list =
-      list_folder(resolve_path(job.config, files.image_folder), raw.classes);
+      list_folder(resolve_path(request.config, files.image_folder), raw.classes);
   std::vector<Tensor> images(list.size());
   std::atomic<std::size_t> bytes{0};  // a few kilobytes of PNG may be a hundred megabytes of pixels
   parallel_each(static_cast<std::int64_t>(list.size()), 16, [&](std::int64_t i) {
@@ -130,13 +130,13 @@ RawImages read_folder(const Job& job, const Files& files) {
   return raw;
 }
 
-RawImages read_images(const Job& job, Split split) {
-  const Files& files = job.config.files(split);
-  return files.image_folder.empty() ? read_idx_files(job, files) : read_folder(job, files);
+RawImages read_images(const LoadRequest& request, Split split) {
+  const Files& files = request.config.files(split);
+  return files.image_folder.empty() ? read_idx_files(request, files) : read_folder(request, files);
 }
 
-std::vector<std::string> numbered_labels(const Job& job, const RawImages& raw) {
-  if (!job.config.label_names.empty()) return job.config.label_names;
+std::vector<std::string> numbered_labels(const LoadRequest& request, const RawImages& raw) {
+  if (!request.config.label_names.empty()) return request.config.label_names;
   const std::int32_t largest = *std::max_element(raw.store.labels.begin(), raw.store.labels.end());
   std::vector<std::string> names;
   for (std::int32_t i = 0; i <= largest; ++i) names.push_back(std::to_string(i));
@@ -191,13 +191,13 @@ struct ImageSplit {
 };
 using ImageSplits = std::array<ImageSplit, kSplits>;
 
-ImageSplits read_image_splits(const Job& job) {
+ImageSplits read_image_splits(const LoadRequest& request) {
   ImageSplits splits;
   auto& [training, validation, test] = splits;
-  if (job.reads_training()) {
-    training.raw = std::make_shared<RawImages>(read_images(job, Split::training));
+  if (request.reads_training()) {
+    training.raw = std::make_shared<RawImages>(read_images(request, Split::training));
     const std::int64_t count = training.raw->store.count();
-    const double share = job.held_out_share();
+    const double share = request.held_out_share();
     std::vector<bool> held(static_cast<std::size_t>(count));
     if (share > 0) {
       held = held_out(count, share, "data.validation_share");
@@ -207,30 +207,30 @@ ImageSplits read_image_splits(const Job& job) {
       (held[static_cast<std::size_t>(i)] ? validation : training).chosen.push_back(i);
   }
   for (const Split split : {Split::validation, Split::test}) {
-    if (!job.wants(split) || !job.config.files(split).given()) continue;
+    if (!request.wants(split) || !request.config.files(split).given()) continue;
     ImageSplit& own = splits[static_cast<std::size_t>(split)];
-    own.raw = std::make_shared<RawImages>(read_images(job, split));
+    own.raw = std::make_shared<RawImages>(read_images(request, split));
     own.chosen.resize(static_cast<std::size_t>(own.raw->store.count()));
     std::iota(own.chosen.begin(), own.chosen.end(), std::int64_t{0});
   }
   return splits;
 }
 
-std::shared_ptr<const Codec> make_codec(const Job& job, const RawImages& raw,
+std::shared_ptr<const Codec> make_codec(const LoadRequest& request, const RawImages& raw,
                                         std::span<const std::int64_t> chosen) {
   CodecParts parts;
-  parts.task = job.task;
-  parts.labels = raw.classes.empty() ? numbered_labels(job, raw) : raw.classes;
+  parts.task = request.task;
+  parts.labels = raw.classes.empty() ? numbered_labels(request, raw) : raw.classes;
   parts.image = measure_images(raw.store, chosen);
   return std::make_shared<Codec>(std::move(parts));
 }
 
-void check_shift(const Job& job, const Codec& codec) {
+void check_shift(const LoadRequest& request, const Codec& codec) {
   const std::int64_t side = std::min(codec.image()->height, codec.image()->width);
-  if (job.config.shift >= side)
+  if (request.config.shift >= side)
     nn::refuse("[data]", {"data.shift", "data.images", "data.image_folder"},
                "less than the side of an image, " + std::to_string(side),
-               std::to_string(job.config.shift));
+               std::to_string(request.config.shift));
 }
 
 std::string describe_images(const Codec& codec) {
@@ -243,11 +243,12 @@ std::string describe_images(const Codec& codec) {
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_images(const Job& job) {
-  const ImageSplits read = read_image_splits(job);
+std::unique_ptr<Dataset> open_images(const LoadRequest& request) {
+  const ImageSplits read = read_image_splits(request);
   const std::shared_ptr<const Codec> codec =
-      job.options.codec ? job.options.codec : make_codec(job, *read[0].raw, read[0].chosen);
-  check_shift(job, *codec);
+      request.options.codec ? request.options.codec
+                            : make_codec(request, *read[0].raw, read[0].chosen);
+  check_shift(request, *codec);
 
   std::array<ExampleSplit, kSplits> splits;
   std::string summary = describe_images(*codec);
@@ -257,12 +258,12 @@ std::unique_ptr<Dataset> open_images(const Job& job) {
     if (!own.raw) continue;
     const bool held_out_part = i > 0 && own.raw == read[0].raw;
     if (!held_out_part) {
-      translate_labels(*codec, job.config.files(split).image_folder, *own.raw);
-      fit_size(*codec, job.config.files(split).first(), own.raw->store);
+      translate_labels(*codec, request.config.files(split).image_folder, *own.raw);
+      fit_size(*codec, request.config.files(split).first(), own.raw->store);
     }
-    if (!job.wants(split)) continue;
+    if (!request.wants(split)) continue;
     Augmentation augmentation;
-    if (split == Split::training) augmentation = {job.config.flip, job.config.shift};
+    if (split == Split::training) augmentation = {request.config.flip, request.config.shift};
     const std::shared_ptr<const ImageStore> store(own.raw, &own.raw->store);
     splits[i].examples =
         std::make_unique<ImageExamples>(store, own.chosen, *codec->image(), augmentation);

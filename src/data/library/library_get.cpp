@@ -1,8 +1,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "data/job.h"
 #include "data/library/library.h"
+#include "data/loading.h"
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "io/files/file.h"

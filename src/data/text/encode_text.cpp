@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "base/parallel_each.h"
-#include "data/job.h"
+#include "data/loading.h"
 #include "data/read.h"
 #include "heddle/error.h"
 #include "text/split/word_end.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "generate/decode/beam.h"
+#include "generate/decode/beam/beam.h"
 #include "generate/decode/context.h"
 #include "generate/decode/generate.h"
-#include "generate/decode/sampler.h"
+#include "generate/decode/sampling/sampler.h"
 #include "generate/decode/test_model.h"
 #include "heddle/error.h"
 #include "text/train.h"

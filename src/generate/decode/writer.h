@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "generate/decode/decoding.h"
-#include "generate/decode/sampler.h"
+#include "generate/decode/sampling/sampler.h"
 #include "generate/decode/text_stream.h"
 #include "heddle/generation.h"
 

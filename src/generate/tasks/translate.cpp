@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/number_text.h"
-#include "generate/decode/beam.h"
+#include "generate/decode/beam/beam.h"
 #include "generate/decode/context.h"
 #include "generate/decode/text_stream.h"
 #include "generate/tasks/buckets.h"

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/divide.h"
 #include "base/memory_error.h"
 #include "io/errors.h"
 #include "io/gguf/gguf_header_reader.h"
@@ -229,7 +230,7 @@ GgufHeader parse_gguf_header(GgufHeaderReader& in, std::uint64_t length) {
   const std::uint64_t alignment = gguf_alignment(header.metadata);
   header.tensors.reserve(tensors);
   for (std::size_t i = 0; i < tensors; ++i) header.tensors.push_back(read_tensor(in, alignment));
-  const std::uint64_t data = (in.at() + alignment - 1) / alignment * alignment;
+  const std::uint64_t data = round_up(in.at(), alignment);
   place_tensors(in.path(), header.tensors, data, length);
   check_names(in.path(), header.tensors);
   check_overlaps(in.path(), header.tensors);

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/divide.h"
 #include "base/parallel_each.h"
 #include "heddle/error.h"
 #include "heddle/ops/copy.h"
@@ -117,7 +118,7 @@ std::string gguf_header_bytes(const std::string& path, const std::vector<GgufTen
     out.add(at);
     if (__builtin_add_overflow(at, bytes, &at) || at > std::uint64_t{1} << 62)
       fail_io(path, "cannot hold tensors of more than 2^62 bytes");
-    at = (at + alignment - 1) / alignment * alignment;
+    at = round_up(at, alignment);
   }
   return out.bytes();
 }
@@ -140,7 +141,7 @@ std::vector<std::uint8_t> converted(std::span<const std::uint8_t> raw, BlockType
   const std::size_t wide = format_of(from).bytes;
   const auto sized = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   std::vector<std::uint8_t> out(sized(count) / format.weights * format.bytes);
-  const std::int64_t chunks = (count + kThreadWeights - 1) / kThreadWeights;
+  const std::int64_t chunks = ceil_div(count, kThreadWeights);
   parallel_each(chunks, 1, [&](std::int64_t chunk) {
     const std::int64_t begin = chunk * kThreadWeights;
     const std::int64_t n = std::min(kThreadWeights, count - begin);

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "io/errors.h"
-#include "io/files/seal.h"
+#include "io/files/checksums/seal.h"
 
 namespace heddle::io {
 namespace {

@@ -100,7 +100,7 @@ Means means_of(const Findings& f, const Tensor& x) {
 }
 
 void run(Findings& f) {
-  const Means means = means_of(f, ops::shift(normal({16, kWidth}, 91, 2), 0.7));
+  const Means means = means_of(f, ops::add(normal({16, kWidth}, 91, 2), 0.7));
   f.number("layer_over_features", means.layer_over_features,
            tr("layer norm: largest mean of a sample over its features"));
   f.number("layer_over_batch", means.layer_over_batch,

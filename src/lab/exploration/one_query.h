@@ -45,7 +45,7 @@ struct NoisyKeys {
 inline NoisyKeys noisy_keys(const Findings& f, std::int64_t samples, std::int64_t n) {
   NoisyKeys out;
   const double deviation = f.fault("variance-for-deviation") ? 0.5 : std::sqrt(0.5);
-  out.gamma = ops::shift(normal({samples}, 41, deviation), 1);
+  out.gamma = ops::add(normal({samples}, 41, deviation), 1);
   const Tensor small = normal({samples, n, n}, 42, 1e-4);
   out.k = ops::clone(ops::add(small, ops::reshape(unit_vectors(n), {1, n, n})));
   double* k = out.k.mutable_data<double>();

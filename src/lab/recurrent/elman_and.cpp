@@ -67,7 +67,7 @@ Task random_sequences(std::int64_t step) {
 }
 
 // slide(a) = min(1, max(0, a))
-Tensor slide(const Tensor& a) { return ops::sub(ops::relu(a), ops::relu(ops::shift(a, -1))); }
+Tensor slide(const Tensor& a) { return ops::sub(ops::relu(a), ops::relu(ops::add(a, -1))); }
 
 // The document's parameters: W_hh = W_hx = I, b_h = 0, W_yh = [1 1]; its b_y is −1. How many
 // outputs are not exactly what they should be.
@@ -79,7 +79,7 @@ std::int64_t wrong_by_hand(const Findings& f, const Task& task, double b_y) {
   for (std::int64_t t = 0; t < kLength; ++t) {
     const Tensor x = ops::reshape(ops::slice(task.x, 1, t, t + 1), {kSequences, 2});
     h = slide(ops::add(ops::linear(h, identity), ops::linear(x, identity)));
-    const std::vector<double> y = slide(ops::shift(ops::linear(h, ones), b_y)).to_vector<double>();
+    const std::vector<double> y = slide(ops::add(ops::linear(h, ones), b_y)).to_vector<double>();
     for (std::int64_t s = 0; s < kSequences; ++s) {
       const double wanted = task.seen_both[static_cast<std::size_t>(s * kLength + t)];
       wrong += (itself ? wanted : y[static_cast<std::size_t>(s)]) != wanted;

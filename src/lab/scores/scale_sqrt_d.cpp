@@ -33,7 +33,7 @@ Softmax measure(const Findings& f, std::int64_t width, double scale) {
   Tensor scores = ops::scale(ops::matmul(q, ops::transpose(k, 0, 1)), scale);  // [queries, keys]
   Softmax result;
   const double mean = ops::mean_all(scores).item();
-  result.variance = ops::mean_all(ops::square(ops::shift(scores, -mean))).item();
+  result.variance = ops::mean_all(ops::square(ops::add(scores, -mean))).item();
   scores = scores.detach();
   scores.set_requires_grad(true);
   Tape tape;

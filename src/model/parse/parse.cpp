@@ -50,16 +50,20 @@ nn::MoeOptions parse_moe(const TomlTable& t) {
 }
 
 void parse_ffn(const TomlTable& t, ModelConfig& c) {
-  std::vector<std::string> names = {"moe"};
+  constexpr auto kNone = nn::FfnKind::none;
+  std::vector<std::string> names = {"moe", std::string(to_string(kNone))};
   for (const nn::FfnKind kind : nn::kFfnKinds) names.emplace_back(to_string(kind));
   const TomlTable moe = t.table("moe");
-  if (t.choice_or("ffn", to_string(c.ffn), names) == "moe") {
+  const std::string chosen = t.choice_or("ffn", to_string(c.ffn), names);
+  if (chosen == "moe") {
     c.moe = parse_moe(moe);
     c.ffn = choice_or(moe, "expert", c.ffn, nn::kFfnKinds);
   } else {
-    c.ffn = choice_or(t, "ffn", c.ffn, nn::kFfnKinds);
+    c.ffn = chosen == to_string(kNone) ? kNone : choice_or(t, "ffn", c.ffn, nn::kFfnKinds);
     if (moe.exists()) t.refuse("moe", "no such table without ffn = \"moe\"");
   }
+  only(t, "ffn_width", c.ffn != kNone, "a feed-forward layer");
+  only(t, "ffn_bias", c.ffn != kNone, "a feed-forward layer");
   c.ffn_width = t.integer_or("ffn_width", 0, {1, 1 << 24});
   only(t, "ffn_clamp", c.ffn == nn::FfnKind::swiglu_clamped,
        "ffn = \"swiglu-clamped\": the others have no limits");

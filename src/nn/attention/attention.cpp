@@ -302,7 +302,7 @@ Attention::Inputs Attention::inputs(const Tensor& x, const AttentionCall& call) 
   return in;
 }
 
-// What `sequence` has of a call's queries, keys and values: its tokens begin at row `begin`.
+// One sequence's part of a call's queries, keys and values: its tokens begin at row `begin`.
 Attention::Inputs Attention::part_of(const Inputs& all, std::int64_t begin,
                                      const AttentionRows& sequence) const {
   const std::int64_t end = begin + sequence.count;

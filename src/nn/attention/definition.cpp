@@ -36,7 +36,7 @@ Tensor row(const Tensor& t, Index head) {
 // x / √(mean of x² + ε) · gain over the last dimension, of x minus its mean where that is the kind.
 Tensor normed(const AttentionConfig& c, Tensor x, const Tensor& gain) {
   if (c.norm == NormKind::layer) x = ops::sub(x, ops::mean(x, 2, true));
-  const Tensor power = ops::shift(ops::mean(ops::square(x), 2, true), c.norm_epsilon);
+  const Tensor power = ops::add(ops::mean(ops::square(x), 2, true), c.norm_epsilon);
   return ops::mul(ops::div(x, ops::sqrt(power)), gain);
 }
 

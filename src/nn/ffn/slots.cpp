@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/divide.h"
 #include "heddle/tape.h"
 #include "ops/binary/binary.h"
 #include "ops/concat/concat.h"
@@ -22,7 +23,7 @@ namespace heddle::nn {
 namespace {
 
 // 1 - x
-Tensor complement(const Tensor& x) { return ops::shift(ops::neg(x), 1); }
+Tensor complement(const Tensor& x) { return ops::add(ops::neg(x), 1); }
 
 // 0, each, 2 · each ... as [count, 1], every number `times` times.
 Tensor counted_up(std::int64_t count, std::int64_t times, DType dtype, Device device) {
@@ -48,7 +49,7 @@ Tensor running_sum(const Tensor& x) {
   const std::int64_t rows = x.size(0), columns = x.size(1);
   if (rows == 0) return x;
   const auto block = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(rows))));
-  const std::int64_t blocks = (rows + block - 1) / block;
+  const std::int64_t blocks = ceil_div(rows, block);
   const std::array parts = {x,
                             Tensor::zeros({blocks * block - rows, columns}, x.dtype(), x.device())};
   const Tensor cut = ops::reshape(ops::concat(parts, 0), {blocks, block, columns});
@@ -78,8 +79,8 @@ Slots make_slots(const Tensor& chosen, const Tensor& counted, const SlotsConfig&
   Tensor asks = ops::relu(complement(ops::maximum(distance, ops::neg(distance))));  // [M, E]
   if (counted.defined()) asks = ops::mul(asks, ops::cast(counted, type));
   // How many earlier tokens chose the same expert; -1 for padding, which chooses none.
-  const Tensor place = ops::shift(ops::sum(ops::mul(asks, running_sum(asks)), 1, true), -1);
-  const Tensor beyond = ops::relu(ops::shift(place, 1 - static_cast<double>(c.limit)));
+  const Tensor place = ops::add(ops::sum(ops::mul(asks, running_sum(asks)), 1, true), -1);
+  const Tensor beyond = ops::relu(ops::add(place, 1 - static_cast<double>(c.limit)));
   Slots s;
   s.kept = ops::mul(ops::relu(complement(beyond)), ops::sum(asks, 1, true));
   const Tensor slot = ops::mul(ops::add(ops::scale(expert, static_cast<double>(c.limit)), place),

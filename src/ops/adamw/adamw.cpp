@@ -69,7 +69,7 @@ void adamw(AdamWParameter& p, const AdamWOptions& o) {
   const Tensor m = add(p.m, scale(sub(g, p.m), 1 - o.beta1));
   const Tensor v = add(scale(p.v, o.beta2), scale(square(g), 1 - o.beta2));
   const Tensor root = scale(sqrt(v), 1 / std::sqrt(1 - std::pow(o.beta2, step)));
-  const Tensor move = scale(div(m, shift(root, o.eps)), o.lr / (1 - std::pow(o.beta1, step)));
+  const Tensor move = scale(div(m, add(root, o.eps)), o.lr / (1 - std::pow(o.beta1, step)));
   update_into(p.weight, sub(scale(p.weight, 1 - o.lr * p.weight_decay), move), factor);
   update_into(p.m, m, factor);
   update_into(p.v, v, factor);

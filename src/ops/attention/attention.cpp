@@ -135,17 +135,18 @@ void backward_of(const SavedCall& saved, VjpContext& context) {
 
 AttentionInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& w,
                           const AttentionOptions& o) {
-  return {w.defined(),
-          o,
-          in_rows(q),
-          in_rows(k),
-          in_rows(v),
-          dense_or_none(w),
-          dense_or_none(o.relative_bias),
-          dense_or_none(o.sinks),
-          in_rows(o.additive_mask),
-          in_rows(o.mask.allowed),
-          o.keys.intervals.defined() ? o.keys : visible_keys(o.mask, sizes_of(q, k), q.device())};
+  return {.additive = w.defined(),
+          .options = o,
+          .q = in_rows(q),
+          .k = in_rows(k),
+          .v = in_rows(v),
+          .w = dense_or_none(w),
+          .bias = dense_or_none(o.relative_bias),
+          .sinks = dense_or_none(o.sinks),
+          .additive_mask = in_rows(o.additive_mask),
+          .allowed = in_rows(o.mask.allowed),
+          .keys = o.keys.intervals.defined() ? o.keys
+                                             : visible_keys(o.mask, sizes_of(q, k), q.device())};
 }
 
 // An attention of either score; w is undefined for the dot product.

@@ -8,6 +8,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/threads.h"
+#include "base/divide.h"
 #include "ops/attention/attention.call.h"
 #include "ops/attention/attention.kernels.h"
 #include "ops/reduce/reduce.kernels.h"
@@ -107,7 +108,7 @@ class Planner {
 
   Tensor packed_keys() const {
     const std::int64_t heads = shape_.batch * shape_.key_heads;
-    const std::int64_t keys = padded(shape_.places(), kPad);
+    const std::int64_t keys = round_up(shape_.places(), kPad);
     return in_.additive ? numbers({heads, keys * shape_.width})
                         : packed(heads, packed_columns(keys, shape_.width));
   }
@@ -127,7 +128,7 @@ void plan_operands(AttentionCall& c) {
   }
   c.workspace[kPackedK] = plan.packed_keys();
   c.workspace[kPackedV] =
-      plan.packed(s.batch * s.key_heads, packed_rows(padded(s.places(), kPad), s.value_width));
+      plan.packed(s.batch * s.key_heads, packed_rows(round_up(s.places(), kPad), s.value_width));
 }
 
 void plan_attention(AttentionCall& c) {
@@ -170,7 +171,7 @@ void plan_attention_backward(AttentionBackwardCall& c) {
   if (path == BackwardPath::whole_heads) return;
   const std::int64_t parts = backward_parts(s);
   const std::int64_t key_heads = s.batch * s.key_heads, heads = s.batch * s.heads;
-  const std::int64_t keys = padded(s.keys, kPad), rows = padded(s.queries, kQueryBlock);
+  const std::int64_t keys = round_up(s.keys, kPad), rows = round_up(s.queries, kQueryBlock);
   if (path == BackwardPath::general) {
     w[kPackedK] = plan.packed_keys();
     w[kPackedVt] = plan.packed(key_heads, packed_columns(keys, s.value_width));
@@ -182,7 +183,7 @@ void plan_attention_backward(AttentionBackwardCall& c) {
     w[kPackedQ] = plan.packed(heads, packed_columns(rows, s.width));
     w[kPackedQRows] = plan.packed(heads, packed_rows(rows, s.width));
   }
-  w[kDqSum] = plan.numbers({parts, heads, rows, padded(s.width, kPad)});
+  w[kDqSum] = plan.numbers({parts, heads, rows, round_up(s.width, kPad)});
   w[kDelta] = plan.numbers({heads, s.queries});
   if (c.d_bias.defined()) w[kBiasSums] = plan.numbers({parts * s.batch, s.heads, c.d_bias.size(1)});
   if (c.dw.defined()) w[kWeightSums] = plan.numbers({parts * s.batch, s.heads, s.width});
@@ -254,8 +255,15 @@ void run_attention_each(ops::AttentionEachCall& c) {
 void add_up(const Tensor& x, Tensor& block_sums, Tensor& y) {
   if (!y.defined()) return;
   const std::int64_t length = x.size(0);
-  kernels<ReduceKernels>().forward({ops::Reduce::sum, x.dtype(), 1, length, y.elements(), 1,
-                                    x.raw(), raw_or_null(block_sums), y.mutable_raw()});
+  kernels<ReduceKernels>().forward({.kind = ops::Reduce::sum,
+                                    .dtype = x.dtype(),
+                                    .outer = 1,
+                                    .length = length,
+                                    .inner = y.elements(),
+                                    .scale = 1,
+                                    .x = x.raw(),
+                                    .partial = raw_or_null(block_sums),
+                                    .y = y.mutable_raw()});
 }
 
 void run_attention_backward(AttentionBackwardCall& c) {

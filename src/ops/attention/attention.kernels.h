@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "backend/cpu/gemm/amx/small.h"
+#include "backend/cpu/gemm/amx/small/small.h"
+#include "base/divide.h"
 #include "heddle/dtype.h"
 #include "heddle/random.h"
 #include "ops/attention/amx/backward.h"
@@ -21,14 +22,8 @@ inline constexpr std::int64_t kMostRows = 32;  // of a group
 // Keys and columns are padded to a multiple of every panel of B.
 inline constexpr std::int64_t kPad = 32;
 
-constexpr std::int64_t padded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-constexpr std::int64_t blocks_of(std::int64_t n, std::int64_t block) {
-  return padded(n, block) / block;
-}
-constexpr std::int64_t query_blocks(std::int64_t queries) {
-  return blocks_of(queries, kQueryBlock);
-}
-constexpr std::int64_t key_blocks(std::int64_t keys) { return blocks_of(keys, kKeyBlock); }
+constexpr std::int64_t query_blocks(std::int64_t queries) { return ceil_div(queries, kQueryBlock); }
+constexpr std::int64_t key_blocks(std::int64_t keys) { return ceil_div(keys, kKeyBlock); }
 
 struct AttentionShape {
   std::int64_t batch = 0;
@@ -50,7 +45,7 @@ inline constexpr std::int64_t kDecodeKeys = 128;
 constexpr bool few_queries(const AttentionShape& s) { return s.queries <= 8; }
 // Numbers in the partial sums of one head's queries: maximum, sum and weighted sum per block.
 constexpr std::int64_t partial_size(const AttentionShape& s) {
-  return blocks_of(s.places(), kDecodeKeys) * s.queries * (padded(s.value_width, kPad) + 2);
+  return ceil_div(s.places(), kDecodeKeys) * s.queries * (round_up(s.value_width, kPad) + 2);
 }
 
 // Of q, k and v in elements; the last dimension has stride 1.
@@ -63,7 +58,7 @@ struct RowStrides {
 constexpr std::int64_t backward_parts(const AttentionShape& s) {
   constexpr std::int64_t kEnough = 16;
   const std::int64_t units = s.batch * s.key_heads;
-  const std::int64_t wanted = units > 0 ? (kEnough + units - 1) / units : 1;
+  const std::int64_t wanted = units > 0 ? ceil_div(kEnough, units) : 1;
   const std::int64_t most = key_blocks(s.keys) < 8 ? key_blocks(s.keys) : 8;
   return wanted < most ? wanted : (most > 1 ? most : 1);
 }
@@ -155,7 +150,7 @@ inline constexpr std::int64_t kWholeTokens = 256;
 inline constexpr std::int64_t kLongQueries = 256;
 inline constexpr std::int64_t kLongKeys = 256;
 [[gnu::always_inline]] constexpr std::int64_t long_keys(const AttentionShape& s) {
-  const std::int64_t keys = padded(s.keys, kPad);
+  const std::int64_t keys = round_up(s.keys, kPad);
   return keys < kLongKeys ? keys : kLongKeys;
 }
 
@@ -185,33 +180,34 @@ enum class BackwardPath : std::uint8_t { general, whole_heads, long_heads };
 // Elements of one head's packed operand. As B with the rows along the sum, its columns are padded;
 // with the width along the sum (Kᵀ, and A), there may be half a pair.
 constexpr std::int64_t packed_rows(std::int64_t rows, std::int64_t width) {
-  return rows * padded(width, kPad);
+  return rows * round_up(width, kPad);
 }
 constexpr std::int64_t packed_columns(std::int64_t rows, std::int64_t width) {
-  return rows * padded(width, 2);
+  return rows * round_up(width, 2);
 }
 
 // Numbers in the scratch of a thread that takes a whole head: operands, each half as large as its
 // sums, then scores, weights and sums.
 constexpr std::int64_t whole_head_scratch(const AttentionShape& s) {
   const std::int64_t longest = s.queries > s.keys ? s.queries : s.keys;
-  const std::int64_t tokens = padded(longest, kPad);
-  return tokens * (4 * padded(s.width, kPad) + 3 * padded(s.value_width, kPad) + 160 + 2 * tokens);
+  const std::int64_t tokens = round_up(longest, kPad);
+  return tokens *
+         (4 * round_up(s.width, kPad) + 3 * round_up(s.value_width, kPad) + 160 + 2 * tokens);
 }
 // Of one that takes a block of a long head's keys: operands, weights, dS and sums.
 constexpr std::int64_t long_head_scratch(const AttentionShape& s) {
-  const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
+  const std::int64_t width = round_up(s.width, kPad), value = round_up(s.value_width, kPad);
   return long_keys(s) * (2 * width + 3 * value / 2 + kLongQueries + 80) + 2 * kBackwardScores +
-         s.heads / s.key_heads * blocks_of(s.queries, kPad);
+         s.heads / s.key_heads * ceil_div(s.queries, kPad);
 }
 // Of all others; both directions fit.
 constexpr std::int64_t general_scratch(const AttentionShape& s) {
-  const std::int64_t width = padded(s.width, kPad), value = padded(s.value_width, kPad);
+  const std::int64_t width = round_up(s.width, kPad), value = round_up(s.value_width, kPad);
   const std::int64_t forward = 2 * kMostRows * kForwardKeys +
                                kForwardQueries * (width + value + 2) + kMostRows * (value + 2);
   const std::int64_t backward = 5 * kQueryBlock * kKeyBlock + kKeyBlock * (width + value);
   const std::int64_t rows =
-      few_queries(s) ? s.key_heads * (padded(s.heads / s.key_heads * s.queries, kMostRows) + 12)
+      few_queries(s) ? s.key_heads * (round_up(s.heads / s.key_heads * s.queries, kMostRows) + 12)
                      : 0;
   const std::int64_t decode =
       rows * (2 * kDecodeKeys + width + value + 2) + kPad * (width + value) + 64;
@@ -223,7 +219,7 @@ constexpr std::int64_t attention_scratch_bytes(const AttentionShape& s, std::int
   const std::int64_t numbers = path == BackwardPath::whole_heads  ? whole_head_scratch(s)
                                : path == BackwardPath::long_heads ? long_head_scratch(s)
                                                                   : general_scratch(s);
-  return padded(compute_bytes * numbers + 1024, 64);
+  return round_up(compute_bytes * numbers + 1024, 64);
 }
 
 struct AttentionParts {

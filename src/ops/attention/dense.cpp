@@ -88,7 +88,7 @@ Tensor without_hidden(const Tensor& scores, const AttentionMask& mask) {
   Tensor seen = ops::add(scores, masked_by(mask, scores, values));
   if (!mask.allowed.defined()) return seen;
   const Tensor flags = allowed_flags(mask.allowed, scores.dtype());
-  return ops::add(seen, ops::div(ops::shift(flags, -1), flags));  // 0 / 1 = 0, -1 / 0 = -inf
+  return ops::add(seen, ops::div(ops::add(flags, -1), flags));  // 0 / 1 = 0, -1 / 0 = -inf
 }
 
 // Hidden and negative scores become 0.
@@ -203,7 +203,7 @@ Tensor row_sums(const Tensor& products, const AttentionOptions& o, double scale)
   }
   Tensor total = ops::sum(ops::exp(ops::sub(seen, most)), 3, true);
   if (o.sinks.defined()) total = ops::add(total, ops::exp(ops::sub(sink, most)));
-  const Tensor sees_any = ops::shift(ops::neg(ops::relu(ops::shift(ops::neg(total), 1))), 1);
+  const Tensor sees_any = ops::add(ops::neg(ops::relu(ops::add(ops::neg(total), 1))), 1);
   const Tensor sums = ops::add(most, ops::log(ops::maximum(total, number(1))));
   return ops::reshape(ops::scale(ops::mul(sums, sees_any), 1 / std::log(2.0)),
                       {scores.size(0), scores.size(1), scores.size(2)});

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "backend/cpu/gemm/amx/small.h"
+#include "backend/cpu/gemm/amx/small/small.h"
 #include "backend/cpu/isa.h"
 #include "ops/attention/attention.kernels.h"
 

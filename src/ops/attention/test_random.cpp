@@ -151,7 +151,7 @@ Tensor random_numbers(const Shape& shape, std::uint32_t stream) {
 
 // |x| + 1/2, as bf16 holds it.
 Tensor positive(const Tensor& x) {
-  return cast(cast(shift(maximum(x, neg(x)), 0.5), DType::bf16), DType::f64);
+  return cast(cast(add(maximum(x, neg(x)), 0.5), DType::bf16), DType::f64);
 }
 
 // q, k, v, weight of the additive score, bias, sinks, mask and dy; undefined where there is none. A

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backend/cpu/threads.h"
+#include "base/divide.h"
 #include "heddle/memory.h"
 #include "heddle/ops.h"
 #include "heddle/tape.h"
@@ -197,7 +198,7 @@ TEST(AttentionOnTiles, BooksWhatItUses) {
   const auto scratch = [](const cpu::AttentionShape& s, cpu::BackwardPath path) {
     return cpu::thread_count() * cpu::attention_scratch_bytes(s, 4, path);
   };
-  const std::int64_t rows = 8 * 4 * cpu::padded(300, cpu::kQueryBlock);
+  const std::int64_t rows = 8 * 4 * round_up(300, cpu::kQueryBlock);
   const std::int64_t of_long = 4 * rows * 32 * 2 +               // Q and dY in two forms, bf16
                                rows * 32 * 4 + 8 * 4 * 300 * 4;  // dQ and delta, f32
   const int before = cpu::thread_count();

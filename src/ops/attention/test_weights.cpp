@@ -169,7 +169,7 @@ TEST(WeightsFromSums, UseTheSumsTheyAreGiven) {
   const Tensor q = normal({1, 3, 1, 4}, 1), k = normal({1, 5, 1, 4}, 2),
                v = normal({1, 5, 1, 4}, 3);
   const AttentionWithSums r = attention_with_sums(q, k, v);
-  const Tensor halved = shift(r.row_sums, 1);  // a sum twice as large
+  const Tensor halved = add(r.row_sums, 1);  // a sum twice as large
   const Tensor whole = attention_weights(q, k, {}, {0, 0, 3}, r.row_sums);
   EXPECT_LE(difference(attention_weights(q, k, {}, {0, 0, 3}, halved), scale(whole, 0.5)), 1e-15);
   EXPECT_THROW(attention_weights(q, k, {}, {0, 0, 3}, Tensor::zeros({1, 3}, DType::f64)), Error);

@@ -90,7 +90,7 @@ Tensor global_norm(std::span<const Tensor> grads) {
 Tensor clip_scale(const Tensor& norm, double max_norm, std::span<const Tensor> losses) {
   const auto number = [&norm](double v) { return Tensor::scalar(v, DType::f64, norm.device()); };
   const Tensor length = cast(norm.detach(), DType::f64);
-  const Tensor scaled = div(number(max_norm), shift(length, 1e-6));
+  const Tensor scaled = div(number(max_norm), add(length, 1e-6));
   Tensor limited = add(neg(maximum(neg(scaled), number(-1))), scale(length, 0));
   for (const Tensor& loss : losses)
     limited = add(limited, scale(cast(loss.detach(), DType::f64), 0));
@@ -101,7 +101,7 @@ Tensor clip_scale(const Tensor& norm, double max_norm, std::span<const Tensor> l
 // 1, or NaN, which becomes 0 as an integer. So nothing has to be read to choose.
 void update_into(Tensor& x, const Tensor& value, const Tensor& scale) {
   if (!scale.defined()) return copy_into(x, value);
-  const Tensor row = cast(shift(ops::scale(scale, 0), 1), DType::i64);
+  const Tensor row = cast(add(ops::scale(scale, 0), 1), DType::i64);
   Tensor both = Tensor::empty({2, x.elements()}, x.dtype(), x.device());
   const Tensor rows[] = {x, value};
   for (int i = 0; i < 2; ++i) {

@@ -4,6 +4,7 @@
 
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/clip_grad/clip_grad.call.h"
 
 namespace heddle::cuda {
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(kSumThreads)
 
 void plan_global_norm(ops::GlobalNormCall& c) {
   std::int64_t blocks = 0;
-  for (const Tensor& x : c.grads) blocks += divided(x.elements(), kNormBlock);
+  for (const Tensor& x : c.grads) blocks += ceil_div(x.elements(), kNormBlock);
   c.partial = workspace({blocks}, DType::f64, c.norm);
 }
 
@@ -99,7 +100,7 @@ void run_global_norm(ops::GlobalNormCall& c) {
     if (x.elements() == 0) continue;
     if (table.arrays == kNormArrays) run();
     table.all[table.arrays++] = {in<void>(x), x.elements(), blocks, x.dtype()};
-    blocks += divided(x.elements(), kNormBlock);
+    blocks += ceil_div(x.elements(), kNormBlock);
   }
   run();
   root_of_sum<<<1, kSumThreads, 0, stream>>>(partial, done, out<double>(c.norm));

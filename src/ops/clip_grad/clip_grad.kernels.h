@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/divide.h"
 #include "heddle/dtype.h"
 
 namespace heddle::cpu {
@@ -9,9 +10,7 @@ namespace heddle::cpu {
 // Elements per partial sum.
 inline constexpr std::int64_t kNormBlock = 16384;
 
-constexpr std::int64_t norm_blocks(std::int64_t count) {
-  return (count + kNormBlock - 1) / kNormBlock;
-}
+constexpr std::int64_t norm_blocks(std::int64_t count) { return ceil_div(count, kNormBlock); }
 
 // partial[b] = sum of the squares of block b, in float64.
 struct SumSquaresArgs {

@@ -9,8 +9,14 @@ namespace heddle::cpu {
 namespace {
 
 void run_dropout(ops::DropoutCall& c) {
-  kernels<DropoutKernels>().forward({c.x.dtype(), worth_streaming(c.y), c.x.elements(), c.threshold,
-                                     c.scale, c.key, c.x.raw(), c.y.mutable_raw()});
+  kernels<DropoutKernels>().forward({.dtype = c.x.dtype(),
+                                     .stream = worth_streaming(c.y),
+                                     .count = c.x.elements(),
+                                     .threshold = c.threshold,
+                                     .scale = c.scale,
+                                     .key = c.key,
+                                     .x = c.x.raw(),
+                                     .y = c.y.mutable_raw()});
 }
 
 }  // namespace

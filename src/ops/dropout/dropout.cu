@@ -1,5 +1,6 @@
 // dropout on CUDA: the CPU's numbers, eight elements of a block of words at a time.
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/dropout/dropout.call.h"
 
 namespace heddle::cuda {
@@ -27,7 +28,7 @@ void dropout_as(ops::DropoutCall& c) {
   const std::uint32_t threshold = c.threshold;
   const C scale = static_cast<C>(c.scale);
   const bool whole = aligned(x) && aligned(y);
-  each("dropout", stream_of(c.y.device()), divided(count, kDrawn),
+  each("dropout", stream_of(c.y.device()), ceil_div(count, kDrawn),
        [=] __device__(std::int64_t block) {
          RandomKey key = drawn;
          key.step += *later;

@@ -134,8 +134,8 @@ namespace {
 
 // [B, 1], like pre: 1 for the sequences that have a token t, and else 0. lengths: [B, 1]
 Tensor running_at(std::int64_t t, const Tensor& lengths, const Tensor& pre) {
-  const Tensor left = relu(shift(lengths, -static_cast<double>(t)));  // a whole number
-  return cast(shift(neg(relu(shift(neg(left), 1))), 1), pre.dtype());
+  const Tensor left = relu(add(lengths, -static_cast<double>(t)));  // a whole number
+  return cast(add(neg(relu(add(neg(left), 1))), 1), pre.dtype());
 }
 
 }  // namespace
@@ -157,7 +157,7 @@ ElmanResult elman(const Tensor& pre, const Tensor& recurrent, const ElmanOptions
     const Tensor pre_t = cast(reshape(slice(pre, 1, t, t + 1), {s.batch, s.width}), sums);
     const Tensor state = cast(tanh(add(pre_t, matmul(cast(h, sums), factor))), pre.dtype());
     const Tensor y = mul(state, runs);
-    h = add(y, mul(h, shift(neg(runs), 1)));
+    h = add(y, mul(h, add(neg(runs), 1)));
     outputs[static_cast<std::size_t>(t)] = reshape(y, {s.batch, 1, s.width});
   }
   // Without a step the state stays; the gradient of U is 0, and there.

@@ -2,10 +2,11 @@
 // U comes from the cache that all blocks share, the state stays in the block.
 #include <cmath>
 
-#include "backend/cuda/layer.h"
-#include "backend/cuda/prepared.h"
+#include "backend/cuda/products/layer.h"
+#include "backend/cuda/products/prepared.h"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/elman/elman.call.h"
 
 namespace heddle::cuda {
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(kScanThreads)
   const std::int64_t b = blockIdx.x, length = q.length(b);
   const int column = static_cast<int>(threadIdx.x) % kColumns;
   const int part = static_cast<int>(threadIdx.x) / kColumns;
-  const std::int64_t rows = (q.width + kParts - 1) / kParts;
+  const std::int64_t rows = ceil_div(q.width, kParts);
   const std::int64_t first = part * rows;
   const std::int64_t end = first + rows < q.width ? first + rows : q.width;
   for (std::int64_t i = threadIdx.x; i < q.width; i += kScanThreads)

@@ -13,9 +13,16 @@ namespace {
 
 // y[i, :] = table[ids[i], :]
 void run_rows(const Tensor& table, const Tensor& ids, Tensor& y) {
-  kernels<EmbeddingKernels>().forward({worth_streaming(y), table.dtype(), y.dtype(), ids.dtype(),
-                                       ids.elements(), table.size(0), table.size(1), ids.raw(),
-                                       table.raw(), y.mutable_raw()});
+  kernels<EmbeddingKernels>().forward({.stream = worth_streaming(y),
+                                       .table_dtype = table.dtype(),
+                                       .out_dtype = y.dtype(),
+                                       .id_dtype = ids.dtype(),
+                                       .count = ids.elements(),
+                                       .rows = table.size(0),
+                                       .width = table.size(1),
+                                       .ids = ids.raw(),
+                                       .table = table.raw(),
+                                       .y = y.mutable_raw()});
 }
 
 // A table that is a classifier's weight as well may be held as that alone.

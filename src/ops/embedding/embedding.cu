@@ -4,6 +4,7 @@
 
 #include "backend/cuda/row_order.h"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/embedding/embedding.call.h"
 
 namespace heddle::cuda {
@@ -53,7 +54,7 @@ void embedding_as(ops::EmbeddingCall& c) {
   });
 }
 
-std::int64_t pieces_of(std::int64_t count) { return divided(count, kPiece); }
+std::int64_t pieces_of(std::int64_t count) { return ceil_div(count, kPiece); }
 
 // Room for the sums of pieces follows the sorted places: head[p] and tail[p], one row each.
 std::int64_t sums_of(const ops::EmbeddingBackwardCall& c) {

@@ -15,20 +15,36 @@ std::int64_t width_of_rows(const Shape& shape) {
 }
 
 void run_gather(ops::GatherCall& c) {
-  kernels<GatherKernels>().gather({c.x.dtype(), c.ids.dtype(), c.ids.shape(), c.x.strides(), c.dim,
-                                   c.ids.raw(), c.x.raw(), c.y.mutable_raw()});
+  kernels<GatherKernels>().gather({.dtype = c.x.dtype(),
+                                   .index_dtype = c.ids.dtype(),
+                                   .shape = c.ids.shape(),
+                                   .strides = c.x.strides(),
+                                   .dim = c.dim,
+                                   .index = c.ids.raw(),
+                                   .x = c.x.raw(),
+                                   .y = c.y.mutable_raw()});
 }
 
 void run_scatter_add(ops::ScatterAddCall& c) {
-  kernels<GatherKernels>().scatter_add({c.source.dtype(), c.ids.dtype(), c.ids.shape(),
-                                        c.sum.strides(), c.dim, c.ids.raw(), c.source.raw(),
-                                        c.sum.mutable_raw()});
+  kernels<GatherKernels>().scatter_add({.dtype = c.source.dtype(),
+                                        .index_dtype = c.ids.dtype(),
+                                        .shape = c.ids.shape(),
+                                        .strides = c.sum.strides(),
+                                        .dim = c.dim,
+                                        .index = c.ids.raw(),
+                                        .source = c.source.raw(),
+                                        .sum = c.sum.mutable_raw()});
 }
 
 void run_index_select(ops::IndexSelectCall& c) {
-  kernels<GatherKernels>().index_select({worth_streaming(c.y), c.x.dtype(), c.ids.dtype(),
-                                         c.ids.elements(), width_of_rows(c.y.shape()), c.ids.raw(),
-                                         c.x.raw(), c.y.mutable_raw()});
+  kernels<GatherKernels>().index_select({.stream = worth_streaming(c.y),
+                                         .dtype = c.x.dtype(),
+                                         .index_dtype = c.ids.dtype(),
+                                         .count = c.ids.elements(),
+                                         .width = width_of_rows(c.y.shape()),
+                                         .index = c.ids.raw(),
+                                         .x = c.x.raw(),
+                                         .y = c.y.mutable_raw()});
 }
 
 void plan_index_add(ops::IndexAddCall& c) {

@@ -1,5 +1,6 @@
 // Picking and adding by index: along any dimension, and by whole rows.
 #include "backend/cpu/row_index.h"
+#include "base/divide.h"
 #include "ops/gather/gather.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -27,7 +28,7 @@ HWY_INLINE void for_lines(const Shape& shape, const Strides& strides, int dim, B
   }
   if (elements == 0) return;
   const std::int64_t inner = dim == last ? 1 : shape[last];
-  const std::int64_t cuts = (inner + kBundle - 1) / kBundle;
+  const std::int64_t cuts = ceil_div(inner, kBundle);
   const std::int64_t outer = elements / shape[dim] / inner;
   const std::int64_t work = shape[dim] * (inner < kBundle ? inner : kBundle);
   parallel_ranges(outer * cuts, 1 + kGrain / work, [&](std::int64_t begin, std::int64_t end) {

@@ -57,13 +57,13 @@ Tensor top_k(const Tensor& x, std::int64_t count) {
     const Tensor below = sub(max(left, -1, true), left);  // 0 at the largest
     const Tensor others = div(below, maximum(below, tiny));
     // n - place at the largest, 0 or less elsewhere.
-    const Tensor score = mul(shift(neg(others), 1), shift(neg(place), static_cast<double>(n)));
-    const Tensor first = shift(neg(max(score, -1, true)), static_cast<double>(n));
+    const Tensor score = mul(add(neg(others), 1), add(neg(place), static_cast<double>(n)));
+    const Tensor first = add(neg(max(score, -1, true)), static_cast<double>(n));
     found.push_back(cast(first, DType::i64));
     // Elements already found become lower than any other: hit is 1 there and 0 elsewhere.
     const Tensor distance = sub(place, first);
-    const Tensor hit = relu(shift(neg(maximum(distance, neg(distance))), 1));
-    left = sub(mul(left, shift(neg(hit), 1)), scale(hit, -2 * low));
+    const Tensor hit = relu(add(neg(maximum(distance, neg(distance))), 1));
+    left = sub(mul(left, add(neg(hit), 1)), scale(hit, -2 * low));
   }
   return concat(found, -1);
 }

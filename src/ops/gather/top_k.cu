@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/cuda/sums.cuh"
+#include "base/divide.h"
 #include "ops/gather/gather.call.h"
 #include "ops/support/check.h"
 
@@ -77,7 +78,7 @@ void top_k_as(ops::TopKCall& c) {
     largest<T, kThreads>
         <<<grid_for(rows), kThreads, 0, stream>>>(rows, n, count, in<T>(c.x), places);
   else
-    largest<T, 32><<<grid_for(divided(rows, kThreads / 32)), kThreads, 0, stream>>>(
+    largest<T, 32><<<grid_for(ceil_div(rows, kThreads / 32)), kThreads, 0, stream>>>(
         rows, n, count, in<T>(c.x), places);
   check_launch("top_k");
 }

@@ -42,7 +42,13 @@ void check_limit(const GluOptions& options) {
 //   dup = dy·g·s,  dgate = dy·(u + 1)·s·(1 + 1.702·g·(1 - s))
 void run_backward(const GluLayout& layout, const Pair& in, const Tensor& dy, Pair& grads,
                   const GluOptions& options) {
-  launch(GluBackwardCall{layout, in.gate, in.up, dy, grads.gate, grads.up, options});
+  launch(GluBackwardCall{.layout = layout,
+                         .gate = in.gate,
+                         .up = in.up,
+                         .dy = dy,
+                         .dgate = grads.gate,
+                         .dup = grads.up,
+                         .options = options});
 }
 
 }  // namespace
@@ -61,7 +67,7 @@ Tensor glu(const Tensor& gate, const Tensor& up, const GluOptions& options) {
   }
   const Pair in{dense(gate), dense(up)};
   Tensor y = empty_like(in.gate);
-  launch(GluCall{apart(y), in.gate, in.up, y, options});
+  launch(GluCall{.layout = apart(y), .gate = in.gate, .up = in.up, .y = y, .options = options});
   if (tracked({&gate, &up}))
     record("glu", {&gate, &up}, {&y},
            [g = Saved(in.gate), u = Saved(in.up), options](VjpContext& c) {
@@ -87,7 +93,8 @@ Tensor glu(const Tensor& both, const GluOptions& options) {
   Shape shape = x.shape();
   shape[shape.rank() - 1] /= 2;
   Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-  launch(GluCall{packed(x), half(x, 0), half(x, 1), y, options});
+  launch(GluCall{
+      .layout = packed(x), .gate = half(x, 0), .up = half(x, 1), .y = y, .options = options});
   if (tracked({&both}))
     record("glu", {&both}, {&y}, [saved = Saved(x), options](VjpContext& c) {
       const Tensor& in = saved.get();
@@ -111,7 +118,7 @@ Tensor at_most(const Tensor& x, double limit) {
 Tensor clamped(const Tensor& gate, const Tensor& up, double limit) {
   const Tensor g = at_most(gate, limit);
   const Tensor u = maximum(at_most(up, limit), Tensor::scalar(-limit, up.dtype(), up.device()));
-  return mul(mul(g, sigmoid(scale(g, kQuickGelu))), shift(u, 1));
+  return mul(mul(g, sigmoid(scale(g, kQuickGelu))), add(u, 1));
 }
 
 }  // namespace

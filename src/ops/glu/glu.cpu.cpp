@@ -11,16 +11,32 @@ namespace {
 void run_glu(ops::GluCall& c) {
   check_f64("glu", c.y.dtype());
   const ops::GluLayout& l = c.layout;
-  kernels<GluKernels>().forward({c.y.dtype(), worth_streaming(c.y), l.rows, l.columns, l.in_step,
-                                 c.gate.raw(), c.up.raw(), c.y.mutable_raw(), c.options.gate,
-                                 c.options.limit});
+  kernels<GluKernels>().forward({.dtype = c.y.dtype(),
+                                 .stream = worth_streaming(c.y),
+                                 .rows = l.rows,
+                                 .columns = l.columns,
+                                 .in_step = l.in_step,
+                                 .gate = c.gate.raw(),
+                                 .up = c.up.raw(),
+                                 .y = c.y.mutable_raw(),
+                                 .kind = c.options.gate,
+                                 .limit = c.options.limit});
 }
 
 void run_glu_backward(ops::GluBackwardCall& c) {
   const ops::GluLayout& l = c.layout;
-  kernels<GluGradientKernels>().backward(
-      {c.dy.dtype(), worth_streaming(c.dy), l.rows, l.columns, l.in_step, c.gate.raw(), c.up.raw(),
-       c.dy.raw(), c.dgate.mutable_raw(), c.dup.mutable_raw(), c.options.gate, c.options.limit});
+  kernels<GluGradientKernels>().backward({.dtype = c.dy.dtype(),
+                                          .stream = worth_streaming(c.dy),
+                                          .rows = l.rows,
+                                          .columns = l.columns,
+                                          .in_step = l.in_step,
+                                          .gate = c.gate.raw(),
+                                          .up = c.up.raw(),
+                                          .dy = c.dy.raw(),
+                                          .dgate = c.dgate.mutable_raw(),
+                                          .dup = c.dup.mutable_raw(),
+                                          .kind = c.options.gate,
+                                          .limit = c.options.limit});
 }
 
 }  // namespace

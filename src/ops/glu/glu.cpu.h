@@ -1,6 +1,7 @@
 // y = f(gate)·up on rows, and its gradients, recomputed from the inputs.
 #include "backend/cpu/narrow_math.h"
 #include "backend/cpu/own_storage.h"
+#include "base/divide.h"
 #include "ops/glu/glu.kernels.h"
 #include "ops/support/rows.cpu.h"
 
@@ -12,7 +13,7 @@ namespace glu_detail {
 template <class Body>
 HWY_INLINE void for_row_pieces(std::int64_t rows, std::int64_t columns, Body body) {
   if (columns == 0) return;
-  const std::int64_t cuts = (columns + kGrain - 1) / kGrain;
+  const std::int64_t cuts = ceil_div(columns, kGrain);
   parallel_ranges(
       rows * cuts, cuts > 1 ? 1 : row_grain(columns), [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t piece = first; piece < last; ++piece) {

@@ -5,11 +5,11 @@
 #include <span>
 
 #include "backend/copy.call.h"
-#include "backend/cuda/columns.h"
 #include "backend/cuda/held.h"
 #include "backend/cuda/kernel.cuh"
-#include "backend/cuda/layer.h"
-#include "backend/cuda/prepared.h"
+#include "backend/cuda/products/columns.h"
+#include "backend/cuda/products/layer.h"
+#include "backend/cuda/products/prepared.h"
 #include "ops/linear/linear.call.h"
 
 namespace heddle::cuda {

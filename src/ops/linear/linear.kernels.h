@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/divide.h"
 #include "heddle/dtype.h"
 
 namespace heddle::cpu {
@@ -37,7 +38,7 @@ constexpr std::int64_t linear_block(std::int64_t rows, std::int64_t columns) {
 
 constexpr std::int64_t linear_blocks(std::int64_t rows, std::int64_t columns) {
   const std::int64_t block = linear_block(rows, columns);
-  return (rows + block - 1) / block;
+  return ceil_div(rows, block);
 }
 
 }  // namespace heddle::cpu

@@ -1,10 +1,11 @@
 // Losses of given logits and of given log-probabilities, on CUDA.
 #include <cmath>
 
-#include "backend/cuda/cluster.cuh"
+#include "backend/cuda/hopper/cluster.cuh"
 #include "backend/cuda/narrow_math.cuh"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.call.h"
 #include "ops/linear_cross_entropy/loss_rows.cuh"
 
@@ -165,7 +166,7 @@ struct Stretch {
   static __device__ int rank() { return kShared ? static_cast<int>(blockIdx.x % kRanks) : 0; }
 
   explicit __device__ Stretch(std::int64_t units) {
-    const std::int64_t each = kShared ? (units + kRanks - 1) / kRanks : units;
+    const std::int64_t each = kShared ? ceil_div(units, kRanks) : units;
     begin = rank() * each;
     end = begin + each < units ? begin + each : units;
   }
@@ -193,7 +194,7 @@ struct Held {
   __device__ void fetch([[maybe_unused]] const S* from, std::int64_t count) {
     constexpr int kRound = kPieces * kCount;
     units = static_cast<int>(count);
-    piece = (units + kRound - 1) / kRound * kCount;
+    piece = ceil_div(units, kRound) * kCount;
 #if HEDDLE_SM90A
     if (threadIdx.x > 0) return;
     for (int i = 0; i * piece < units; ++i) {
@@ -307,7 +308,7 @@ template <class S, class G, int kEach, int kCount, bool kShared>
 __device__ void loss_of_row(const RowArgs<S, G>& a, std::int64_t row, std::int64_t target,
                             Held<S, kEach, kCount>& held) {
   using C = Compute<S>;
-  const Stretch<kShared> stretch((a.classes + kEach - 1) / kEach);
+  const Stretch<kShared> stretch(ceil_div(a.classes, kEach));
   const S* const z = a.z + row * a.z_stride;
   if constexpr (kShared) held.fetch(z + stretch.begin * kEach, stretch.end - stretch.begin);
   const C lowest = std::is_same_v<C, double> ? C(-1e308) : C(-3e38);
@@ -397,7 +398,7 @@ __global__ void __launch_bounds__(kCount) loss_rows(const RowArgs<S, G> a) {
 
 template <class S, class G>
 bool in_vectors(const RowArgs<S, G>& a) {
-  const std::int64_t whole = divided(a.classes, kVector<S>) * kVector<S>;
+  const std::int64_t whole = ceil_div(a.classes, kVector<S>) * kVector<S>;
   const bool z = rows_aligned(a.z, a.z_stride) && a.z_stride >= whole;
   return z && (a.g == nullptr || (rows_aligned(a.g, a.g_stride) && a.g_stride >= whole));
 }
@@ -406,7 +407,7 @@ template <class S, class G>
 void launch_rows(const RowArgs<S, G>& a, Device device, cudaStream_t stream) {
   if (a.rows == 0) return;
   const unsigned blocks = grid_for(a.rows);
-  const std::int64_t bytes = divided(divided(a.classes, kVector<S>), kRanks) * 16;
+  const std::int64_t bytes = ceil_div(ceil_div(a.classes, kVector<S>), kRanks) * 16;
   if (!in_vectors(a)) {
     loss_rows<S, G, 1, kThreads, false><<<blocks, kThreads, 0, stream>>>(a);
   } else if (a.classes <= kShort) {

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/gemm/product_kernels.h"
 #include "backend/cpu/kernels.h"
+#include "base/divide.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.call.h"
 #include "ops/linear_cross_entropy/loss_rows.cpu_args.h"
 #include "ops/support/cpu.h"
@@ -24,9 +25,9 @@ std::int64_t logits_rows(std::int64_t rows, std::int64_t classes) {
   constexpr std::int64_t kLogits = std::int64_t{1} << 20, kLeast = 512, kWhole = 32;
   const std::int64_t most =
       std::max<std::int64_t>(kLogits / std::max<std::int64_t>(classes, 1), kLeast);
-  const std::int64_t chunks = std::max<std::int64_t>((rows + most - 1) / most, 1);
-  const std::int64_t even = (rows + chunks - 1) / chunks;
-  return std::min(rows, (even + kWhole - 1) / kWhole * kWhole);
+  const std::int64_t chunks = std::max<std::int64_t>(ceil_div(rows, most), 1);
+  const std::int64_t even = ceil_div(rows, chunks);
+  return std::min(rows, round_up(even, kWhole));
 }
 
 // Rows [begin, end), which are one chunk.
@@ -110,9 +111,12 @@ void run_chunk(Fused& f, const ops::LossTerms& terms, const Chunk& chunk) {
   run_rows(f, terms, chunk);
   run_gradients(f, chunk);
   if (f.dbias.defined())
-    kernels<LinearCrossEntropyKernels>().column_sums({f.dlogits.dtype(), chunk.rows(),
-                                                      f.logits.size(1), chunk.begin > 0,
-                                                      f.dlogits.raw(), f.dbias.mutable_raw()});
+    kernels<LinearCrossEntropyKernels>().column_sums({.dtype = f.dlogits.dtype(),
+                                                      .rows = chunk.rows(),
+                                                      .columns = f.logits.size(1),
+                                                      .accumulate = chunk.begin > 0,
+                                                      .x = f.dlogits.raw(),
+                                                      .sums = f.dbias.mutable_raw()});
 }
 
 // Room for one chunk, and the packed weight.

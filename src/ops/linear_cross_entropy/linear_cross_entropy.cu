@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <span>
 
-#include "backend/cuda/columns.h"
-#include "backend/cuda/layer.h"
-#include "backend/cuda/prepared.h"
+#include "backend/cuda/products/columns.h"
+#include "backend/cuda/products/layer.h"
+#include "backend/cuda/products/prepared.h"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.call.h"
 #include "ops/linear_cross_entropy/loss_rows.cuh"
 
@@ -22,12 +23,12 @@ std::int64_t logits_rows(std::int64_t rows, std::int64_t classes) {
   constexpr std::int64_t kLogits = std::int64_t{1} << 24, kLeast = 4096, kWhole = 128;
   const std::int64_t most =
       std::max<std::int64_t>(kLogits / std::max<std::int64_t>(classes, 1), kLeast);
-  const std::int64_t chunks = std::max<std::int64_t>(divided(rows, most), 1);
-  return std::min(rows, divided(divided(rows, chunks), kWhole) * kWhole);
+  const std::int64_t chunks = std::max<std::int64_t>(ceil_div(rows, most), 1);
+  return std::min(rows, ceil_div(ceil_div(rows, chunks), kWhole) * kWhole);
 }
 
 // Rows of logits begin at multiples of 64 bytes, whatever the number of classes.
-std::int64_t logits_stride(std::int64_t classes) { return divided(classes, 16) * 16; }
+std::int64_t logits_stride(std::int64_t classes) { return ceil_div(classes, 16) * 16; }
 
 // Rows [begin, end), which are one chunk.
 struct Chunk {
@@ -214,7 +215,7 @@ void run_rescale(ops::RescaleCall& c) {
     using S = decltype(s);
     S* const x = out<S>(c.x);
     const std::int64_t vectors = aligned(x) ? count / kVector<S> : 0;
-    const unsigned blocks = grid_for(divided(std::max(vectors, count / 8), kThreads) + 1);
+    const unsigned blocks = grid_for(ceil_div(std::max(vectors, count / 8), kThreads) + 1);
     if (c.factor.dtype() == DType::f64)
       rescale<<<blocks, kThreads, 0, stream>>>(vectors, count, in<double>(c.factor), x);
     else

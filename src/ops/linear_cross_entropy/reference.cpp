@@ -20,12 +20,12 @@ namespace heddle::ops::reference {
 namespace {
 
 // Where the number is 0, 1, and where it is another whole number, 0.
-Tensor is_zero(const Tensor& number) { return relu(shift(neg(square(number)), 1)); }
+Tensor is_zero(const Tensor& number) { return relu(add(neg(square(number)), 1)); }
 
 // 1 / counted; 0 for 0.
 Tensor inverse_or_zero(const Tensor& counted) {
   constexpr double kLeast = 1e-30;
-  const Tensor any = shift(neg(relu(shift(neg(scale(counted, 1 / kLeast)), 1))), 1);
+  const Tensor any = add(neg(relu(add(neg(scale(counted, 1 / kLeast)), 1))), 1);
   return div(any, maximum(counted, Tensor::full({}, kLeast, counted.dtype(), counted.device())));
 }
 
@@ -45,7 +45,7 @@ Tensor shares_of_targets(const LossRows& rows, const Tensor& l) {
   if (l.device().is_cpu()) (void)checked_terms(rows, classes);
   const Tensor target = cast(reshape(rows.targets, {l.size(0), 1}), l.dtype());
   const double ignored = static_cast<double>(o.ignore_index);
-  const Tensor counts = shift(neg(is_zero(shift(target, -ignored))), 1);  // [T, 1]
+  const Tensor counts = add(neg(is_zero(add(target, -ignored))), 1);  // [T, 1]
   Tensor hit = mul(is_zero(sub(target, class_numbers(classes, l))), counts);
   const Tensor even =
       scale(counts, o.label_smoothing / static_cast<double>(std::max<std::int64_t>(classes, 1)));

@@ -1,6 +1,6 @@
 // matmul on CUDA.
 #include "backend/cuda/kernel.cuh"
-#include "backend/cuda/product.h"
+#include "backend/cuda/products/product.h"
 #include "backend/cuda/strided.cuh"
 #include "ops/matmul/matmul.call.h"
 

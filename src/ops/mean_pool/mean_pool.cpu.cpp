@@ -11,15 +11,25 @@ namespace {
 DType mask_dtype(const Tensor& mask) { return mask.defined() ? mask.dtype() : DType::u8; }
 
 void run_mean_pool(ops::MeanPoolCall& c) {
-  kernels<MeanPoolKernels>().forward({c.x.dtype(), mask_dtype(c.mask), c.x.size(0), c.x.size(1),
-                                      c.x.size(2), c.x.raw(), raw_or_null(c.mask),
-                                      c.y.mutable_raw()});
+  kernels<MeanPoolKernels>().forward({.dtype = c.x.dtype(),
+                                      .mask_dtype = mask_dtype(c.mask),
+                                      .batch = c.x.size(0),
+                                      .steps = c.x.size(1),
+                                      .columns = c.x.size(2),
+                                      .x = c.x.raw(),
+                                      .mask = raw_or_null(c.mask),
+                                      .y = c.y.mutable_raw()});
 }
 
 void run_mean_pool_backward(ops::MeanPoolBackwardCall& c) {
-  kernels<MeanPoolGradientKernels>().backward({c.dx.dtype(), mask_dtype(c.mask), c.dx.size(0),
-                                               c.dx.size(1), c.dx.size(2), raw_or_null(c.mask),
-                                               c.dy.raw(), c.dx.mutable_raw()});
+  kernels<MeanPoolGradientKernels>().backward({.dtype = c.dx.dtype(),
+                                               .mask_dtype = mask_dtype(c.mask),
+                                               .batch = c.dx.size(0),
+                                               .steps = c.dx.size(1),
+                                               .columns = c.dx.size(2),
+                                               .mask = raw_or_null(c.mask),
+                                               .dy = c.dy.raw(),
+                                               .dx = c.dx.mutable_raw()});
 }
 
 }  // namespace

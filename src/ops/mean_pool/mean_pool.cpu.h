@@ -1,4 +1,5 @@
 // y[b] = mean over the positions t of x[b, t] that count.
+#include "base/divide.h"
 #include "ops/mean_pool/mean_pool.kernels.h"
 #include "ops/support/rows.cpu.h"
 
@@ -53,7 +54,7 @@ HWY_INLINE void pool_columns(const Sequence<S>& s, std::int64_t i, S* y, Io io) 
 
 inline void forward(const MeanPoolArgs& a) noexcept {
   constexpr std::int64_t kColumns = 256;  // of a piece
-  const std::int64_t cuts = (a.columns + kColumns - 1) / kColumns;
+  const std::int64_t cuts = ceil_div(a.columns, kColumns);
   for_storage(a.dtype, [&](auto storage) {
     using S = decltype(storage);
     const Tag<S> d;
@@ -79,7 +80,7 @@ inline void backward(const MeanPoolBackwardArgs& a) noexcept {
     using S = decltype(storage);
     const Tag<S> d;
     const std::int64_t grain = row_grain(a.columns);
-    const std::int64_t cuts = (a.steps + grain - 1) / grain;
+    const std::int64_t cuts = ceil_div(a.steps, grain);
     parallel_chunks(a.batch * cuts, [&](std::int64_t piece) {
       const std::int64_t b = piece / cuts;
       const std::int64_t first = piece % cuts * grain;

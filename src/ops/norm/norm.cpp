@@ -174,7 +174,7 @@ namespace reference {
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double eps) {
   const Tensor centred = sub(x, mean(x, -1, true));
-  const Tensor rstd = rsqrt(shift(mean(square(centred), -1, true), eps));
+  const Tensor rstd = rsqrt(add(mean(square(centred), -1, true), eps));
   Tensor y = mul(centred, rstd);
   if (gain.defined()) y = mul(y, gain);
   if (bias.defined()) y = add(y, bias);
@@ -182,7 +182,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
-  const Tensor rstd = rsqrt(shift(mean(square(x), -1, true), eps));
+  const Tensor rstd = rsqrt(add(mean(square(x), -1, true), eps));
   const Tensor y = mul(x, rstd);
   return gain.defined() ? mul(y, gain) : y;
 }

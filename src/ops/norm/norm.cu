@@ -3,10 +3,11 @@
 #include <array>
 #include <span>
 
-#include "backend/cuda/columns.h"
 #include "backend/cuda/held.h"
+#include "backend/cuda/products/columns.h"
 #include "backend/cuda/sums.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/norm/norm.call.h"
 #include "ops/support/check.h"
 
@@ -337,12 +338,17 @@ bool by_width(std::int64_t columns, F f) {
 template <class S, bool kCentred>
 void forward_as(ops::NormCall& c) {
   using C = Compute<S>;
-  const Forward<S> a{ops::rows_of(c.x),     static_cast<int>(c.x.shape().back()),
-                     static_cast<C>(c.eps), in<S>(c.x),
-                     in<S>(c.residual),     in<C>(c.gain),
-                     in<C>(c.bias),         out<S>(c.sum),
-                     out<S>(c.y),           out<C>(c.mean),
-                     out<C>(c.rstd)};
+  const Forward<S> a{.rows = ops::rows_of(c.x),
+                     .columns = static_cast<int>(c.x.shape().back()),
+                     .eps = static_cast<C>(c.eps),
+                     .x = in<S>(c.x),
+                     .residual = in<S>(c.residual),
+                     .gain = in<C>(c.gain),
+                     .bias = in<C>(c.bias),
+                     .sum = out<S>(c.sum),
+                     .y = out<S>(c.y),
+                     .mean = out<C>(c.mean),
+                     .rstd = out<C>(c.rstd)};
   if (a.rows == 0) return;
   cudaStream_t const stream = stream_of(c.y.device());
   const bool whole = aligned(a.x) && aligned(a.residual) && aligned(a.gain) && aligned(a.bias) &&
@@ -350,7 +356,7 @@ void forward_as(ops::NormCall& c) {
   const bool taken = whole && by_width<S>(a.columns, [&](auto lanes, auto held) {
                        constexpr int kRows = kThreads / lanes();
                        forward_rows<S, kCentred, lanes(), held()>
-                           <<<grid_for(divided(a.rows, kRows)), kThreads, 0, stream>>>(a);
+                           <<<grid_for(ceil_div(a.rows, kRows)), kThreads, 0, stream>>>(a);
                      });
   if (!taken) forward_any<S, kCentred><<<grid_for(a.rows), kThreads, 0, stream>>>(a);
   check_launch("norm");
@@ -361,7 +367,7 @@ void forward_as(ops::NormCall& c) {
 inline std::int64_t parts_of(const Tensor& x) {
   const std::size_t bytes = static_cast<std::size_t>(x.shape().back()) * size_of(x.dtype());
   const std::int64_t most = bytes > 2048 ? 1024 : 256, least = 8;
-  return std::max<std::int64_t>(std::min(most, divided(ops::rows_of(x), least)), 1);
+  return std::max<std::int64_t>(std::min(most, ceil_div(ops::rows_of(x), least)), 1);
 }
 
 inline void plan_backward(ops::NormBackwardCall& c) {
@@ -374,18 +380,18 @@ template <class S, bool kCentred>
 void backward_as(ops::NormBackwardCall& c) {
   using C = Compute<S>;
   const std::int64_t rows = ops::rows_of(c.x), parts = parts_of(c.x);
-  const Backward<S> a{rows,
-                      divided(rows, parts),
-                      static_cast<int>(c.x.shape().back()),
-                      in<S>(c.x),
-                      in<C>(c.gain),
-                      in<C>(c.mean),
-                      in<C>(c.rstd),
-                      in<S>(c.dy),
-                      in<S>(c.dsum),
-                      out<S>(c.dx),
-                      out<C>(c.dgain_partial),
-                      out<C>(c.dbias_partial)};
+  const Backward<S> a{.rows = rows,
+                      .rows_of_part = ceil_div(rows, parts),
+                      .columns = static_cast<int>(c.x.shape().back()),
+                      .x = in<S>(c.x),
+                      .gain = in<C>(c.gain),
+                      .mean = in<C>(c.mean),
+                      .rstd = in<C>(c.rstd),
+                      .dy = in<S>(c.dy),
+                      .dsum = in<S>(c.dsum),
+                      .dx = out<S>(c.dx),
+                      .dgain = out<C>(c.dgain_partial),
+                      .dbias = out<C>(c.dbias_partial)};
   cudaStream_t const stream = stream_of(c.dx.device());
   const bool whole =
       aligned(a.x) && aligned(a.gain) && aligned(a.dy) && aligned(a.dsum) && aligned(a.dx);
@@ -413,16 +419,16 @@ bool held_back(ops::NormCall& c) {
   if (c.x.dtype() != DType::bf16 || c.rstd.defined() || c.mean.defined() ||
       !fits_few_norm(rows, columns))
     return false;
-  const FewNorm n{static_cast<int>(rows),
-                  static_cast<int>(columns),
-                  c.centred,
-                  static_cast<float>(c.eps),
-                  in<bf16>(c.x),
-                  in<bf16>(c.residual),
-                  in<float>(c.gain),
-                  in<float>(c.bias),
-                  out<bf16>(c.sum),
-                  out<bf16>(c.y)};
+  const FewNorm n{.rows = static_cast<int>(rows),
+                  .columns = static_cast<int>(columns),
+                  .centred = c.centred,
+                  .eps = static_cast<float>(c.eps),
+                  .x = in<bf16>(c.x),
+                  .residual = in<bf16>(c.residual),
+                  .gain = in<float>(c.gain),
+                  .bias = in<float>(c.bias),
+                  .sum = out<bf16>(c.sum),
+                  .y = out<bf16>(c.y)};
   const bool whole = aligned(n.x) && aligned(n.residual) && aligned(n.gain) && aligned(n.bias) &&
                      aligned(n.sum) && aligned(n.y);
   if (!whole) return false;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/divide.h"
 #include "heddle/dtype.h"
 
 namespace heddle::cpu {
@@ -63,16 +64,16 @@ constexpr std::int64_t norm_block(std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kFew = 16, kElements = 32768, kLeastRows = 32;
   const std::int64_t fitting = kElements / (columns > 0 ? columns : 1);
   const std::int64_t most = fitting < kLeastRows ? kLeastRows : fitting;
-  const std::int64_t blocks = (rows + most - 1) / most;
+  const std::int64_t blocks = ceil_div(rows, most);
   if (blocks <= 1 || blocks > kFew) return most;
   std::int64_t even = 2;
   while (even < blocks) even *= 2;
-  return (rows + even - 1) / even;
+  return ceil_div(rows, even);
 }
 
 constexpr std::int64_t norm_blocks(std::int64_t rows, std::int64_t columns) {
   const std::int64_t block = norm_block(rows, columns);
-  return (rows + block - 1) / block;
+  return ceil_div(rows, block);
 }
 
 }  // namespace heddle::cpu

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backend/cuda/kernel.cuh"
+#include "base/divide.h"
 #include "ops/random/random.call.h"
 
 namespace heddle::cuda {
@@ -35,7 +36,7 @@ void random_as(ops::RandomCall& c) {
   const std::uint32_t* const later = later_steps_of(c.y.device());
   const bool normal = c.normal;
   const C offset = static_cast<C>(c.offset), factor = static_cast<C>(c.factor);
-  each("random", stream_of(c.y.device()), divided(count, 4), [=] __device__(std::int64_t block) {
+  each("random", stream_of(c.y.device()), ceil_div(count, 4), [=] __device__(std::int64_t block) {
     RandomKey key = drawn;
     key.step += *later;
     const PhiloxBlock words = philox(key, static_cast<std::uint64_t>(block));

@@ -17,14 +17,27 @@ void plan_reduce(ops::ReduceCall& c) {
 
 void run_reduce(ops::ReduceCall& c) {
   const ops::ReduceSplit& s = c.split;
-  kernels<ReduceKernels>().forward({c.kind, c.x.dtype(), s.outer, s.length, s.inner, c.scale,
-                                    c.x.raw(), raw_or_null(c.partial), c.y.mutable_raw()});
+  kernels<ReduceKernels>().forward({.kind = c.kind,
+                                    .dtype = c.x.dtype(),
+                                    .outer = s.outer,
+                                    .length = s.length,
+                                    .inner = s.inner,
+                                    .scale = c.scale,
+                                    .x = c.x.raw(),
+                                    .partial = raw_or_null(c.partial),
+                                    .y = c.y.mutable_raw()});
 }
 
 void run_max_backward(ops::MaxBackwardCall& c) {
   const ops::ReduceSplit& s = c.split;
-  kernels<ReduceGradientKernels>().max_backward({c.x.dtype(), s.outer, s.length, s.inner, c.x.raw(),
-                                                 c.y.raw(), c.dy.raw(), c.dx.mutable_raw()});
+  kernels<ReduceGradientKernels>().max_backward({.dtype = c.x.dtype(),
+                                                 .outer = s.outer,
+                                                 .length = s.length,
+                                                 .inner = s.inner,
+                                                 .x = c.x.raw(),
+                                                 .y = c.y.raw(),
+                                                 .dy = c.dy.raw(),
+                                                 .dx = c.dx.mutable_raw()});
 }
 
 }  // namespace

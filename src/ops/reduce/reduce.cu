@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/cuda/kernel.cuh"
+#include "base/divide.h"
 #include "ops/reduce/reduce.call.h"
 
 namespace heddle::cuda {
@@ -27,7 +28,7 @@ __device__ C joined(Reduce kind, C a, C b) {
 }
 
 std::int64_t pieces_of(const ops::ReduceSplit& s) {
-  return std::max<std::int64_t>(divided(s.length, s.inner == 1 ? kPiece : kColumn), 1);
+  return std::max<std::int64_t>(ceil_div(s.length, s.inner == 1 ? kPiece : kColumn), 1);
 }
 
 // Row by row: a block of threads joins `piece` neighbours of one row.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/divide.h"
 #include "heddle/dtype.h"
 #include "ops/reduce/reduce.kinds.h"
 
@@ -47,7 +48,7 @@ constexpr std::int64_t reduce_block(std::int64_t inner) {
 }
 
 constexpr std::int64_t reduce_blocks(std::int64_t length, std::int64_t inner) {
-  return (length + reduce_block(inner) - 1) / reduce_block(inner);
+  return ceil_div(length, reduce_block(inner));
 }
 
 }  // namespace heddle::cpu

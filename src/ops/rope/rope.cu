@@ -2,6 +2,7 @@
 #include "backend/cuda/held.h"
 #include "backend/cuda/turn.cuh"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 #include "ops/rope/rope.call.h"
 
 namespace heddle::cuda {
@@ -125,7 +126,7 @@ void launch_rope(const RopeArgs<S>& a, std::int64_t head_rows, bool interleaved,
                  cudaStream_t stream) {
   const std::int64_t jobs = head_rows * ((a.width - a.pairs) / kEach);
   if (jobs == 0) return;
-  const unsigned blocks = grid_for(divided(jobs, kThreads));
+  const unsigned blocks = grid_for(ceil_div(jobs, kThreads));
   if (interleaved)
     turn_all<S, kEach, true><<<blocks, kThreads, 0, stream>>>(jobs, a);
   else

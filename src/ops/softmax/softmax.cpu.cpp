@@ -10,14 +10,24 @@ namespace {
 
 void run_softmax(ops::SoftmaxCall& c) {
   check_f64("softmax", c.x.dtype());
-  kernels<SoftmaxKernels>().forward({c.x.dtype(), c.logarithm, worth_streaming(c.y), rows_of(c.x),
-                                     c.x.shape().back(), c.x.raw(), c.y.mutable_raw()});
+  kernels<SoftmaxKernels>().forward({.dtype = c.x.dtype(),
+                                     .logarithm = c.logarithm,
+                                     .stream = worth_streaming(c.y),
+                                     .rows = rows_of(c.x),
+                                     .columns = c.x.shape().back(),
+                                     .x = c.x.raw(),
+                                     .y = c.y.mutable_raw()});
 }
 
 void run_softmax_backward(ops::SoftmaxBackwardCall& c) {
-  kernels<SoftmaxGradientKernels>().backward({c.y.dtype(), c.logarithm, worth_streaming(c.dx),
-                                              rows_of(c.y), c.y.shape().back(), c.y.raw(),
-                                              c.dy.raw(), c.dx.mutable_raw()});
+  kernels<SoftmaxGradientKernels>().backward({.dtype = c.y.dtype(),
+                                              .logarithm = c.logarithm,
+                                              .stream = worth_streaming(c.dx),
+                                              .rows = rows_of(c.y),
+                                              .columns = c.y.shape().back(),
+                                              .y = c.y.raw(),
+                                              .dy = c.dy.raw(),
+                                              .dx = c.dx.mutable_raw()});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backend/cuda/sums.cuh"
+#include "base/divide.h"
 #include "ops/softmax/softmax.call.h"
 #include "ops/support/check.h"
 
@@ -85,7 +86,7 @@ void by_length(std::int64_t rows, std::int64_t columns, F f) {
   if (columns > kLongRow)
     f(std::integral_constant<int, kThreads>(), grid_for(rows));
   else
-    f(std::integral_constant<int, 32>(), grid_for(divided(rows, kThreads / 32)));
+    f(std::integral_constant<int, 32>(), grid_for(ceil_div(rows, kThreads / 32)));
 }
 
 void run_softmax(ops::SoftmaxCall& c) {

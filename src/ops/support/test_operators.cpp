@@ -13,7 +13,7 @@ using Values = std::vector<float>;
 Values values(const Tensor& x) { return x.to_vector<float>(); }
 
 TEST(Operators, AreWhatPaperSays) {
-  const Tensor a = Tensor::of({6, 8}), b = Tensor::of({2, 16});
+  const Tensor a = Tensor::from({6, 8}), b = Tensor::from({2, 16});
   EXPECT_EQ(values(a + b), (Values{8, 24}));
   EXPECT_EQ(values(a - b), (Values{4, -8}));
   EXPECT_EQ(values(a * b), (Values{12, 128}));
@@ -29,7 +29,7 @@ TEST(Operators, AreWhatPaperSays) {
 }
 
 TEST(Operators, HaveGradients) {
-  Tensor x = Tensor::of({3});
+  Tensor x = Tensor::from({3});
   x.set_requires_grad(true);
   Tape tape;
   tape.backward(1 - x * x / 2);  // d/dx = -x

@@ -4,8 +4,9 @@
 
 #include <cmath>
 
-#include "backend/cuda/prepared.h"
+#include "backend/cuda/products/prepared.h"
 #include "backend/cuda/vectors.cuh"
+#include "base/divide.h"
 
 namespace heddle::cuda {
 
@@ -126,7 +127,7 @@ class Updates {
     if (table_.arrays == kUpdateArrays) run();
     array.first_block = blocks_;
     table_.all[table_.arrays++] = array;
-    blocks_ += divided(array.count, kUpdateElements);
+    blocks_ += ceil_div(array.count, kUpdateElements);
   }
 
   void run() {

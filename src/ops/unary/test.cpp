@@ -47,7 +47,7 @@ const bool registered = [] {
       "scale", [](const Tensor& x) { return ops::scale(x, -1.75); },
       [](double x) { return -1.75 * x; });
   add(
-      "shift", [](const Tensor& x) { return ops::shift(x, 0.75); },
+      "add_number", [](const Tensor& x) { return ops::add(x, 0.75); },
       [](double x) { return x + 0.75; });
   add("relu", ops::relu, [](double x) { return x > 0 ? x : 0; }, Fill::off_zero);
   add("gelu", ops::gelu,

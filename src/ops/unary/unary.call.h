@@ -13,7 +13,7 @@ using backend::count_of;
 struct UnaryCall {
   static constexpr const char* kName = "unary";
   Unary kind;
-  double parameter;  // of scale, shift and softcap
+  double parameter;  // of scale, add_number and softcap
   const Tensor& x;
   Tensor& y;
 

@@ -14,7 +14,8 @@ namespace {
 Tensor backward(Unary kind, double parameter, const Tensor& saved, const Tensor& cotangent) {
   const Tensor dy = dense(cotangent);
   Tensor dx = empty_like(dy);
-  launch(UnaryBackwardCall{kind, parameter, saved, dy, dx});
+  launch(
+      UnaryBackwardCall{.kind = kind, .parameter = parameter, .saved = saved, .dy = dy, .dx = dx});
   return dx;
 }
 
@@ -42,7 +43,7 @@ Tensor sqrt(const Tensor& x) { return apply(Unary::sqrt, "sqrt", x); }
 Tensor rsqrt(const Tensor& x) { return apply(Unary::rsqrt, "rsqrt", x); }
 Tensor square(const Tensor& x) { return apply(Unary::square, "square", x); }
 Tensor scale(const Tensor& x, double factor) { return apply(Unary::scale, "scale", x, factor); }
-Tensor shift(const Tensor& x, double amount) { return apply(Unary::shift, "shift", x, amount); }
+Tensor add(const Tensor& x, double number) { return apply(Unary::add_number, "add", x, number); }
 Tensor relu(const Tensor& x) { return apply(Unary::relu, "relu", x); }
 Tensor gelu(const Tensor& x) { return apply(Unary::gelu, "gelu", x); }
 Tensor gelu_tanh(const Tensor& x) { return apply(Unary::gelu_tanh, "gelu_tanh", x); }

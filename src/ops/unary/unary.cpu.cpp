@@ -9,14 +9,24 @@ namespace heddle::cpu {
 namespace {
 
 void run_unary(ops::UnaryCall& c) {
-  kernels<UnaryKernels>().forward({c.kind, c.x.dtype(), worth_streaming(c.y), c.x.elements(),
-                                   c.parameter, c.x.raw(), c.y.mutable_raw()});
+  kernels<UnaryKernels>().forward({.kind = c.kind,
+                                   .dtype = c.x.dtype(),
+                                   .stream = worth_streaming(c.y),
+                                   .count = c.x.elements(),
+                                   .parameter = c.parameter,
+                                   .x = c.x.raw(),
+                                   .y = c.y.mutable_raw()});
 }
 
 void run_unary_backward(ops::UnaryBackwardCall& c) {
-  kernels<UnaryGradientKernels>().backward({c.kind, c.dx.dtype(), worth_streaming(c.dx),
-                                            c.dx.elements(), c.parameter, c.saved.raw(), c.dy.raw(),
-                                            c.dx.mutable_raw()});
+  kernels<UnaryGradientKernels>().backward({.kind = c.kind,
+                                            .dtype = c.dx.dtype(),
+                                            .stream = worth_streaming(c.dx),
+                                            .count = c.dx.elements(),
+                                            .parameter = c.parameter,
+                                            .x = c.saved.raw(),
+                                            .dy = c.dy.raw(),
+                                            .dx = c.dx.mutable_raw()});
 }
 
 }  // namespace

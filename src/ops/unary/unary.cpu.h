@@ -20,7 +20,7 @@ void with_function(Unary kind, double p, Use use) {
       return use([](auto d, auto x) { return hn::Div(constant(d, 1), hn::Sqrt(x)); });
     case Unary::square: return use([](auto, auto x) { return hn::Mul(x, x); });
     case Unary::scale: return use([p](auto d, auto x) { return hn::Mul(x, constant(d, p)); });
-    case Unary::shift: return use([p](auto d, auto x) { return hn::Add(x, constant(d, p)); });
+    case Unary::add_number: return use([p](auto d, auto x) { return hn::Add(x, constant(d, p)); });
     case Unary::relu: return use([](auto d, auto x) { return relu(d, x); });
     case Unary::gelu: return use([](auto d, auto x) { return gelu_for<S>(d, x); });
     case Unary::gelu_tanh: return use([](auto d, auto x) { return gelu_tanh_for<S>(d, x); });
@@ -54,7 +54,7 @@ void with_derivative(Unary kind, double p, Use use) {
           [](auto d, auto y) { return hn::Mul(hn::Mul(y, y), hn::Mul(y, constant(d, -0.5))); });
     case Unary::square: return use([](auto, auto x) { return hn::Add(x, x); });
     case Unary::scale: return use([p](auto d, auto) { return constant(d, p); });
-    case Unary::shift: return use([](auto d, auto) { return constant(d, 1); });
+    case Unary::add_number: return use([](auto d, auto) { return constant(d, 1); });
     case Unary::relu: return use([](auto d, auto x) { return relu_derivative(d, x); });
     case Unary::gelu: return use([](auto d, auto x) { return gelu_derivative(d, x); });
     case Unary::gelu_tanh:
@@ -79,8 +79,9 @@ void with_derivative(Unary kind, double p, Use use) {
   }
 }
 
-inline void forward(const UnaryArgs& a) noexcept {
-  for_own_storage<UnaryKernels>(a.dtype, &UnaryKernels::forward, a, [&](auto s) {
+template <Types kTypes>
+void forward(const UnaryArgs& a) noexcept {
+  for_types<kTypes, UnaryKernels>(a.dtype, &UnaryKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     with_function<S>(a.kind, a.parameter, [&](auto f) {
       const Tag<S> d;
@@ -121,7 +122,8 @@ inline void backward(const UnaryBackwardArgs& a) noexcept {
 
 }  // namespace unary_detail
 
-const UnaryKernels unary_kernels{unary_detail::forward};
+const UnaryKernels unary_kernels{unary_detail::forward<Types::narrow>};
+const UnaryKernels unary_f64_kernels{unary_detail::forward<Types::f64>};
 const UnaryGradientKernels unary_gradient_kernels{unary_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

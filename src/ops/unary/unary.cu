@@ -22,7 +22,7 @@ __device__ C value(Unary kind, C x, C p) {
     case Unary::rsqrt: return C{1} / std::sqrt(x);
     case Unary::square: return x * x;
     case Unary::scale: return x * p;
-    case Unary::shift: return x + p;
+    case Unary::add_number: return x + p;
     case Unary::relu: return x > C{0} || x != x ? x : C{0};
     case Unary::gelu: return x * normal_cdf(x);
     case Unary::gelu_tanh: return x * gelu_tanh_gate(x);
@@ -46,7 +46,7 @@ __device__ C derivative(Unary kind, C s, C p) {
     case Unary::rsqrt: return C{-0.5} * s * s * s;
     case Unary::square: return C{2} * s;
     case Unary::scale: return p;
-    case Unary::shift: return C{1};
+    case Unary::add_number: return C{1};
     case Unary::relu: return s > C{0} ? C{1} : C{0};
     case Unary::gelu: return normal_cdf(s) + s * normal_density(s);
     case Unary::gelu_tanh: return gelu_tanh_slope(s, gelu_tanh_gate(s));

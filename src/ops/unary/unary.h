@@ -12,7 +12,7 @@ Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);  // 1 / sqrt(x)
 Tensor square(const Tensor& x);
 Tensor scale(const Tensor& x, double factor);  // factor · x
-Tensor shift(const Tensor& x, double amount);  // x + amount
+Tensor add(const Tensor& x, double number);    // x + number
 
 Tensor relu(const Tensor& x);        // max(x, 0); gradient 0 at 0
 Tensor gelu(const Tensor& x);        // x · Φ(x), exact

@@ -14,7 +14,7 @@ struct UnaryArgs {
   DType dtype = DType::f32;
   bool stream = false;  // write past the caches
   std::int64_t count = 0;
-  double parameter = 0;  // of scale, shift and softcap
+  double parameter = 0;  // of scale, add_number and softcap
   const void* x = nullptr;
   void* y = nullptr;
 };

@@ -13,7 +13,7 @@ enum class Unary : std::uint8_t {
   rsqrt,
   square,
   scale,
-  shift,
+  add_number,
   relu,
   gelu,
   gelu_tanh,

@@ -1,4 +1,5 @@
 #include "report/charts/heatmap.h"
+#include "base/divide.h"
 
 #include <fmt/format.h>
 
@@ -75,11 +76,11 @@ std::string names_svg(const Layout& l) {
   std::string out =
       fmt::format("<text x=\"{:.1f}\" y=\"14\">{}</text><text x=\"4\" y=\"{:.1f}\">{}</text>\n",
                   l.left, escaped(l.map.x_label), kTop - 8, escaped(l.map.y_label));
-  const std::size_t column_step = (l.columns + kNamedColumns - 1) / kNamedColumns;
+  const std::size_t column_step = ceil_div(l.columns, kNamedColumns);
   for (std::size_t c = 0; c < l.columns; c += column_step)
     out += fmt::format("<text x=\"{:.2f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
                        l.x(c) + l.cell / 2, kTop - 8, escaped(name_of(l.map.columns, c)));
-  const std::size_t row_step = (l.map.values.size() + kNamedColumns - 1) / kNamedColumns;
+  const std::size_t row_step = ceil_div(l.map.values.size(), kNamedColumns);
   for (std::size_t r = 0; r < l.map.values.size(); r += row_step)
     out += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.2f}\" text-anchor=\"end\" "

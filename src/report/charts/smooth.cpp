@@ -1,4 +1,5 @@
 #include "report/charts/smooth.h"
+#include "base/divide.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +34,7 @@ double local_line(const std::vector<Point>& points, std::size_t first, std::size
 }  // namespace
 
 std::vector<Point> means_of_neighbours(const std::vector<Point>& points, std::size_t most) {
-  const std::size_t group = (points.size() + most - 1) / most;
+  const std::size_t group = ceil_div(points.size(), most);
   if (group <= 1) return points;
   std::vector<Point> out;
   out.reserve(points.size() / group + 1);

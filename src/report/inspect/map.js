@@ -18,7 +18,7 @@ class Weights {
     const w = this.map.value(i, j);
     return w < 0 ? null : strength(this.map, i, w);
   }
-  // What lies in a cell, in words.
+  // A cell in words.
   reading(i, j) {
     const map = this.map, q = this.queries(), k = this.keys(), w = map.value(i, j);
     if (map.sees(i, j) && !map.isExact(i)) {

@@ -1,4 +1,4 @@
-// What the page of `heddle inspect` knows: one model on one input, or two beside each other. All
+// The numbers of the page of `heddle inspect`: one model on one input, or two beside each other. All
 // numbers are in the page; nothing is loaded.
 "use strict";
 (() => {

@@ -21,7 +21,7 @@ function buildText(box, names, told, click) {
   }));
 }
 
-// What a side's open head does, as text.
+// The work of a side's open head, as text.
 class TextView {
   constructor(side) {
     this.side = side;
@@ -223,7 +223,7 @@ function buildTable() {
   let sorted = used.findIndex(([name]) => name === "layer"), down = false;
   const fill = () => {
     const value = used[sorted][1];
-    // What is absent comes last, whichever way.
+    // Absent values come last, whichever way.
     rows.sort((a, b) => (value(a) === undefined) - (value(b) === undefined)
       || (down ? value(b) - value(a) : value(a) - value(b)) || a.layer - b.layer || a.head - b.head
       || a.side.index - b.side.index);

@@ -5,8 +5,8 @@
 
 #include "compare/statistics.h"
 #include "heddle/error.h"
+#include "io/files/checksums/seal.h"
 #include "io/files/file.h"
-#include "io/files/seal.h"
 #include "io/toml/toml.h"
 #include "language/language.h"
 #include "plan/plan_run.h"

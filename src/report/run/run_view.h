@@ -6,7 +6,7 @@
 #include <string>
 
 #include "plan/plan.h"
-#include "run/log.h"
+#include "run/log/log.h"
 #include "run/unit.h"
 
 namespace heddle::report {

@@ -18,7 +18,7 @@ class WordEncoder {
  public:
   explicit WordEncoder(const Model& model) : model_(&model) {}
 
-  // What one call works with; kept for the next call, whichever thread makes it.
+  // The memory of one call; kept for the next call, whichever thread makes it.
   class Borrowed {
    public:
     explicit Borrowed(const WordEncoder& owner) : owner_(&owner), workspace_(owner.borrow()) {}

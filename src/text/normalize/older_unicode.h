@@ -10,7 +10,7 @@ namespace heddle::text {
 // Whether the character is younger than those tables, and would be changed if it were not.
 bool is_unknown_to_normalizers(std::int32_t code_point) noexcept;
 
-// What is_mark(), is_nonspacing_mark(), is_control() and is_punctuation() of unicode.h say, in that
+// is_mark(), is_nonspacing_mark(), is_control() and is_punctuation() of unicode.h, as of that
 // older Unicode.
 bool is_older_mark(std::int32_t code_point) noexcept;
 bool is_older_nonspacing_mark(std::int32_t code_point) noexcept;

@@ -108,6 +108,7 @@ std::string spm_json(const GgufMetadata& metadata, std::vector<SentencePiece> pi
   model.add_prefix_space = metadata.boolean_or("tokenizer.ggml.add_space_prefix", true);
   model.remove_extra_spaces = metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false);
   model.find_user_defined_first = true;
+  model.replace_broken = false;
   constexpr std::string_view charsmap = "tokenizer.ggml.precompiled_charsmap";
   if (metadata.has(charsmap))
     for (const std::int64_t byte : metadata.integers(charsmap))
@@ -187,6 +188,10 @@ Frame read_gguf_frame(const GgufMetadata& metadata, const SpecialIds& ids, bool 
 PretrainedTokenizer load_gguf_tokenizer(const GgufMetadata& metadata, const std::string& path) {
   const std::string model = metadata.string(kModelKey);
   std::vector<SentencePiece> pieces = read_pieces(metadata);
+  // Rows of the embeddings that no text can have: converters write placeholders for them.
+  const bool sentence_pieces = model == "llama" || model == "t5";
+  while (sentence_pieces && pieces.size() > 1 && pieces.back().kind == Kind::unused)
+    pieces.pop_back();
   const SpecialIds ids = read_special_ids(metadata, pieces);
   std::string json;
   bool add_begin = false, add_end = false;

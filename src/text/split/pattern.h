@@ -1,4 +1,5 @@
-// What a text is searched for: by normalizers that replace it, by pre-tokenizers that cut there.
+// Patterns that a text is searched for: by normalizers that replace it, by pre-tokenizers that cut
+// there.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ class PreTokenizer {
 
 using PreTokenizerPtr = std::unique_ptr<const PreTokenizer>;
 
-// What becomes of the matches: they go away, stand alone, join what stands before or behind them,
+// The fate of the matches: they go away, stand alone, join what stands before or behind them,
 // or those that touch become one word.
 enum class Behavior : std::uint8_t {
   removed,

@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "backend/cpu/gemm/kernels.h"
+#include "base/divide.h"
 
 namespace heddle::cpu {
 
@@ -54,7 +55,6 @@ struct Layout {
   static_assert(kAcross * 3 <= kRows * 4, "kScratchABytes allows for a third of padding");
 
   static constexpr std::int64_t min(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-  static constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
   static constexpr std::int64_t units(std::int64_t k) { return ceil_div(k, kPair); }
   static constexpr std::int64_t panels(std::int64_t n) { return ceil_div(n, kColumns); }
   static constexpr std::int64_t depth_blocks(std::int64_t k) { return ceil_div(k, kBlockDepth); }

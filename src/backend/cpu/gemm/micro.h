@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/cpu/gemm/layout.h"
+#include "base/divide.h"
 #include "heddle/dtype.h"
 
 namespace heddle::cpu {
@@ -141,9 +142,13 @@ struct MicroKernel {
   [[gnu::always_inline]] static void along_k(const TileJob<Ops>& job,
                                              Vec (&sums)[Rows][Vectors]) noexcept {
     static_assert(L::kLineUnits % kAheadUnits == 0);
-    Place at{
-        job.a,         static_cast<const B*>(job.b), job.ahead, job.a_step, L::kPair, job.b_step,
-        job.ahead_step};
+    Place at{.a = job.a,
+             .b = static_cast<const B*>(job.b),
+             .ahead = job.ahead,
+             .row_step = job.a_step,
+             .a_step = L::kPair,
+             .b_step = job.b_step,
+             .ahead_step = job.ahead_step};
     for (std::int64_t line = job.units / L::kLineUnits; line > 0; --line) {
       for (std::int64_t u = 0; u < L::kLineUnits; u += kAheadUnits) at.units_and_line(sums);
       at.a += job.a_jump;
@@ -153,9 +158,13 @@ struct MicroKernel {
 
   [[gnu::always_inline]] static void across(const TileJob<Ops>& job,
                                             Vec (&sums)[Rows][Vectors]) noexcept {
-    Place at{
-        job.a,         static_cast<const B*>(job.b), job.ahead, L::kPair, job.a_step, job.b_step,
-        job.ahead_step};
+    Place at{.a = job.a,
+             .b = static_cast<const B*>(job.b),
+             .ahead = job.ahead,
+             .row_step = L::kPair,
+             .a_step = job.a_step,
+             .b_step = job.b_step,
+             .ahead_step = job.ahead_step};
     for (std::int64_t u = job.units / kAheadUnits; u > 0; --u) at.units_and_line(sums);
     for (std::int64_t u = job.units % kAheadUnits; u > 0; --u) at.unit(sums);
   }
@@ -208,32 +217,36 @@ struct MicroKernel {
 };
 
 // The kernels for 1..kRows rows and for 1..kVectors vectors of columns: no work on padding.
-template <class Ops, ReadA Read, class B>
-struct MicroTable {
+template <class Ops>
+struct MicroKernels {
   using L = Layout<Ops>;
   using Function = void (*)(const TileJob<Ops>&) noexcept;
 
-  struct Entries {
-    Function at[L::kVectors][L::kRows];
-  };
+  Function at[L::kVectors][L::kRows];
+
+  Function get(std::int64_t rows, std::int64_t columns) const noexcept {
+    return at[ceil_div(columns, L::kLanes) - 1][rows - 1];
+  }
+};
+
+template <class Ops, ReadA Read, class B>
+struct MicroTable {
+  using Kernels = MicroKernels<Ops>;
 
   template <int Vectors, int... R>
-  static constexpr void fill(Function (&at)[L::kRows], std::integer_sequence<int, R...>) {
+  static constexpr void fill(typename Kernels::Function (&at)[Layout<Ops>::kRows],
+                             std::integer_sequence<int, R...>) {
     ((at[R] = MicroKernel<Ops, Read, B, R + 1, Vectors>::run), ...);
   }
 
   template <int... V>
-  static constexpr Entries make(std::integer_sequence<int, V...>) {
-    Entries entries{};
-    (fill<V + 1>(entries.at[V], std::make_integer_sequence<int, Ops::kRows>{}), ...);
-    return entries;
+  static constexpr Kernels make(std::integer_sequence<int, V...>) {
+    Kernels kernels{};
+    (fill<V + 1>(kernels.at[V], std::make_integer_sequence<int, Ops::kRows>{}), ...);
+    return kernels;
   }
 
-  static constexpr Entries kEntries = make(std::make_integer_sequence<int, Ops::kVectors>{});
-
-  static Function get(std::int64_t rows, std::int64_t columns) noexcept {
-    return kEntries.at[L::ceil_div(columns, L::kLanes) - 1][rows - 1];
-  }
+  static constexpr Kernels kKernels = make(std::make_integer_sequence<int, Ops::kVectors>{});
 };
 
 }  // namespace heddle::cpu

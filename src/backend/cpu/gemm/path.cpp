@@ -14,12 +14,11 @@
 #include "backend/cpu/gemm/together.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/threads.h"
+#include "base/divide.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
 namespace {
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // A thread's scratch holds a block of A, one of B and one of sums.
 BlockScratch block_scratch() noexcept {

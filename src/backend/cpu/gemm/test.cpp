@@ -19,6 +19,7 @@
 #include "backend/cpu/gemm/test_slope.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/threads.h"
+#include "base/divide.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
@@ -33,7 +34,7 @@ class Guarded {
  public:
   explicit Guarded(std::size_t bytes) : bytes_(bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    mapped_ = (bytes + kFront + page - 1) / page * page + page;
+    mapped_ = round_up(bytes + kFront, page) + page;
     base_ = static_cast<unsigned char*>(
         mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (base_ == MAP_FAILED) throw std::bad_alloc();

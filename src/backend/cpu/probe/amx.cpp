@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "backend/cpu/threads.h"
-#include "backend/cpu/tile_state.h"
+#include "backend/cpu/tiles/tile_state.h"
 
 namespace heddle::cpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "backend/cpu/gemm/amx/emulated_tiles.h"
+#include "backend/cpu/gemm/amx/emulated/emulated_tiles.h"
 #include "ops/attention/amx/backward_kernel.h"
 
 namespace heddle::cpu {

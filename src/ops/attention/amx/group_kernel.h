@@ -7,6 +7,7 @@
 // products of one block; half of the columns go with each of the next two blocks.
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/amx/products.h"
 #include "ops/attention/amx/weights.h"
 
@@ -45,7 +46,7 @@ class TransposedRunner {
   }
 
  private:
-  std::int64_t blocks() const noexcept { return (g_.keys + kTransposedKeys - 1) / kTransposedKeys; }
+  std::int64_t blocks() const noexcept { return ceil_div(g_.keys, kTransposedKeys); }
   // Keys of block j.
   std::int64_t keys(std::int64_t j) const noexcept {
     const std::int64_t rest = g_.keys - j * kTransposedKeys;

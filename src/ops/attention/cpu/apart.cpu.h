@@ -8,6 +8,7 @@
 // product longer: a hidden key has weight 0, and adding zeros changes nothing.
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/forward.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -20,7 +21,7 @@ struct RowSums {
   Compute<S>* o;
 };
 
-// What a row begins with: nothing, or its sink.
+// The start of a row: nothing, or its sink.
 template <class S>
 RowSums<S> begin_row(const Problem<S>& p, std::int64_t head, RowSums<S> sums) {
   using C = Compute<S>;
@@ -58,7 +59,7 @@ struct ApartState {
   using C = Compute<S>;
   static constexpr std::int64_t kStride = kDecodeKeys;  // of rows of the tile
 
-  explicit ApartState(const Problem<S>& p) : value_stride(padded(p.s.value_width, kPad)) {
+  explicit ApartState(const Problem<S>& p) : value_stride(round_up(p.s.value_width, kPad)) {
     Scratch scratch(p.a);
     tile = scratch.take<C>(p.group_rows * kStride);
     if constexpr (kPairs<S>)
@@ -132,7 +133,7 @@ void apart_block(const Problem<S>& p, const Rows& r) {
   ApartState<S> f(p);
   for (std::int64_t i = 0; i < r.count; ++i) begin_row(p, r.head, f.sums(i));
   zero(f.all_o, r.count * f.value_stride);
-  const std::int64_t rows = padded(r.count, p.group_rows);
+  const std::int64_t rows = round_up(r.count, p.group_rows);
   if (p.on_tiles)
     pack_words<S>(r.count, rows, p.depth, f.q, [&](std::int64_t i) { return p.q(r, i); });
   for (std::int64_t i = 0; i < rows && !p.a.additive && !p.on_tiles; i += kTileRows)

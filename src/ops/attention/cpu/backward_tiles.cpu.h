@@ -5,6 +5,7 @@
 // made by one thread in one order.
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/gradients.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -17,7 +18,7 @@ struct Tiles {
   static constexpr std::int64_t kGroups = kQueryBlock / kTileRows;
 
   explicit Tiles(const Problem<S>& p)
-      : width(padded(p.s.width, kPad)), value(padded(p.s.value_width, kPad)) {
+      : width(round_up(p.s.width, kPad)), value(round_up(p.s.value_width, kPad)) {
     Scratch scratch(p.a);
     scores = scratch.take<C>(kQueryBlock * kKeyBlock);
     dp = scratch.take<C>(kQueryBlock * kKeyBlock);
@@ -337,9 +338,17 @@ void add_transposed_gradients(const BackwardProblem<S>& g, const Rows& r, std::i
     const std::int64_t first = rows.begin / 2, steps = (rows.end - rows.begin) / 2;
     const auto add = [&](void* transposed, std::int64_t width, const std::uint32_t* words,
                          float* to) {
-      p.a.tiles.small_product({g.transposed(transposed, width, r) + first, kQueryBlock / 2,
-                               words + first * kKeyBlock + key, kKeyBlock, 0, width, steps,
-                               kAmxRows, to + key, kKeyBlock, true});
+      p.a.tiles.small_product({.a = g.transposed(transposed, width, r) + first,
+                               .a_row = kQueryBlock / 2,
+                               .b = words + first * kKeyBlock + key,
+                               .b_step = kKeyBlock,
+                               .b_panel = 0,
+                               .rows = width,
+                               .steps = steps,
+                               .columns = kAmxRows,
+                               .c = to + key,
+                               .c_row = kKeyBlock,
+                               .add = true});
     };
     add(g.b.packed_dy_rows, p.s.value_width, t.weight_words, t.dv);
     add(g.b.packed_q_rows, p.s.width, t.ds_words, t.dk);
@@ -370,7 +379,7 @@ template <class S>
 void backward_tile(const BackwardProblem<S>& g, const PhiloxKeys& keys, const TilePlace& at,
                    Tiles<S>& t) {
   const Problem<S>& p = g.p;
-  const std::int64_t groups = padded(at.r.count, p.group_rows) / p.group_rows;
+  const std::int64_t groups = ceil_div(at.r.count, p.group_rows);
   for (std::int64_t i = 0; i < groups; ++i) backward_group(g, keys, at, i * p.group_rows, t);
   const std::int64_t count = smaller(kKeyBlock, p.s.keys - at.origin());
   for (std::int64_t key = 0; key < count; key += p.group_rows) {

@@ -6,6 +6,7 @@
 // weighted sum of each row go to partial sums, which are put together in the order of the blocks.
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/apart.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -19,9 +20,9 @@ struct DecodeState {
   static constexpr std::int64_t kStride = kDecodeKeys;
 
   explicit DecodeState(const Problem<S>& p)
-      : value_stride(padded(p.s.value_width, kPad)),
+      : value_stride(round_up(p.s.value_width, kPad)),
         count(p.group() * p.s.queries),
-        rows(padded(count, Height)) {
+        rows(round_up(count, Height)) {
     const std::int64_t all = rows * p.s.key_heads;
     Scratch scratch(p.a);
     tile = scratch.take<C>(all * kStride);
@@ -33,7 +34,7 @@ struct DecodeState {
     m = scratch.take<C>(all);
     l = scratch.take<C>(all);
     o = scratch.take<C>(all * value_stride);
-    k = scratch.take<C>(kPad * padded(p.s.width, 2));
+    k = scratch.take<C>(kPad * round_up(p.s.width, 2));
     v = scratch.take<Unit<S>>(kPad / kPair<S> * value_stride);
   }
 
@@ -63,7 +64,7 @@ Rows decode_row(const Problem<S>& p, std::int64_t batch, std::int64_t key_head, 
 // Where a block's sums of a row go: maximum, sum, weighted sum.
 template <class S>
 Compute<S>* partial_sums(const Problem<S>& p, const Rows& r, std::int64_t block) {
-  const std::int64_t size = padded(p.s.value_width, kPad) + 2;
+  const std::int64_t size = round_up(p.s.value_width, kPad) + 2;
   const std::int64_t head = r.batch * p.s.heads + r.head;
   return static_cast<Compute<S>*>(p.a.partial) + head * partial_size(p.s) +
          (block * p.s.queries + r.first) * size;
@@ -199,7 +200,7 @@ template <class S>
 void decode_finish(const Problem<S>& p, const Rows& r) {
   using C = Compute<S>;
   ForwardState<S> f(p);
-  const std::int64_t blocks = blocks_of(p.s.places(), kDecodeKeys);
+  const std::int64_t blocks = ceil_div(p.s.places(), kDecodeKeys);
   const RowSums<S> sums = begin_row(p, r.head, {f.m[0], f.l[0], f.o});
   zero(f.o, f.value_stride);
   for (std::int64_t b = 0; b < blocks; ++b) {
@@ -212,7 +213,7 @@ void decode_finish(const Problem<S>& p, const Rows& r) {
 // Unit `chunk` of the first round: a block of keys of a sequence.
 template <class S>
 void decode_unit(const Problem<S>& p, std::int64_t chunk) {
-  const std::int64_t blocks = blocks_of(p.s.places(), kDecodeKeys);
+  const std::int64_t blocks = ceil_div(p.s.places(), kDecodeKeys);
   if constexpr (kPairs<S>)
     if (p.on_tiles) return decode_block<S, kAmxRows>(p, chunk / blocks, chunk % blocks);
   if (p.group() * p.s.queries <= kFewRows)
@@ -221,7 +222,7 @@ void decode_unit(const Problem<S>& p, std::int64_t chunk) {
     decode_block<S, kTileRows>(p, chunk / blocks, chunk % blocks);
 }
 inline std::int64_t decode_units(const AttentionShape& s) {
-  return few_queries(s) ? s.batch * blocks_of(s.places(), kDecodeKeys) : 0;
+  return few_queries(s) ? s.batch * ceil_div(s.places(), kDecodeKeys) : 0;
 }
 
 // Head `i` of all sequences of a call: the second round.

@@ -8,6 +8,7 @@
 // fewer keys at a time were slower there (64 by a third, 192 by a tenth).
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/scores.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -23,7 +24,7 @@ struct ForwardState {
   using C = Compute<S>;
   static constexpr std::int64_t kStride = kForwardKeys;  // of rows of the tile
 
-  explicit ForwardState(const Problem<S>& p) : value_stride(padded(p.s.value_width, kPad)) {
+  explicit ForwardState(const Problem<S>& p) : value_stride(round_up(p.s.value_width, kPad)) {
     Scratch scratch(p.a);
     tile = scratch.take<C>(p.group_rows * kForwardKeys);
     if constexpr (kPairs<S>)
@@ -222,7 +223,7 @@ void forward_block(const Problem<S>& p, const Rows& r) {
         sinks != nullptr ? sinks[r.head] * static_cast<C>(kLog2E) : -hn::GetLane(hn::Inf(Tag<S>()));
     f.l[i] = sinks != nullptr ? C{1} : C{0};
   }
-  const std::int64_t rows = padded(r.count, p.group_rows);
+  const std::int64_t rows = round_up(r.count, p.group_rows);
   for (std::int64_t i = 0; i < r.count; ++i)  // too far apart for the hardware to foresee
     for (std::int64_t x = 0; x < p.s.width; x += 64 / static_cast<std::int64_t>(sizeof(S)))
       hwy::Prefetch(p.q(r, i) + x);
@@ -246,7 +247,7 @@ void forward_block(const Problem<S>& p, const Rows& r) {
 // they go first.
 template <class S, class Body>
 void for_query_blocks(const Problem<S>& p, Body body) {
-  const std::int64_t blocks = blocks_of(p.s.queries, kForwardQueries);
+  const std::int64_t blocks = ceil_div(p.s.queries, kForwardQueries);
   parallel_chunks(p.s.batch * p.s.heads * blocks, [&](std::int64_t chunk) {
     const std::int64_t head = chunk / blocks;
     body(p.rows(head / p.s.heads, head % p.s.heads, blocks - 1 - chunk % blocks, kForwardQueries));

@@ -7,6 +7,7 @@
 //   additive mask: dS, added up over the sequences and heads that share it
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/forward.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -21,7 +22,7 @@ struct BackwardProblem {
       : b(args),
         p(args.forward),
         rows(query_blocks(p.s.queries) * kQueryBlock),
-        width(padded(p.s.width, kPad)),
+        width(round_up(p.s.width, kPad)),
         parts(backward_parts(p.s)) {}
 
   const AttentionBackwardArgs& b;
@@ -46,7 +47,7 @@ struct BackwardProblem {
   // Q or dY as B: panels of columns, the queries along the sum.
   Panels<S> as_columns(void* base, std::int64_t columns, const Rows& r) const {
     const std::int64_t steps = rows / kPair<S>;
-    return {static_cast<const U*>(base) + head_number(r) * steps * padded(columns, kPad) +
+    return {static_cast<const U*>(base) + head_number(r) * steps * round_up(columns, kPad) +
                 r.first / kPair<S> * kPanel<S>,
             steps * kPanel<S>};
   }

@@ -6,6 +6,7 @@
 // and every block of queries loads and stores the sums of dK and dV.
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/whole_head.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -30,8 +31,8 @@ struct LongHead {
     scores = scratch.take<float>(2 * kBackwardScores);
     dk = scratch.take<float>(most * (width + kSumsGap));
     dv = scratch.take<float>(most * (value + kSumsGap));
-    dq_begun = scratch.take<bool>(p.group() * blocks_of(p.s.queries, kAmxRows));
-    zero(dq_begun, p.group() * blocks_of(p.s.queries, kAmxRows));
+    dq_begun = scratch.take<bool>(p.group() * ceil_div(p.s.queries, kAmxRows));
+    zero(dq_begun, p.group() * ceil_div(p.s.queries, kAmxRows));
   }
 
   std::int64_t width, value;
@@ -75,7 +76,7 @@ const std::uint32_t* long_pairs(const BackwardProblem<S>& g, void* base, std::in
 // Q and dY of a block of queries in both forms.
 template <class S>
 void pack_long_queries(const BackwardProblem<S>& g, const Rows& r) {
-  const std::int64_t rows = padded(r.count, kAmxRows);
+  const std::int64_t rows = round_up(r.count, kAmxRows);
   const auto pack = [&](void* columns, void* pairs, std::int64_t width, auto row) {
     std::uint32_t* to = g.as_rows(columns, width / 2, r);
     for (std::int64_t i = 0; i < rows; i += 16)
@@ -127,7 +128,7 @@ void long_group(const BackwardProblem<S>& g, const Rows& r, std::int64_t part, c
   a.row = w.kRow;
   a.dq = g.dq_sum(part, r);
   bool& begun =
-      w.dq_begun[(r.head % p.group()) * blocks_of(p.s.queries, kAmxRows) + r.first / kAmxRows];
+      w.dq_begun[(r.head % p.group()) * ceil_div(p.s.queries, kAmxRows) + r.first / kAmxRows];
   a.add = begun;
   begun = true;
   a.scores = w.scores;
@@ -155,7 +156,7 @@ Range groups_of_keys(const LongHead<S>& w, std::int64_t groups, std::int64_t key
 template <class S>
 void long_key_gradients(const BackwardProblem<S>& g, const Rows& r, const LongKeys& b,
                         LongHead<S>& w) {
-  const std::int64_t groups = blocks_of(r.count, kAmxRows), panel = groups * kAmxRows / 2;
+  const std::int64_t groups = ceil_div(r.count, kAmxRows), panel = groups * kAmxRows / 2;
   for (std::int64_t key = 0; key < b.count; key += kAmxRows) {
     const Range seeing = groups_of_keys(w, groups, key);
     if (seeing.empty()) continue;
@@ -163,10 +164,17 @@ void long_key_gradients(const BackwardProblem<S>& g, const Rows& r, const LongKe
     const std::int64_t steps = (seeing.end - seeing.begin) * kAmxRows / 2;
     const auto add = [&](const std::uint32_t* left, void* right, std::int64_t width, float* sums) {
       const std::int64_t stride = width + kSumsGap;
-      g.p.a.tiles.small_product({left + key * w.kRow + first, w.kRow,
-                                 long_pairs(g, right, width, r) + first * kAmxRows, kAmxRows,
-                                 panel * kAmxRows, kAmxRows, steps, width, sums + key * stride,
-                                 stride, w.keys_begun[key / kAmxRows]});
+      g.p.a.tiles.small_product({.a = left + key * w.kRow + first,
+                                 .a_row = w.kRow,
+                                 .b = long_pairs(g, right, width, r) + first * kAmxRows,
+                                 .b_step = kAmxRows,
+                                 .b_panel = panel * kAmxRows,
+                                 .rows = kAmxRows,
+                                 .steps = steps,
+                                 .columns = width,
+                                 .c = sums + key * stride,
+                                 .c_row = stride,
+                                 .add = w.keys_begun[key / kAmxRows]});
     };
     add(w.weights, g.b.packed_dy_rows, w.value, w.dv);
     add(w.ds, g.b.packed_q_rows, w.width, w.dk);
@@ -182,8 +190,9 @@ void long_block(const BackwardProblem<S>& g, const Rows& r, std::int64_t part, c
   for (std::int64_t i = 0; i * kAmxRows < r.count; ++i) {
     const Rows group = r.part(i * kAmxRows, kAmxRows);
     const Range seen = columns(g.p.span(group), b.first, b.count);
-    w.spans[i] = seen.empty() ? Range{0, 0}
-                              : Range{seen.begin / kAmxRows * kAmxRows, padded(seen.end, kAmxRows)};
+    w.spans[i] = seen.empty()
+                     ? Range{0, 0}
+                     : Range{seen.begin / kAmxRows * kAmxRows, round_up(seen.end, kAmxRows)};
     if (seen.empty()) continue;
     any = true;
     long_group(g, group, part, b, i, w);
@@ -227,7 +236,7 @@ void long_unit(const BackwardProblem<S>& g, std::int64_t part, std::int64_t batc
   const std::int64_t end = pieces * (part + 1) / g.parts * kAmxRows;
   for (std::int64_t key = pieces * part / g.parts * kAmxRows; key < end; key += long_keys(p.s))
     long_key_block(g, part, {batch, head, key, smaller(long_keys(p.s), end - key)}, w);
-  const std::int64_t groups = blocks_of(p.s.queries, kAmxRows);
+  const std::int64_t groups = ceil_div(p.s.queries, kAmxRows);
   for (std::int64_t i = 0; i < p.group() * groups; ++i)
     if (!w.dq_begun[i])
       zero(g.dq_sum(part, {batch, head * p.group() + i / groups, i % groups * kAmxRows, 0}),
@@ -268,7 +277,7 @@ void backward_long_heads(const BackwardProblem<S>& g) {
   if constexpr (kPairs<S>) {
     const AttentionShape& s = g.p.s;
     const auto for_queries = [&](auto body) {
-      const std::int64_t blocks = blocks_of(s.queries, kLongQueries);
+      const std::int64_t blocks = ceil_div(s.queries, kLongQueries);
       parallel_chunks(s.batch * s.heads * blocks, [&](std::int64_t chunk) {
         const std::int64_t head = chunk / blocks;
         body(g.p.rows(head / s.heads, head % s.heads, chunk % blocks, kLongQueries));

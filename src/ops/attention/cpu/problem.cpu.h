@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cpu/activations.h"
+#include "base/divide.h"
 #include "ops/attention/cpu/tile.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -23,7 +24,7 @@ class Scratch {
   template <class T>
   T* take(std::int64_t count) {
     char* piece = next_;
-    next_ += padded(count * static_cast<std::int64_t>(sizeof(T)), 64);
+    next_ += round_up(count * static_cast<std::int64_t>(sizeof(T)), 64);
     return reinterpret_cast<T*>(piece);
   }
 
@@ -55,9 +56,9 @@ class Problem {
   explicit Problem(const AttentionArgs& args)
       : a(args),
         s(args.shape),
-        depth(padded(s.width, kPair<S>) / kPair<S>),
-        value_depth(padded(s.value_width, kPair<S>) / kPair<S>),
-        keys(padded(s.places(), kPad)),
+        depth(ceil_div(s.width, kPair<S>)),
+        value_depth(ceil_div(s.value_width, kPair<S>)),
+        keys(round_up(s.places(), kPad)),
         on_tiles(kPairs<S> && cpu::on_tiles(args)),
         group_rows(on_tiles ? kAmxRows : kTileRows) {}
 
@@ -122,7 +123,7 @@ class Problem {
   Panels<S> key_rows(void* base, std::int64_t width, std::int64_t batch, std::int64_t head,
                      std::int64_t from) const {
     const std::int64_t steps = keys / kPair<S>;
-    return {of_key_head<U>(base, steps * padded(width, kPad), batch, head) +
+    return {of_key_head<U>(base, steps * round_up(width, kPad), batch, head) +
                 from / kPair<S> * kPanel<S>,
             steps * kPanel<S>};
   }
@@ -153,8 +154,17 @@ class Problem {
   void on_tiles_product(const U* left, std::int64_t row, const Panels<S>& b, std::int64_t steps,
                         std::int64_t columns, const Sums<C>& out) const {
     if constexpr (kPairs<S>)
-      a.tiles.small_product({left, row, b.data, kPanel<S>, b.stride, kAmxRows, steps, columns,
-                             out.data, out.stride, out.add});
+      a.tiles.small_product({.a = left,
+                             .a_row = row,
+                             .b = b.data,
+                             .b_step = kPanel<S>,
+                             .b_panel = b.stride,
+                             .rows = kAmxRows,
+                             .steps = steps,
+                             .columns = columns,
+                             .c = out.data,
+                             .c_row = out.stride,
+                             .add = out.add});
   }
 
   // ---- what a row sees ----
@@ -192,7 +202,7 @@ inline Range columns(const Range& keys, std::int64_t origin, std::int64_t size) 
 template <class S>
 Range whole_panels(const Range& c) {
   if (c.empty()) return {0, 0};
-  return {c.begin / kPanel<S> * kPanel<S>, padded(c.end, kPanel<S>)};
+  return {c.begin / kPanel<S> * kPanel<S>, round_up(c.end, kPanel<S>)};
 }
 
 // Powers of two are what the weights of a softmax are computed by.

@@ -2,6 +2,7 @@
 // (amx/group.h).
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/forward.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -64,7 +65,7 @@ void pack_transposed_keys(const Problem<S>& p, std::int64_t unit, std::int64_t f
 template <class S>
 void pack_transposed_keys(const Problem<S>& p) {
   constexpr std::int64_t kPiece = 4 * kPad;
-  const std::int64_t pieces = blocks_of(p.keys, kPiece);
+  const std::int64_t pieces = ceil_div(p.keys, kPiece);
   parallel_chunks(p.s.batch * p.s.key_heads * pieces, [&](std::int64_t i) {
     const std::int64_t first = i % pieces * kPiece;
     pack_transposed_keys(p, i / pieces, first, smaller(first + kPiece, p.keys));
@@ -151,7 +152,7 @@ template <class S>
 Range transposed_span(const Problem<S>& p, const Rows& r) {
   const Range span = p.span(r);
   if (span.empty()) return {0, 0};
-  return {span.begin / kPad * kPad, padded(span.end, kPad)};
+  return {span.begin / kPad * kPad, round_up(span.end, kPad)};
 }
 
 template <class S>
@@ -159,7 +160,7 @@ void transposed_block(const Problem<S>& p, const Rows& r) {
   if constexpr (kPairs<S>) {
     const TransposedState<S> f(p);
     const auto* sinks = static_cast<const float*>(p.a.sinks);
-    const std::int64_t groups = blocks_of(r.count, kTransposedQueries);
+    const std::int64_t groups = ceil_div(r.count, kTransposedQueries);
     Range spans[kForwardQueries / kTransposedQueries];
     Range all{p.keys, 0};
     for (std::int64_t i = 0; i < groups; ++i) {

@@ -6,6 +6,7 @@
 // dV = Pᵀ · dY and dK = dSᵀ · Q; for dQ = dS · K words of two keys are transposed.
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cpu/gradients.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
@@ -21,7 +22,7 @@ struct WholeHead {
 
   explicit WholeHead(const Problem<S>& p)
       : keys(p.keys),
-        queries(padded(p.s.queries, kAmxRows)),
+        queries(round_up(p.s.queries, kAmxRows)),
         width(p.s.width),
         value(p.s.value_width) {
     Scratch scratch(p.a);
@@ -119,7 +120,7 @@ void pack_whole_queries(const BackwardProblem<S>& g, const Rows& r, WholeHead<S>
     const Range span = p.span(r.part(i, kAmxRows));
     w.spans[i / kAmxRows] =
         span.empty() ? Range{0, 0}
-                     : Range{span.begin / kAmxRows * kAmxRows, padded(span.end, kAmxRows)};
+                     : Range{span.begin / kAmxRows * kAmxRows, round_up(span.end, kAmxRows)};
   }
 }
 
@@ -192,9 +193,17 @@ void weigh_whole_block(const Problem<S>& p, std::int64_t first, const WholeHead<
   const Range span = w.spans[first / kAmxRows];
   const auto product = [&](const std::uint32_t* rows, const std::uint32_t* columns,
                            std::int64_t width, float* out) {
-    p.a.tiles.small_product({rows + span.begin * width / 2, width / 2, columns + first * width / 2,
-                             kAmxRows, 0, span.end - span.begin, width / 2, kAmxRows,
-                             out + span.begin * kRow, kRow, false});
+    p.a.tiles.small_product({.a = rows + span.begin * width / 2,
+                             .a_row = width / 2,
+                             .b = columns + first * width / 2,
+                             .b_step = kAmxRows,
+                             .b_panel = 0,
+                             .rows = span.end - span.begin,
+                             .steps = width / 2,
+                             .columns = kAmxRows,
+                             .c = out + span.begin * kRow,
+                             .c_row = kRow,
+                             .add = false});
   };
   product(w.k, w.q_columns, w.width, w.scores);
   product(w.v, w.dy_columns, w.value, w.dp);
@@ -249,9 +258,17 @@ void whole_key_gradients(const Problem<S>& p, bool add, const WholeHead<S>& w) {
         return;
       }
       p.a.tiles.small_product(
-          {reinterpret_cast<const std::uint32_t*>(left + key * w.queries + rows.begin),
-           w.queries / 2, right + rows.begin / 2 * kAmxRows, kAmxRows, w.queries / 2 * kAmxRows,
-           kAmxRows, (rows.end - rows.begin) / 2, width, sums + key * stride, stride, add});
+          {.a = reinterpret_cast<const std::uint32_t*>(left + key * w.queries + rows.begin),
+           .a_row = w.queries / 2,
+           .b = right + rows.begin / 2 * kAmxRows,
+           .b_step = kAmxRows,
+           .b_panel = w.queries / 2 * kAmxRows,
+           .rows = kAmxRows,
+           .steps = (rows.end - rows.begin) / 2,
+           .columns = width,
+           .c = sums + key * stride,
+           .c_row = stride,
+           .add = add});
     };
     product(w.weights, w.dy_pairs, w.value, w.dv);
     product(w.ds, w.q_pairs, w.width, w.dk);
@@ -267,10 +284,17 @@ void whole_query_gradients(const Problem<S>& p, std::int64_t first, const WholeH
     zero(w.dq + first * stride, kAmxRows * stride);
     return;
   }
-  p.a.tiles.small_product({w.ds_by_query + (first * w.keys + span.begin) / 2, w.keys / 2,
-                           w.k_pairs + span.begin / 2 * kAmxRows, kAmxRows, w.keys / 2 * kAmxRows,
-                           kAmxRows, (span.end - span.begin) / 2, w.width, w.dq + first * stride,
-                           stride, false});
+  p.a.tiles.small_product({.a = w.ds_by_query + (first * w.keys + span.begin) / 2,
+                           .a_row = w.keys / 2,
+                           .b = w.k_pairs + span.begin / 2 * kAmxRows,
+                           .b_step = kAmxRows,
+                           .b_panel = w.keys / 2 * kAmxRows,
+                           .rows = kAmxRows,
+                           .steps = (span.end - span.begin) / 2,
+                           .columns = w.width,
+                           .c = w.dq + first * stride,
+                           .c_row = stride,
+                           .add = false});
 }
 
 // Sums times `scale` to rows of a tensor.

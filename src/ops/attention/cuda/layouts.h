@@ -2,6 +2,8 @@
 // arithmetic, proved on the host (test_cuda_layouts.cpp).
 #pragma once
 
+#include "base/divide.h"
+
 namespace heddle::cuda::attention {
 
 // ---- scores as tensor cores leave them: query by query
@@ -72,7 +74,7 @@ constexpr int first_step(int row_tiles, int rows, int keys) {
 constexpr int count_of_steps(int row_tiles, int key_tiles, int rows, int keys) {
   return (row_tiles - 1) * (rows / keys) + key_tiles;
 }
-constexpr int rounded_down(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+constexpr int rounded_down(int a, int b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 // The steps whose tiles have a diagonal.
 constexpr int least_step(int diagonal, int keys) { return rounded_down(diagonal, keys); }
 constexpr int most_step(int diagonal, int rows, int keys) {

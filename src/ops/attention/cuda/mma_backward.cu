@@ -3,6 +3,7 @@
 //   query by query: dQ = scale · dS · K, and sums of dS by distance and by pair
 //   key by key:     dV = P'ᵀ · dY, dK = scale · dSᵀ · Q
 #include "backend/cuda/launch.cuh"
+#include "base/divide.h"
 #include "ops/attention/cuda/mma_tiles.cuh"
 #include "ops/attention/cuda/pair_sums.cuh"
 #include "ops/attention/cuda/paths.h"
@@ -54,7 +55,7 @@ __device__ void scores_backward(const BackwardProblem& p,
 // Which rows a block has. Later ones come first: behind a causal mask they are the longest.
 __device__ RowTile query_work(const Problem& p, int rows) {
   const unsigned units = static_cast<unsigned>(p.size.batch * p.size.heads);
-  const int tiles = (p.size.queries + rows - 1) / rows;
+  const int tiles = ceil_div(p.size.queries, rows);
   const int unit = static_cast<int>(blockIdx.x % units);
   return {unit / p.size.heads, unit % p.size.heads,
           (tiles - 1 - static_cast<int>(blockIdx.x / units)) * rows};
@@ -160,7 +161,7 @@ __device__ bool scores_of_tile(const BackwardProblem& p, typename QueryShape<kWi
   return true;
 }
 
-// What pair_sums.cuh asks for.
+// The parts that pair_sums.cuh asks for.
 template <int kWidth>
 struct MmaPairs {
   using T = QueryShape<kWidth>;
@@ -295,8 +296,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   const int unit = static_cast<int>(blockIdx.x % units);
   const int batch = unit / p.size.key_heads, key_head = unit % p.size.key_heads;
   const int key_tile = static_cast<int>(blockIdx.x / units), key0 = key_tile * T::kKeys;
-  const int query_tiles = (p.size.queries + T::kQueries - 1) / T::kQueries;
-  const int key_tiles = (p.size.keys + T::kKeys - 1) / T::kKeys;
+  const int query_tiles = ceil_div(p.size.queries, T::kQueries);
+  const int key_tiles = ceil_div(p.size.keys, T::kKeys);
   const int2 seen_by =
       reinterpret_cast<const int2*>(p.seen_by)[std::int64_t{batch} * key_tiles + key_tile];
   load_rows<kWidth, T::kKeys, kBlockThreads>(

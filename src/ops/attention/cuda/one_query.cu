@@ -7,6 +7,7 @@
 #include "backend/cuda/instructions.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/turn.cuh"
+#include "base/divide.h"
 #include "ops/attention/cuda/rows.cuh"
 
 namespace heddle::cuda::attention {
@@ -38,7 +39,7 @@ struct Piece {
 };
 
 __host__ __device__ int pieces_of_keys(const Sizes& s) {
-  return s.keys > 0 ? (s.keys + kPieceKeys - 1) / kPieceKeys : 1;
+  return s.keys > 0 ? ceil_div(s.keys, kPieceKeys) : 1;
 }
 
 __device__ Piece piece_of(const OneQuery& a) {
@@ -51,7 +52,7 @@ __device__ Piece piece_of(const OneQuery& a) {
   w.from = max(first, w.number * kPieceKeys);
   w.to = min(last, (w.number + 1) * kPieceKeys);
   w.first = first / kPieceKeys;
-  w.count = first < last ? (last + kPieceKeys - 1) / kPieceKeys - w.first : 0;
+  w.count = first < last ? ceil_div(last, kPieceKeys) - w.first : 0;
   const int row = a.at == nullptr ? -1 : min(max(*a.at, 0), a.p.size.keys - 1);
   w.row = row >= 0 && row / kPieceKeys == w.number ? row : -1;
   return w;

@@ -20,8 +20,8 @@ struct OneQuery {
   float exponent = 0;                 // a product times this is an exponent of two
   std::uint32_t* counters = nullptr;  // [B, G] (counters_of)
 
-  // What the same kernel does before (FewStep): where `at` is not null, keys and values of this
-  // token go to row at[0] of k and v, the keys and the queries turned if there are pairs.
+  // The work of the same kernel before that (FewStep): where `at` is not null, keys and values of
+  // this token go to row at[0] of k and v, the keys and the queries turned if there are pairs.
   const std::int32_t* at = nullptr;
   int pairs = 0, positions = 0;
   bool interleaved = false;

@@ -5,6 +5,7 @@
 //   bool tile(p, rows, key0, ds)                    begins with a barrier; false: nobody sees it
 #pragma once
 
+#include "base/divide.h"
 #include "ops/attention/cuda/scores.cuh"
 
 namespace heddle::cuda::attention {
@@ -17,8 +18,8 @@ __device__ void sum_diagonals(const BackwardProblem& p, Source& source,
   using L = typename Source::L;
   constexpr int kRows = Source::kRows, kKeys = Source::kKeys;
   constexpr int kDiagonals = diagonals_of_tile(kRows, kKeys);
-  const int row_tiles = (p.size.queries + kRows - 1) / kRows;
-  const int steps = count_of_steps(row_tiles, (p.size.keys + kKeys - 1) / kKeys, kRows, kKeys);
+  const int row_tiles = ceil_div(p.size.queries, kRows);
+  const int steps = count_of_steps(row_tiles, ceil_div(p.size.keys, kKeys), kRows, kKeys);
   const int unit = static_cast<int>(blockIdx.x / static_cast<unsigned>(steps));
   const int step = static_cast<int>(blockIdx.x % static_cast<unsigned>(steps)) +
                    first_step(row_tiles, kRows, kKeys);
@@ -49,10 +50,8 @@ __device__ void sum_shared_pairs(const BackwardProblem& p, Source& source) {
   using C = typename Source::C;
   using L = typename Source::L;
   const int thread = static_cast<int>(threadIdx.x);
-  const unsigned key_tiles =
-      static_cast<unsigned>((p.size.keys + Source::kKeys - 1) / Source::kKeys);
-  const unsigned row_tiles =
-      static_cast<unsigned>((p.size.queries + Source::kRows - 1) / Source::kRows);
+  const unsigned key_tiles = static_cast<unsigned>(ceil_div(p.size.keys, Source::kKeys));
+  const unsigned row_tiles = static_cast<unsigned>(ceil_div(p.size.queries, Source::kRows));
   const int key0 = static_cast<int>(blockIdx.x % key_tiles) * Source::kKeys;
   const int origin = static_cast<int>(blockIdx.x / key_tiles % row_tiles) * Source::kRows;
   const int owner = static_cast<int>(blockIdx.x / key_tiles / row_tiles);

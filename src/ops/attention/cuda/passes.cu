@@ -1,5 +1,6 @@
-// What goes before and after the tiles of attention: small passes over rows.
+// Small passes over rows before and after the tiles of attention.
 #include "backend/cuda/launch.cuh"
+#include "base/divide.h"
 #include "ops/attention/cuda/layouts.h"
 #include "ops/attention/cuda/paths.h"
 #include "ops/attention/cuda/rows.cuh"
@@ -196,8 +197,8 @@ __global__ void __launch_bounds__(kPassThreads)
   if (at >= p.size.heads * distances) return;
   const std::int64_t head = at / distances;
   const int diagonal = static_cast<int>(at % distances) - (p.size.queries - 1);
-  const int row_tiles = (p.size.queries + rows - 1) / rows;
-  const int key_tiles = (p.size.keys + keys - 1) / keys;
+  const int row_tiles = ceil_div(p.size.queries, rows);
+  const int key_tiles = ceil_div(p.size.keys, keys);
   const int lowest = first_step(row_tiles, rows, keys);
   const int steps =
       row_tiles == 0 || key_tiles == 0 ? 0 : count_of_steps(row_tiles, key_tiles, rows, keys);

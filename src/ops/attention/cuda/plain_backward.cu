@@ -3,6 +3,7 @@
 //   dq[x] = scale · w[x] · Σ_j dS · (1 - t²), dk[x] alike over queries; dw[x] = scale · Σ dS · t
 // Gradients of wide heads are made in parts (parts_of()).
 #include "backend/cuda/launch.cuh"
+#include "base/divide.h"
 #include "ops/attention/cuda/pair_sums.cuh"
 #include "ops/attention/cuda/plain_tiles.cuh"
 
@@ -78,7 +79,7 @@ __device__ void put_weight_sums(const BackwardProblem& p, const RowTile& tile, i
   if (thread >= T::kTile || column >= p.size.width) return;
   C sum = 0;
   for (int i = 0; i < 16; ++i) sum += shared.pairs[i][thread];
-  const std::int64_t tiles = (p.size.queries + T::kTile - 1) / T::kTile;
+  const std::int64_t tiles = ceil_div(p.size.queries, T::kTile);
   const std::int64_t place =
       (std::int64_t{tile.batch} * p.size.heads + tile.head) * tiles + tile.origin / T::kTile;
   static_cast<C*>(p.weight_sums)[place * p.size.width + column] = sum * static_cast<C>(p.scale);
@@ -214,8 +215,8 @@ __global__ void __launch_bounds__(kPlainThreads)
   const int unit = static_cast<int>(block % units), thread = static_cast<int>(threadIdx.x);
   const int batch = unit / p.size.key_heads, key_head = unit % p.size.key_heads;
   const int key_tile = static_cast<int>(block / units), key0 = key_tile * T::kTile;
-  const int query_tiles = (p.size.queries + T::kTile - 1) / T::kTile;
-  const int key_tiles = (p.size.keys + T::kTile - 1) / T::kTile;
+  const int query_tiles = ceil_div(p.size.queries, T::kTile);
+  const int key_tiles = ceil_div(p.size.keys, T::kTile);
   const int2 seen_by =
       reinterpret_cast<const int2*>(p.seen_by)[std::int64_t{batch} * key_tiles + key_tile];
   KeySums<C, kAdditive> g = {};
@@ -248,7 +249,7 @@ __global__ void __launch_bounds__(kPlainThreads)
 
 // ------------------------------------------------------------------- sums of dS over many tiles
 
-// What pair_sums.cuh asks for.
+// The parts that pair_sums.cuh asks for.
 template <class C_, bool kAdditive>
 struct PlainPairs {
   using C = C_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/divide.h"
 #include "heddle/random.h"
 
 namespace heddle::cuda::attention {
@@ -86,7 +87,7 @@ struct BackwardProblem : Problem {
 };
 
 constexpr std::int64_t tiles_of(std::int64_t count, std::int64_t size) {
-  return (count + size - 1) / size;
+  return ceil_div(count, size);
 }
 
 }  // namespace heddle::cuda::attention

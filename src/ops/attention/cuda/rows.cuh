@@ -6,6 +6,7 @@
 
 #include "backend/cuda/instructions.cuh"
 #include "backend/cuda/kernel.cuh"
+#include "base/divide.h"
 #include "ops/attention/cuda/problem.h"
 
 namespace heddle::cuda::attention {
@@ -78,7 +79,7 @@ struct RowFacts {
   int first[kRows], last[kRows];  // the keys that it sees
 };
 
-// What the backward pass knows of a row besides: weights are 2^(s - sum) · share, or max(s, 0) ·
+// More about a row, for the backward pass: weights are 2^(s - sum) · share, or max(s, 0) ·
 // share.
 template <class C, int kRowCount>
 struct GradientFacts : RowFacts<kRowCount> {
@@ -163,7 +164,7 @@ __device__ inline bool all_seen(const Span& span, int key0, int keys) {
 __device__ inline float logarithm(float x) { return log2f(x); }
 __device__ inline double logarithm(double x) { return ::log2(x); }
 
-// What a forward pass leaves of a row beside y: m is the largest exponent, l the sum.
+// The numbers that a forward pass leaves of a row beside y: m is the largest exponent, l the sum.
 template <class C>
 __device__ void put_row_sums(const Problem& p, std::int64_t row, C m, C l) {
   const bool sees = l > C{0};
@@ -183,7 +184,7 @@ struct ForwardWork {
 __device__ inline ForwardWork forward_work(const Problem& p, int rows_of_tile, int parts) {
   const int heads = p.together ? p.size.key_heads : p.size.heads;
   const int rows = p.together ? p.group * p.size.queries : p.size.queries;
-  const int tiles = (rows + rows_of_tile - 1) / rows_of_tile;
+  const int tiles = ceil_div(rows, rows_of_tile);
   unsigned rest = blockIdx.x;
   ForwardWork w;
   w.part = static_cast<int>(rest % static_cast<unsigned>(parts));

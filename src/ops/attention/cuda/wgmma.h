@@ -12,7 +12,7 @@ namespace heddle::cuda::attention {
 void wgmma_forward(const WgmmaForward& p, int multiprocessors, cudaStream_t stream);
 void wgmma_backward(const WgmmaBackward& p, cudaStream_t stream);
 
-// What goes before and after them (wgmma_passes.cu): spans of tiles, and counters at 0; in the
+// Passes before and after them (wgmma_passes.cu): spans of tiles, and counters at 0; in the
 // backward pass also what is known of rows in padded form, and dq out of the order of accumulators.
 void wgmma_spans(const WgmmaForward& p, cudaStream_t stream);
 void wgmma_before_backward(const WgmmaBackward& p, cudaStream_t stream);

@@ -9,10 +9,11 @@
 // adds when its turn has come (`turns`), the first one stores. A block of keys waits for later ones
 // only, which start with queries of their own; so the blocks of a head must run together, or those
 // of later keys must have started before (attention.cu sees to it).
-#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/hopper/hopper.cuh"
+#include "backend/cuda/hopper/tensor_map.h"
+#include "backend/cuda/hopper/wgmma.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/tensor_map.h"
-#include "backend/cuda/wgmma.cuh"
+#include "base/divide.h"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"
 #include "ops/attention/cuda/wgmma_maps.cuh"
@@ -64,7 +65,7 @@ struct KeyTask {
 template <class T>
 __device__ KeyTask task_number(const WgmmaBackward& p, int number) {
   KeyTask t;
-  t.key_blocks = (p.size.keys + kWgmmaKeys - 1) / kWgmmaKeys;
+  t.key_blocks = ceil_div(p.size.keys, kWgmmaKeys);
   t.tiles = p.padded_queries / T::kQueries;
   t.block = number % t.key_blocks;
   if (p.last_first) t.block = t.key_blocks - 1 - t.block;

@@ -5,10 +5,11 @@
 //
 // Blocks of threads stay and fetch tile after tile from a counter; which one has a tile changes no
 // bit of it. Keys are walked from the last block a tile sees to the first.
-#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/hopper/hopper.cuh"
+#include "backend/cuda/hopper/tensor_map.h"
+#include "backend/cuda/hopper/wgmma.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/tensor_map.h"
-#include "backend/cuda/wgmma.cuh"
+#include "base/divide.h"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"
 #include "ops/attention/cuda/wgmma_maps.cuh"
@@ -62,7 +63,7 @@ struct KeyBlocks {
 
 // The blocks of keys that any of the tile's queries sees.
 __device__ KeyBlocks blocks_of(const WgmmaForward& p, const ForwardTile& t) {
-  const int spans = (p.size.queries + kWarpgroupRows - 1) / kWarpgroupRows;
+  const int spans = ceil_div(p.size.queries, kWarpgroupRows);
   int begin = 0x7fffffff, end = 0;
   for (int i = 2 * t.row; i < min(2 * t.row + 2, spans); ++i) {
     const TileSpan s = p.spans[t.batch * spans + i];
@@ -71,7 +72,7 @@ __device__ KeyBlocks blocks_of(const WgmmaForward& p, const ForwardTile& t) {
     end = max(end, s.end);
   }
   if (end == 0) return {0, 0};
-  return {begin / kWgmmaKeys, (end + kWgmmaKeys - 1) / kWgmmaKeys};
+  return {begin / kWgmmaKeys, ceil_div(end, kWgmmaKeys)};
 }
 
 // ------------------------------------------------------------------------------------- loading
@@ -375,7 +376,7 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaForward& p, const Forw
                                                const ForwardMemory<T>& memory, ForwardBarriers& b,
                                                int row_tiles, int group) {
   const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
-  const int spans = (p.size.queries + kWarpgroupRows - 1) / kWarpgroupRows;
+  const int spans = ceil_div(p.size.queries, kWarpgroupRows);
   const std::uint32_t rows_before =
       static_cast<std::uint32_t>(group) * kWarpgroupRows * kChunkRowBytes;
   int step = 0;
@@ -440,7 +441,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, 1)
   __shared__ ForwardBarriers barriers;
   const ForwardMemory<T> memory(reinterpret_cast<char*>(
       (reinterpret_cast<std::uintptr_t>(launched_shared_memory()) + 1023) & ~std::uintptr_t{1023}));
-  const int row_tiles = (p.size.queries + T::kRows - 1) / T::kRows;
+  const int row_tiles = ceil_div(p.size.queries, T::kRows);
   make_barriers(barriers);
   // The same in all threads of a warp, and the compiler is told so.
   const int group = __shfl_sync(kWholeWarp, static_cast<int>(threadIdx.x) / 128, 0);

@@ -1,7 +1,7 @@
 // The rows of queries and keys, and of what is shaped like them, as the memory unit knows them.
 #pragma once
 
-#include "backend/cuda/tensor_map.h"
+#include "backend/cuda/hopper/tensor_map.h"
 #include "ops/attention/cuda/problem.h"
 
 namespace heddle::cuda::attention {

@@ -1,6 +1,6 @@
-// What goes before and after the warpgroups' tiles: small passes over rows. They also set the
+// Small passes over rows before and after the warpgroups' tiles. They also set the
 // counters and turns that the tiles begin with, so that no launch does nothing else.
-#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/hopper/hopper.cuh"
 #include "backend/cuda/launch.cuh"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"

@@ -166,8 +166,8 @@ Value reverse(Run& run, const Value& value, const Arguments& arguments) {
   return Value::list(std::move(all), Form::generator);
 }
 
-// What select, map and their like go through: nothing, where the value is none or anything else
-// that is false.
+// The items that select, map and their like go through: none, where the value is none or anything
+// else that is false.
 std::vector<Value> items_if_any(Run& run, const Value& value, std::string_view filter) {
   if (!value.truth()) return {};
   return items_of(run, value, filter);

@@ -8,13 +8,15 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/divide.h"
+
 namespace heddle::cpu::amx {
 
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(std::size_t bytes) : bytes_(bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t pages = (bytes + kCanary + page - 1) / page;
+    const std::size_t pages = ceil_div(bytes + kCanary, page);
     mapped_ = (pages + 1) * page;
     base_ = static_cast<unsigned char*>(
         mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

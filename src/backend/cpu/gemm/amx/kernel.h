@@ -13,6 +13,7 @@
 #include "backend/cpu/gemm/amx/prefetch.h"
 #include "backend/cpu/gemm/amx/scratch.h"
 #include "backend/cpu/gemm/amx/unit.h"
+#include "base/divide.h"
 
 namespace heddle::cpu::amx {
 
@@ -300,7 +301,7 @@ class ChunkRunner {
                 const Side& side) noexcept {
     // The sums that wait were stored a moment ago: reading them at once would stall.
     const std::int64_t wait = smaller(plan_.defer_wait, steps / 4);
-    const std::int64_t spread = (kBlock + steps - wait - 1) / (steps - wait);
+    const std::int64_t spread = ceil_div(kBlock, steps - wait);
     rows_per_step_ = static_cast<int>(plan_.at_once ? kBlock : (spread + 3) & ~std::int64_t{3});
     const std::uint16_t *a = now.a, *b = now.b;
     for (std::int64_t s = 1; s < steps; ++s) {

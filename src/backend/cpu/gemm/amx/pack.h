@@ -15,15 +15,14 @@
 #include <cstdint>
 
 #include "backend/cpu/gemm/gemm.h"
+#include "base/divide.h"
 
 namespace heddle::cpu::amx {
 
 inline constexpr std::int64_t kBlock = 32;
 inline constexpr std::int64_t kBlockElements = kBlock * kBlock;
 
-constexpr std::int64_t blocks_of(std::int64_t count) noexcept {
-  return (count + kBlock - 1) / kBlock;
-}
+constexpr std::int64_t blocks_of(std::int64_t count) noexcept { return ceil_div(count, kBlock); }
 
 // Rows [row, row + row_blocks * 32) and k [k0, k0 + k_blocks * 32) of a bf16 matrix of m × k, to
 // dst as [row block][k block]. Elements beyond m or k become zero.

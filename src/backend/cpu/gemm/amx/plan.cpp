@@ -6,6 +6,7 @@
 #include "backend/cpu/gemm/amx/pack.h"
 #include "backend/cpu/gemm/amx/scratch.h"
 #include "backend/cpu/gemm/together.h"
+#include "base/divide.h"
 
 namespace heddle::cpu::amx {
 namespace {
@@ -23,8 +24,6 @@ constexpr std::int64_t kShortSteps = 16;      // 32 rows of A in L1
 constexpr std::int64_t kPanelsForACopy = 8;   // that use a copy of A before it pays
 constexpr std::int64_t kNearB = 1 << 20;      // a B that L2 can hold
 constexpr std::int64_t kRowsForFarB = 12;     // blocks of rows that make up for L3
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The size of equal pieces of `total`, none above `limit`.
 std::int64_t even_split(std::int64_t total, std::int64_t limit) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/cpu/gemm/amx/intrinsics.h"
+#include "base/divide.h"
 
 namespace heddle::cpu::amx {
 
@@ -17,7 +18,7 @@ class PrefetchStream {
     lines_ = lines;
     rows_left_ = lines > 0 ? rows : 0;
     line_ = 0;
-    per_step_ = (lines * rows + steps - 1) / steps;
+    per_step_ = ceil_div(lines * rows, steps);
   }
   void stop() noexcept { rows_left_ = 0; }
 

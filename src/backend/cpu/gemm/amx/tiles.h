@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/tile_state.h"
+#include "backend/cpu/tiles/tile_state.h"
 
 namespace heddle::cpu::amx {
 

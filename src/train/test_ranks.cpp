@@ -1,0 +1,183 @@
+// Whole runs on several ranks, which are threads here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/test_support.h"
+#include "distributed/test_threads.h"
+#include "io/test_support.h"
+#include "plan/plan.h"
+#include "recipe/test_toys.h"
+#include "run/recipe_file.h"
+#include "train/job.h"
+#include "train/shared_recipe.h"
+
+namespace heddle::train {
+
+using namespace toys;
+namespace {
+
+using distributed::Communicator;
+using io::slurp;
+using io::TempDir;
+
+constexpr const char* kRecipe = R"([model]
+kind = "decoder"
+layers = 1
+width = 8
+dropout = 0.1
+[model.attention]
+heads = 2
+[data]
+text = "text.txt"
+tokenizer = "char"
+context = 6
+validation_share = 0.2
+[train]
+steps = 6
+batch = 8
+eval_every = 2
+save_every = 2
+log_every = 1
+learning_rate = 0.01
+)";
+
+class RanksTest : public ::testing::Test {
+ protected:
+  RanksTest() {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "the cat sat on mat " + std::to_string(i * i) + "\n";
+    dir_.file("text.txt", text);
+    recipe_ = dir_.file("r.toml", kRecipe);
+  }
+
+  // A run into `out`, which stops behind step `stop`.
+  Outcome train(int ranks, const std::string& out, const std::vector<std::string>& set,
+                bool resume = false, std::int64_t stop = 0) {
+    Outcome outcome;
+    distributed::as_ranks(ranks, [&](Communicator& group) {
+      SharedRecipe shared = share_recipe(
+          group,
+          [&](const std::vector<std::string>& more) {
+            std::vector<std::string> all = set;
+            all.insert(all.end(), more.begin(), more.end());
+            return run::load_recipe(recipe_, all);
+          },
+          resume ? out : "");
+      std::optional<Job> job;
+      group.together("opening", [&] {
+        job.emplace(resume ? Job::resume(std::move(shared.recipe), out, &group)
+                           : Job::begin(std::move(shared.recipe), out, {}, &group));
+      });
+      EXPECT_EQ(job->writes(), group.is_first());
+      std::int64_t done = 0;
+      Hooks hooks;
+      hooks.on_step = [&](const StepReport& r) { done = r.step; };
+      // The last rank is the one that is asked to stop.
+      hooks.should_stop = [&] {
+        return group.rank() == group.size() - 1 && stop > 0 && done == stop;
+      };
+      const Outcome own = job->run(hooks);
+      if (group.is_first()) outcome = own;
+    });
+    return outcome;
+  }
+
+  std::string weights(const std::string& out) { return slurp(out + "/model.safetensors"); }
+
+  TempDir dir_;
+  std::string recipe_;
+};
+
+TEST_F(RanksTest, TheSameFileOnAnyNumberOfRanksAndAfterAMove) {
+  const std::string one = dir_.file("one");
+  EXPECT_EQ(train(1, one, {"train.parts=8"}).ending, Ending::finished);
+  for (const int ranks : {2, 3, 8}) {
+    const std::string many = dir_.file("many-" + std::to_string(ranks));
+    // Without the key several ranks take 8.
+    EXPECT_EQ(train(ranks, many, {}).ending, Ending::finished);
+    EXPECT_EQ(weights(many), weights(one)) << ranks;
+    EXPECT_NE(slurp(many + "/recipe.toml").find("parts = 8"), std::string::npos);
+  }
+  // Begun on three, stopped by the last of them, gone on with on one and then on four.
+  const std::string moved = dir_.file("moved");
+  const Outcome stopped = train(3, moved, {}, false, 3);
+  EXPECT_EQ(stopped.ending, Ending::stopped);
+  EXPECT_EQ(stopped.state.step, 3);
+  EXPECT_EQ(train(1, moved, {}, true, 5).state.step, 5);
+  EXPECT_EQ(train(4, moved, {}, true).ending, Ending::finished);
+  EXPECT_EQ(weights(moved), weights(one));
+  const auto lines = [](const std::string& out) {
+    std::vector<nlohmann::json> all;
+    std::istringstream text(slurp(out + "/log.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      auto j = nlohmann::json::parse(line);
+      for (const char* key : {"seconds", "tokens_per_s", "live_bytes"}) j.erase(key);
+      all.push_back(j);
+    }
+    return all;
+  };
+  EXPECT_EQ(lines(moved), lines(one));
+}
+
+TEST_F(RanksTest, ARunOfOneProcessStaysOne) {
+  const std::string plain = dir_.file("plain");
+  train(1, plain, {}, false, 0);
+  EXPECT_EQ(slurp(plain + "/recipe.toml").find("parts"), std::string::npos);
+  expect_says([&] { train(2, plain, {}, true); }, {"begun without train.parts", "2 ranks"});
+}
+
+TEST_F(RanksTest, RanksThatDifferAreNamed) {
+  const ToyData data;
+  expect_says(
+      [&] {
+        distributed::as_ranks(3, [&](Communicator& group) {
+          recipe::TrainConfig c = toy_training();
+          c.parts = 3;
+          if (group.rank() == 2) c.seed = 7;
+          const auto model = toy();
+          Trainer trainer(*model, data, c, nullptr, {}, &group);
+          trainer.resume();
+        });
+      },
+      {"rank 2 (process", "train.seed", "as rank 0"});
+  Communicator group = Communicator::planned(0, 2);
+  const auto model = toy();
+  expect_says([&] { Trainer(*model, data, toy_training(), nullptr, {}, &group); },
+              {"train.parts", "none"});
+}
+
+TEST_F(RanksTest, UsualPartsAreEightAndNoMoreThanTheBatch) {
+  recipe::TrainConfig c = toy_training();
+  c.batch = 64;
+  EXPECT_EQ(recipe::usual_parts(c, 2), 8);
+  EXPECT_EQ(recipe::usual_parts(c, 8), 8);
+  EXPECT_EQ(recipe::usual_parts(c, 9), 16);
+  c.accumulate = 16;
+  EXPECT_EQ(recipe::usual_parts(c, 2), 4);
+}
+
+// The plan of a rank is what the first step of one takes; here one rank computes, so that memory is
+// its own.
+TEST_F(RanksTest, ThePlanOfPartsIsExact) {
+  recipe::TrainConfig c = toy_training();
+  c.batch = 8;
+  for (const std::int64_t parts : {1, 3, 8}) {
+    c.parts = parts;
+    const auto model = toy();
+    const ToyData data;
+    std::int64_t peak = 0;
+    Hooks hooks;
+    hooks.on_step = [&](const StepReport& r) { peak = std::max(peak, r.peak_bytes); };
+    hooks.should_stop = [&] { return peak > 0; };
+    Trainer(*model, data, c, nullptr, hooks).run();
+    const plan::Plan plan = plan::plan_training(toy_model(), c, {8, kToyContext, 0, false});
+    EXPECT_NEAR(static_cast<double>(peak), static_cast<double>(plan.memory.peak),
+                0.01 * static_cast<double>(plan.memory.peak));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::train
