@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "chapter.h"
 #include "command.h"
-#include "help.h"
+#include "help/chapter.h"
+#include "help/help.h"
 #include "io/files/file.h"
 #include "language/language.h"
 #include "print_json.h"

@@ -306,12 +306,10 @@ TEST(Pretrained, Gguf) {
 TEST(Pretrained, GgufOfT5MayHaveMoreRowsThanPieces) {
   io::GgufMetadata m("model.gguf");
   m.add("tokenizer.ggml.model", std::string("t5"));
-  m.add("tokenizer.ggml.tokens",
-        io::GgufArray(std::vector<std::string>{"<pad>", "</s>", "<unk>", "▁a", "b", "[PAD5]",
-                                               "[PAD6]"}));
+  m.add("tokenizer.ggml.tokens", io::GgufArray(std::vector<std::string>{
+                                     "<pad>", "</s>", "<unk>", "▁a", "b", "[PAD5]", "[PAD6]"}));
   m.add("tokenizer.ggml.scores", io::GgufArray(std::vector<float>{0, 0, 0, -1, -2, -9, -9}));
-  m.add("tokenizer.ggml.token_type",
-        io::GgufArray(std::vector<std::int32_t>{3, 3, 2, 1, 1, 5, 5}));
+  m.add("tokenizer.ggml.token_type", io::GgufArray(std::vector<std::int32_t>{3, 3, 2, 1, 1, 5, 5}));
   m.add("tokenizer.ggml.eos_token_id", std::uint32_t{1});
   const PretrainedTokenizer t5 = load_gguf_tokenizer(m, "model.gguf");
   EXPECT_EQ(t5.tokenizer->vocabulary(), 5);
