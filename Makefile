@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install clean
+.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install deb tarball clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -53,7 +53,7 @@ nightly: test-programs ## build and run the tests that take minutes
 mutants: setup ## plant faults into a copy and report those no test notices: hours (ARGS="--count 100", docs/testing.md)
 	@scripts/mutate.py --jobs $(JOBS) $(ARGS)
 
-asan: setup ## unit and op tests under the address and undefined behaviour sanitizers
+asan: tools ## unit and op tests under the address and undefined behaviour sanitizers, by the second compiler
 	$(call cmake-build,asan)
 	@ctest --preset asan -j $(JOBS)
 
@@ -69,7 +69,7 @@ clang: tools ## build with the second compiler
 PYTHON ?= python3
 TEMPLATES ?=
 LLAMA_CPP ?=
-conformance: build ## compare with other systems (PYTHON=... with their packages, LLAMA_CPP=... a checkout of it)
+conformance: build ## compare with other systems (PYTHON=... with their packages, LLAMA_CPP=... a checkout of it, MODEL=... a GGUF file)
 	@build/release/heddle data get kjv --to build/data
 	@$(PYTHON) tests/conformance/check_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
 	@$(PYTHON) tests/conformance/check_pretrained_tokenizers.py --heddle build/release/heddle build/data/kjv.txt
@@ -79,6 +79,7 @@ conformance: build ## compare with other systems (PYTHON=... with their packages
 	@test -z "$(TEMPLATES)" || $(PYTHON) tests/conformance/check_templates.py --render build/release/render_template $(TEMPLATES)
 	@$(PYTHON) tests/conformance/check_export.py --heddle build/release/heddle $(if $(LLAMA_CPP),--llama-simple $(LLAMA_CPP)/build/bin/llama-simple)
 	@if [ -n "$(LLAMA_CPP)" ]; then $(PYTHON) tests/conformance/check_gguf.py --heddle build/release/heddle --llama-cpp $(LLAMA_CPP); else echo "LLAMA_CPP=DIR not given: GGUF files of its converter were not compared"; fi
+	@if [ -n "$(LLAMA_CPP)" ] && [ -n "$(MODEL)" ]; then $(PYTHON) tests/conformance/check_llama_cpp.py --heddle build/release/heddle --llama $(LLAMA_CPP)/build/bin $(MODEL); else echo "LLAMA_CPP=DIR and MODEL=FILE.gguf not given: no model was compared with llama.cpp's programs"; fi
 
 bench: build ## run the benchmarks
 	@shopt -s nullglob; for program in build/release/bench_*; do echo "== $$program"; $$program || exit 1; done
@@ -92,9 +93,10 @@ check-format: tools ## fail when a source is not formatted
 tidy: tools ## clang-tidy over all sources (FILES="..." for some)
 	@scripts/tidy.py $(FILES)
 
-check: ## layers and style
+check: ## layers, style, and links among documents
 	@scripts/check_layers.py
 	@scripts/check_style.py
+	@scripts/links.py
 
 docs: tools ## pages of the public headers, in build/release/docs/html; a warning is an error
 	@cmake --preset release > /dev/null
@@ -103,6 +105,14 @@ docs: tools ## pages of the public headers, in build/release/docs/html; a warnin
 install: setup ## build what is installed, and install it to PREFIX (default /usr/local)
 	$(call cmake-build,release,heddle_cli)
 	@cmake --install build/release --prefix $(PREFIX)
+
+deb: setup ## a Debian package of the program, in build/
+	$(call cmake-build,release,heddle_cli)
+	@scripts/deb.sh build/release build
+
+tarball: setup ## the program, stripped, with its manual and recipes: a tar.gz for other systems, in build/
+	$(call cmake-build,release,heddle_cli)
+	@scripts/tarball.sh build/release build
 
 clean: ## remove all builds
 	@rm -rf build

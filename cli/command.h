@@ -29,6 +29,7 @@ namespace help_command { void add(CLI::App& app); void protect_topics(std::vecto
 namespace info_command { void add(CLI::App& app); }
 namespace init_command { void add(CLI::App& app); }
 namespace inspect_command { void add(CLI::App& app); }
+namespace keys_command { void add(CLI::App& app); }
 namespace lab_command { void add(CLI::App& app); }
 namespace logits_command { void add(CLI::App& app); }
 namespace plan_command { void add(CLI::App& app); }
@@ -38,7 +39,7 @@ namespace tokenize_command { void add(CLI::App& app); }
 namespace tokenizer_command { void add(CLI::App& app); }
 namespace train_command { void add(CLI::App& app); }
 namespace translate_command { void add(CLI::App& app); }
-namespace version_command { void add(CLI::App& app); }
+namespace version_command { void add(CLI::App& app); std::string text(); }
 namespace watch_command { void add(CLI::App& app); }
 // clang-format on
 

@@ -35,7 +35,8 @@ int run_command(int argc, char** argv) {
           "Heddle: a Transformer engine. A recipe says what a model is; the commands train it and "
           "use it."),
       "heddle");
-  app.set_version_flag("--version", "heddle " HEDDLE_VERSION, "the version alone");
+  app.set_version_flag("--version", heddle::cli::version_command::text,
+                       "version, commit and the instruction sets of this machine");
   app.set_help_flag("-h,--help", "this help");
   const auto formatter = std::make_shared<heddle::cli::HelpFormatter>();
   formatter->label("Positionals", heddle::mark("Arguments"));
@@ -63,6 +64,7 @@ int run_command(int argc, char** argv) {
   heddle::cli::info_command::add(app);
   heddle::cli::init_command::add(app);
   heddle::cli::inspect_command::add(app);
+  heddle::cli::keys_command::add(app);
   heddle::cli::lab_command::add(app);
   heddle::cli::logits_command::add(app);
   heddle::cli::export_command::add(app);

@@ -18,9 +18,15 @@ set(CMAKE_FIND_LIBRARY_SUFFIXES ${library_suffixes})
 
 include(help_topics)
 heddle_help_topics("${PROJECT_BINARY_DIR}/generated/help_topics.cpp")
-add_executable(heddle_cli ${cli_sources} "${PROJECT_BINARY_DIR}/generated/help_topics.cpp")
+include(commit)
+heddle_commit("${PROJECT_BINARY_DIR}/generated/commit.cpp")
+add_executable(heddle_cli ${cli_sources} "${PROJECT_BINARY_DIR}/generated/help_topics.cpp"
+  "${PROJECT_BINARY_DIR}/generated/commit.cpp")
 heddle_target(heddle_cli)
 heddle_unity(heddle_cli cli)
+# In a unit with others, every commit would compile these again.
+set_source_files_properties("${PROJECT_BINARY_DIR}/generated/commit.cpp" PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON)
 set_target_properties(heddle_cli PROPERTIES OUTPUT_NAME heddle)
 target_include_directories(heddle_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
 target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")

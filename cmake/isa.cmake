@@ -66,8 +66,12 @@ function(heddle_isa_library isa)
     "${PROJECT_SOURCE_DIR}/src" "${HEDDLE_GENERATED}")
   # -O3 in every build type: kernels that are not inlined are hundreds of times slower, and what the
   # compiler leaves out of line is shared with code for other machines. Sanitized kernels would take
-  # minutes each to compile with -O3.
+  # minutes each to compile with -O3. The baseline is for machines from before 2013: there the size
+  # counts, which every program carries, but for copies, which other levels leave to it.
   set(optimise -O3)
+  if(isa STREQUAL "generic")
+    set(optimise -Os)
+  endif()
   if(HEDDLE_SANITIZE)
     set(optimise -O1)
     # No test here runs kernels that this machine cannot, so sanitizers have nothing to see in them,
@@ -78,6 +82,9 @@ function(heddle_isa_library isa)
     endif()
   endif()
   target_compile_options(${target} PRIVATE ${HEDDLE_FLAGS_${isa}} ${optimise})
+  # No exception passes through a kernel, so users need no tables of how to leave one.
+  target_compile_options(${target} PRIVATE
+    $<$<CONFIG:Release>:-fno-exceptions -fno-asynchronous-unwind-tables -fno-unwind-tables>)
   # Highway compiles for exactly one target. Its emulation is asked for as the generic target (g++ 12
   # gets its scalar one all the same, being on Highway's list of compilers that break the emulation):
   # it has vectors of 16 bytes, which the compiler maps to SSE2.

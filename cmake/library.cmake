@@ -107,20 +107,40 @@ foreach(source IN LISTS sources)
   endif()
 endforeach()
 
-add_library(heddle ${plain_sources} ${HEDDLE_OP_SOURCES}
+# Rooms that read, check and describe: nobody waits for a loop in them, so they are compiled for size
+# (a third less code). What is computed with, encoded, decoded or checked byte by byte is not among them.
+set(quiet_rooms "(compare|language|model|nn|optim|plan|pretrained|recipe|run|train)/")
+string(APPEND quiet_rooms "|data/(chat|codec|library)/|generate/[^/]*$|text/(json|pretrained|template)/")
+string(APPEND quiet_rooms "|io/files/[^/]*$|io/(http|images|npy|safetensors|toml)/")
+set(quiet_sources ${plain_sources})
+list(FILTER quiet_sources INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/src/(${quiet_rooms})")
+list(REMOVE_ITEM plain_sources ${quiet_sources})
+
+add_library(heddle_quiet OBJECT ${quiet_sources})
+add_library(heddle ${plain_sources} ${HEDDLE_OP_SOURCES} $<TARGET_OBJECTS:heddle_quiet>
   "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" "${HEDDLE_GENERATED}/ops/cpu_routines.cpp"
   "${HEDDLE_GENERATED}/ops/f64_component.cpp"
   ${HEDDLE_FMT_SOURCE})
 add_library(heddle::heddle ALIAS heddle)
-heddle_target(heddle)
-heddle_sections(heddle)
 # -O3 is for kernels (isa.cmake): what plans, reads and parses is a tenth larger by it.
 target_compile_options(heddle PRIVATE $<$<CONFIG:Release>:-O2>)
-heddle_unity(heddle src/autograd src/base src/compare src/data src/distributed src/generate src/io src/language
-  src/model src/nn src/ops src/optim src/plan src/recipe src/run src/tensor src/text src/train)
+target_compile_options(heddle_quiet PRIVATE $<$<CONFIG:Release>:-Os>)
+foreach(target heddle heddle_quiet)
+  heddle_target(${target})
+  heddle_sections(${target})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} SYSTEM PRIVATE "${HEDDLE_TOMLPLUSPLUS}")
+  target_link_libraries(${target} PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc pcre2::pcre2
+    $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:heddle_fmt>)
+endforeach()
+target_include_directories(heddle_quiet PRIVATE "${PROJECT_SOURCE_DIR}/include" "${HEDDLE_GENERATED}"
+  "${PROJECT_SOURCE_DIR}/src")
+heddle_unity(heddle_quiet src/compare src/data src/generate src/io src/language src/model src/nn src/optim
+  src/plan src/recipe src/run src/text/json src/text/pretrained src/text/template src/train)
+heddle_unity(heddle src/autograd src/base src/data src/distributed src/generate src/io src/ops src/tensor src/text)
 # As a shared library (BUILD_SHARED_LIBS) it shows what is Heddle's and hides what it is made of. One
 # minor version may change the interface, so that the name has it.
-set_target_properties(heddle PROPERTIES POSITION_INDEPENDENT_CODE ON DEFINE_SYMBOL ""
+set_target_properties(heddle PROPERTIES DEFINE_SYMBOL ""
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 if(BUILD_SHARED_LIBS)
   set(exported "${PROJECT_SOURCE_DIR}/cmake/heddle.map")
@@ -141,10 +161,7 @@ target_include_directories(heddle
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     # Generated headers of ops forward to src/ops in the tree, for this project alone.
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
-target_include_directories(heddle SYSTEM PRIVATE "${HEDDLE_TOMLPLUSPLUS}")
-target_link_libraries(heddle PUBLIC Threads::Threads
-  PRIVATE ZLIB::ZLIB PNG::PNG JPEG::JPEG utf8proc::utf8proc pcre2::pcre2
-  $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> $<BUILD_INTERFACE:heddle_fmt>)
+target_link_libraries(heddle PUBLIC Threads::Threads)
 
 set(HEDDLE_ISA_TARGETS "")
 foreach(isa IN LISTS HEDDLE_ISAS)

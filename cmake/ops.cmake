@@ -18,6 +18,7 @@ set(kernel_includes "")
 set(kernel_declarations "")
 set(kernel_definitions "")
 set(f64_declarations "")
+set(plain_f64_declarations "")  # of tables that every program has, at one level
 set(f64_definitions "")
 set(f64_opening "")
 set(gradient_ops "")            # whose gradients have routines of their own
@@ -43,8 +44,8 @@ foreach(line IN LISTS lines)
   set(Op "${CMAKE_MATCH_3}")
   string(REPLACE " " ";" words "${CMAKE_MATCH_5}")
   foreach(word IN LISTS words)
-    if(NOT word MATCHES "^(gradient|only_gradient|training|f64)$")
-      message(FATAL_ERROR "src/ops/ops.def: ${op}: gradient, only_gradient, training or f64, got: ${word}")
+    if(NOT word MATCHES "^(gradient|only_gradient|training|f64|plain_f64)$")
+      message(FATAL_ERROR "src/ops/ops.def: ${op}: gradient, only_gradient, training, f64 or plain_f64, got: ${word}")
     endif()
   endforeach()
   if(op IN_LIST HEDDLE_OPS)
@@ -96,13 +97,18 @@ foreach(line IN LISTS lines)
     string(APPEND declarations "extern const ${table};\n")
   endforeach()
   set(f64_declaration "")
-  if("f64" IN_LIST words)
+  if("f64" IN_LIST words OR "plain_f64" IN_LIST words)
     set(f64_declaration "extern const ${Op}Kernels ${op}_f64_kernels;\n")
     string(APPEND f64_declarations "${f64_declaration}")
+    set(without "")
+    if("plain_f64" IN_LIST words)
+      string(APPEND plain_f64_declarations "${f64_declaration}")
+      set(without "  if (!has_f64()) return generic::${op}_f64_kernels;\n")
+    endif()
     string(APPEND kernel_definitions "
 template <>
 const ${Op}Kernels& f64_kernels<${Op}Kernels>(Isa isa) {
-  open_f64();
+${without}  open_f64();
   return f64_tables<${Op}Kernels>(isa);
 }
 ")
@@ -148,6 +154,13 @@ const ${Kernels}& native_kernels<${Kernels}>(Isa isa) {
   endforeach()
 endforeach()
 
+# Of copies between rare types all levels use the baseline's (ops/copy/copy.cpu.h), which is compiled
+# for size otherwise.
+if(NOT HEDDLE_SANITIZE)
+  set_source_files_properties("${HEDDLE_GENERATED}/kernels/copy.cpp" PROPERTIES COMPILE_OPTIONS -O3)
+  list(REMOVE_ITEM small_kernels "${HEDDLE_GENERATED}/kernels/copy.cpp")
+endif()
+
 # Most kernels take less time to compile than Highway's headers take to read, so they are compiled
 # together; an op whose kernels fill several files stays alone.
 if(HEDDLE_UNITY)
@@ -159,6 +172,7 @@ set(namespaces "")
 foreach(isa IN LISTS HEDDLE_KERNEL_ISAS)
   string(APPEND namespaces "namespace ${isa} {\n${kernel_declarations}}  // namespace ${isa}\n")
 endforeach()
+string(APPEND namespaces "namespace generic {\n${plain_f64_declarations}}  // namespace generic\n")
 file(CONFIGURE OUTPUT "${HEDDLE_GENERATED}/ops/kernel_tables.cpp" @ONLY CONTENT [[
 // Generated from src/ops/ops.def: the kernels of every op for an instruction set.
 #include "backend/cpu/f64.h"

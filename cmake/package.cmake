@@ -16,7 +16,8 @@ if(HEDDLE_CUDA_ENABLED)
   install(EXPORT heddle-cuda-targets NAMESPACE heddle:: DESTINATION "${HEDDLE_PACKAGE_DIR}")
 endif()
 if(TARGET heddle_cli)
-  install(TARGETS heddle_cli)
+  # The program alone: cmake --install BUILD --component program.
+  install(TARGETS heddle_cli COMPONENT program)
 endif()
 if(TARGET heddle_mpi)
   install(TARGETS heddle_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
@@ -35,13 +36,13 @@ if(TARGET heddle_cli)
       execute_process(COMMAND \"\${root}/${CMAKE_INSTALL_BINDIR}/heddle\" --lang en completion \${kind}
         OUTPUT_FILE \"\${root}/\${\${kind}}\" COMMAND_ERROR_IS_FATAL ANY)
       message(STATUS \"Installing: \${root}/\${\${kind}}\")
-    endforeach()")
+    endforeach()" COMPONENT program)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
-    FILES_MATCHING PATTERN "*.md")
+    COMPONENT program FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
 endif()
 # To read: the program has them inside (library.cmake).
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/recipes" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
-  FILES_MATCHING PATTERN "*.toml")
+  COMPONENT program FILES_MATCHING PATTERN "*.toml")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 install(EXPORT heddle-targets NAMESPACE heddle:: DESTINATION "${HEDDLE_PACKAGE_DIR}")

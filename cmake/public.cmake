@@ -41,6 +41,7 @@ set(HEDDLE_PUBLIC
   text/tokenizer.h           text/tokenizer.h
   text/train.h               text/train.h
   data/codec.h               data/codec/codec.h
+  data/image_fit.h           data/images/fit.h
   data/config.h              data/config.h
   data/dataset.h             data/dataset.h
   data/windows.h             data/windows.h

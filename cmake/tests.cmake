@@ -288,6 +288,16 @@ if(Python3_FOUND AND TARGET heddle_cli)
     ${PROJECT_SOURCE_DIR}/tests/e2e/first_run.py $<TARGET_FILE:heddle_cli> ${PROJECT_SOURCE_DIR}
     ${PROJECT_BINARY_DIR}/e2e/first_run)
 endif()
+# What READMEs and tutorials tell people to type.
+if(Python3_FOUND AND TARGET heddle_cli AND PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE)
+  heddle_test(e2e.documented slow 300 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/documented.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/documented ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  set_property(TEST e2e.documented APPEND PROPERTY ENVIRONMENT CXX=${CMAKE_CXX_COMPILER})
+  heddle_test(e2e.package slow 400 Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/package.py
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${PROJECT_BINARY_DIR}/e2e/package)
+  set_tests_properties(e2e.package PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 # Comparisons: the same for all, killed and resumed, pages that a browser shows.
 if(Python3_FOUND AND TARGET heddle_cli)
   set(compare Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/compare.py
@@ -301,6 +311,7 @@ if(Python3_FOUND AND NOT HEDDLE_SANITIZE)
   heddle_test(checks quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/test_checks.py)
   heddle_test(texts quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/texts.py)
   heddle_test(chapters quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/chapters.py)
+  heddle_test(links quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/links.py)
   heddle_test(mutate quick 120 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/test_mutate.py)
   if(EXISTS "${PROJECT_SOURCE_DIR}/.git")
     heddle_test(style quick 60 Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check_style.py)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Chapters that `heddle help` shows, and their Chinese in docs/zh.
+"""Chapters that `heddle help` shows, and other pages that exist in Chinese, beside their Chinese.
 
 Without arguments: the check. Prints `file:line: reason` for every chapter without a translation and for every
 place where a translation has fallen behind: a paragraph, list item, table row or block of code that only one
@@ -16,6 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TOPICS = "cmake/help_topics.cmake"
 TRANSLATIONS = "docs/zh"
+# Pages that the program does not carry: docs/NAME.md, and those at the top.
+PAGES = ("reference", "tutorial-learner", "tutorial-lab")
+TOP = {"README.md": "README.zh-CN.md"}
 CHINESE = "\u3400-\u9fff"
 
 
@@ -82,7 +85,7 @@ def facts_of(text):
     """What a translation has to keep: names in code, numbers, where links lead."""
     code = re.findall(r"`[^`]+`", text)
     plain = re.sub(r"`[^`]+`", " ", text)
-    links = [Path(target).name for target in re.findall(r"\]\(([^)]+)\)", plain)]
+    links = [Path(target).name.replace(".zh-CN", "") for target in re.findall(r"\]\(([^)]+)\)", plain)]
     plain = re.sub(r"\]\([^)]+\)", "]", plain)
     return Counter(code), Counter(re.findall(r"\d+(?:[.,]\d+)*", plain)), Counter(links)
 
@@ -124,8 +127,7 @@ def check_links(root, path):
                 yield f"{path}:{number}: no such file: {target}"
 
 
-def check_chapter(root, name):
-    path, original = f"{TRANSLATIONS}/{name}.md", f"docs/{name}.md"
+def check_page(root, original, path):
     if not (root / path).exists():
         yield f"{original}:1: without a translation: {path} is not there"
         return
@@ -145,9 +147,12 @@ def check_chapter(root, name):
 
 
 def check(root):
-    names = topic_names(root)
+    names = [*topic_names(root), *(page for page in PAGES if (root / f"docs/{page}.md").exists())]
     for name in names:
-        yield from check_chapter(root, name)
+        yield from check_page(root, f"docs/{name}.md", f"{TRANSLATIONS}/{name}.md")
+    for original, path in TOP.items():
+        if (root / original).exists():
+            yield from check_page(root, original, path)
     for file in sorted((root / TRANSLATIONS).glob("*.md")):
         if file.stem not in names:
             yield f"{TRANSLATIONS}/{file.name}:1: {TOPICS} has no such chapter"

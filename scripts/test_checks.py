@@ -10,6 +10,7 @@ import chapters
 import check_layers
 import check_style
 import doxygen_filter
+import links
 import texts
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -281,6 +282,9 @@ heddle data x   # 显示它
     def test_a_chapter_without_a_translation(self):
         self.assertEqual(["docs/data.md:1: without a translation: docs/zh/data.md is not there"],
                          self.complaints(chinese=None))
+        self.assertEqual(["docs/reference.md:1: without a translation: docs/zh/reference.md is not there",
+                          "README.md:1: without a translation: README.zh-CN.md is not there"],
+                         self.complaints(**{"docs/reference.md": "# R\n", "README.md": "# H\n"}))
         self.assertIn("has no such chapter", self.complaints(**{"docs/zh/gone.md": "# 无"})[0])
 
     def test_english_that_has_gone_on(self):
@@ -309,6 +313,28 @@ heddle data x   # 显示它
             with self.subTest(new=new):
                 self.assertIn(old, self.CHINESE)
                 self.assertIn(reason, self.complaints(chinese=self.CHINESE.replace(old, new))[0])
+
+
+class Links(unittest.TestCase):
+    def faults(self, **documents):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in documents.items():
+                (Path(root) / f"{name}.md").write_text(text)
+            return [fault for name in documents
+                    for fault in links.faults_of(Path(root), Path(root) / f"{name}.md")]
+
+    def test_all_is_well(self):
+        self.assertEqual([], self.faults(
+            one="# One\n[two](two.md), [a part](two.md#a-part-of-it-1), [here](#one), "
+                "[far](https://example.org/x)\n`[code](none.md)`\n```\n[code](none.md)\n```\n",
+            two="# Two\n## A part of `it`\n## A part of it\n```\n# not-a-heading\n```\n"))
+
+    def test_what_is_not_there(self):
+        self.assertEqual(
+            ["one.md:1: no such file: three.md", "one.md:2: no such heading: two.md#four",
+             "one.md:3: no such file: map.png", "one.md:4: no such file: five.md"],
+            self.faults(one="[a](three.md)\n[b](two.md#four)\n![c](map.png)\n<a href=\"five.md\">x</a>\n",
+                        two="# Two\n```\n# four\n```\n"))
 
 
 class DoxygenFilter(unittest.TestCase):

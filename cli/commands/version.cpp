@@ -2,8 +2,10 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "command.h"
+#include "commit.h"
 #include "heddle/runtime.h"
 #include "language/language.h"
 #include "print_json.h"
@@ -21,15 +23,27 @@ constexpr const char* kCompiler =
 
 void print(bool as_json) {
   if (as_json) {
-    cli::print_json(nlohmann::json{
-        {"version", HEDDLE_VERSION}, {"compiler", kCompiler}, {"isa_in_use", instruction_set()}});
+    cli::print_json(
+        nlohmann::json{{"version", HEDDLE_VERSION},
+                       {"commit", *commit() == '\0' ? nlohmann::json() : nlohmann::json(commit())},
+                       {"compiler", kCompiler},
+                       {"isa", available_instruction_sets()},
+                       {"isa_in_use", instruction_set()}});
     return;
   }
-  std::cout << "heddle " HEDDLE_VERSION "\n"
-            << tr("built by {}, computes with {}", kCompiler, instruction_set()) << "\n";
+  std::cout << text() << "\n" << tr("built by {}", kCompiler) << "\n";
 }
 
 }  // namespace
+
+std::string text() {
+  std::string all = "heddle " HEDDLE_VERSION;
+  if (*commit() != '\0') all += " (" + std::string(commit()) + ")";
+  std::string sets;
+  for (const std::string& one : available_instruction_sets()) sets += " " + one;
+  return all + "\n" +
+         tr("instruction sets of this machine:{}; computes with {}", sets, instruction_set());
+}
 
 void add(CLI::App& app) {
   CLI::App* command = app.add_subcommand("version", "which version this is, and what built it");

@@ -36,6 +36,7 @@ class LanguageModel {
   // them. Prompts wait until a place is free, texts that end leave theirs, and every text has the
   // bits that generate() gives it alone. The result is in the order of the prompts; `done` hears of
   // each as soon as it is complete. Several samples, sliding or no cache are done prompt by prompt.
+  // An Error about one of the prompts names its number, from 1 on.
   std::vector<Generation> generate_all(std::span<const std::string> prompts,
                                        const GenerationOptions& options = {},
                                        std::int64_t batch = 16, const TextDone& done = {}) const;

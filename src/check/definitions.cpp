@@ -244,6 +244,7 @@ Tensor bent(const nn::FfnConfig& f, const Tensor& h) {
     return ops::mul(x, ops::sigmoid(ops::scale(x, slope)));
   };
   switch (f.kind) {
+    case FfnKind::none: break;
     case FfnKind::relu: return ops::relu(h);
     case FfnKind::relu2: return ops::square(ops::relu(h));
     case FfnKind::gelu:
@@ -466,7 +467,8 @@ void check_definitions(const Subject& subject, Report& report) {
       attention(a, mark("encoder's attention, by definition"));
   if (m.two_stacks()) attention(model::cross_attention(m), mark("cross-attention, by definition"));
   if (!m.recurrent() || m.residual) compare(subject, norm_comparison(subject), report);
-  if (!m.recurrent()) compare(subject, ffn_comparison(subject), report);  // of an expert with moe
+  if (!m.recurrent() && m.ffn != nn::FfnKind::none)
+    compare(subject, ffn_comparison(subject), report);  // of an expert with moe
   if (m.recurrent()) compare(subject, recurrence_comparison(subject), report);
   if (m.head_transform != model::HeadTransform::none)
     compare(subject, head_layer_comparison(subject), report);

@@ -12,6 +12,7 @@ constexpr std::int64_t kMost = std::int64_t{1} << 24;
 
 // "one.txt" or ["one.txt", "two.txt"].
 std::vector<std::string> files_of(const io::TomlTable& table, const std::string& key) {
+  table.note(key, {.type = "string or list"});
   if (!table.has(key)) return {};
   try {
     return {table.string(key)};
@@ -51,23 +52,23 @@ DataConfig parse_data(const io::TomlTable& table, const std::string& directory) 
   parse_files(table, Split::training, config.training);
   parse_files(table, Split::validation, config.validation);
   parse_files(table, Split::test, config.test);
-  if (table.has("validation_share"))
-    config.validation_share = table.number("validation_share", {0, 1});
+  if (const auto given = table.number_if("validation_share", {0, 1}))
+    config.validation_share = *given;
   config.tokenizer = table.string_or("tokenizer", "");
   config.target_tokenizer = table.string_or("target_tokenizer", "");
-  if (table.has("source_end")) config.source_end = table.boolean("source_end");
-  if (table.has("min_count")) config.min_count = table.integer("min_count", {1, kMost});
-  if (table.has("word_shapes")) config.word_shapes = table.boolean("word_shapes");
-  if (table.has("context")) config.context = table.integer("context", {1, kMost});
+  if (const auto given = table.boolean_if("source_end")) config.source_end = *given;
+  if (const auto given = table.integer_if("min_count", {1, kMost})) config.min_count = *given;
+  if (const auto given = table.boolean_if("word_shapes")) config.word_shapes = *given;
+  if (const auto given = table.integer_if("context", {1, kMost})) config.context = *given;
   config.documents =
       model::choice_or(table, "documents", Documents::none,
                        {Documents::none, Documents::line, Documents::blank_line, Documents::file});
-  if (table.has("max_length")) config.max_length = table.integer("max_length", {1, kMost});
-  if (table.has("skip_long")) config.skip_long = table.boolean("skip_long");
-  if (table.has("mask_share")) config.mask_share = table.number("mask_share", {0, 1});
+  if (const auto given = table.integer_if("max_length", {1, kMost})) config.max_length = *given;
+  if (const auto given = table.boolean_if("skip_long")) config.skip_long = *given;
+  if (const auto given = table.number_if("mask_share", {0, 1})) config.mask_share = *given;
   config.flip = table.boolean_or("flip", false);
   config.shift = table.integer_or("shift", 0, {0, 1 << 16});
-  if (table.has("label_names")) config.label_names = table.strings("label_names");
+  if (const auto given = table.strings_if("label_names")) config.label_names = *given;
   return config;
 }
 

@@ -6,7 +6,7 @@
 #include "generate/tasks/embed.h"
 #include "heddle/error.h"
 #include "ops/copy/copy.h"
-#include "pretrained/sentence.h"
+#include "pretrained/beside/sentence.h"
 #include "run/load_run.h"
 
 namespace heddle {

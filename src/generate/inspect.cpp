@@ -155,7 +155,8 @@ model::Batch image_batch(const Work& w, Inspection& result) {
   const model::ModelConfig& c = w.model.config();
   const model::Batch batch = for_field(
       w.input.image_name, [&] { return w.codec.batch_of_images(std::span(&w.input.image, 1)); });
-  result.image = w.input.image;
+  const auto& facts = w.codec.image();
+  result.image = facts && facts->fit ? data::fitted(*facts->fit, w.input.image) : w.input.image;
   result.image_name = w.input.image_name;
   result.grid = {c.sizes.height / c.patch, c.sizes.width / c.patch, c.tokens_before(),
                  c.has_class_token()};

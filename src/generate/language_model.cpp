@@ -52,7 +52,9 @@ std::vector<Generation> LanguageModel::generate_all(std::span<const std::string>
                                                     const TextDone& done) const {
   std::vector<std::vector<std::int32_t>> tokens;
   tokens.reserve(prompts.size());
-  for (const std::string& prompt : prompts) tokens.push_back(read_prompt(model_, prompt));
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    tokens.push_back(
+        generate::numbering_prompt(i, [&] { return read_prompt(model_, prompts[i]); }));
   const std::vector<std::span<const std::int32_t>> all(tokens.begin(), tokens.end());
   return generate::generate_each(model_.network(), all, options, batch,
                                  generate::decoding_of(model_), done);

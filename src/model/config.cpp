@@ -126,7 +126,8 @@ nn::InitOptions init_options(const ModelConfig& c) {
   nn::InitOptions init;
   init.rule = c.init;
   init.deviation = c.init_deviation;
-  const auto branches = static_cast<double>(2 * c.layers);
+  const bool alone = c.ffn == nn::FfnKind::none;
+  const auto branches = static_cast<double>(alone ? c.layers : 2 * c.layers);
   if (c.init_branches && !c.recurrent()) init.branch_gain = 1 / std::sqrt(branches);
   return init;
 }

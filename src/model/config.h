@@ -69,7 +69,7 @@ struct ModelConfig {
   double norm_epsilon = 1e-5;
   nn::QkNorm qk_norm = nn::QkNorm::none;  // of queries and keys, of the same kind and epsilon
   nn::ParallelResidual parallel = nn::ParallelResidual::none;
-  nn::FfnKind ffn = nn::FfnKind::gelu;  // with moe: of each expert
+  nn::FfnKind ffn = nn::FfnKind::gelu;  // with moe: of each expert; none: attention alone
   std::int64_t ffn_width = 0;           // 0: 4 · width; gated: 8/3 · width, up to a multiple of 8
   double ffn_clamp = 7;                 // of swiglu_clamped: the limit of gate and up
   std::optional<nn::MoeOptions> moe = {};

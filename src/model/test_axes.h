@@ -26,6 +26,7 @@ inline void add_feed_forward_axes(const AddVariant& add) {
       c.ffn = kind;
       c.ffn_clamp = 0.6;
     });
+  add("attention alone", [](ModelConfig& c) { c.ffn = nn::FfnKind::none; });
   add("sigmoid router", [](ModelConfig& c) {
     c.moe = nn::MoeOptions{.experts = 4, .active = 2, .shared = 2, .balance = 0.1};
     c.moe->routing = {nn::Router::sigmoid, true, 1.5, true, true};

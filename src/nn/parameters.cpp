@@ -75,10 +75,9 @@ std::int64_t Parameters::count() const {
 
 Tensor Parameters::add(const std::string& name, const Shape& shape,
                        const std::function<Tensor()>& initial) {
-  for (const Parameter& p : all_)
-    if (p.name == name)
-      fail(ErrorCode::invalid_argument, "parameters", "name " + name, "new names",
-           "one that is taken");
+  if (names_.contains(name))
+    fail(ErrorCode::invalid_argument, "parameters", "name " + name, "new names",
+         "one that is taken");
   const PurposeScope purpose(Purpose::parameters);
   Tensor tensor = options_.source ? options_.source(name, shape) : Tensor();
   if (!tensor.defined()) {
@@ -95,6 +94,7 @@ Tensor Parameters::add(const std::string& name, const Shape& shape,
   tensor = ops::cast(tensor, narrow ? options_.dtype : wide_type(options_.dtype));
   tensor.set_requires_grad(options_.dtype != DType::bf16);
   all_.push_back({name, tensor});
+  names_.insert(name);
   return tensor;
 }
 

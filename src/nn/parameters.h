@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "heddle/tensor.h"
@@ -77,6 +78,7 @@ class Parameters {
 
   ParameterOptions options_;
   std::vector<Parameter> all_;
+  std::unordered_set<std::string> names_;  // of all_
 };
 
 // A place in the tree of names. The random numbers of a parameter depend on the seed and on its

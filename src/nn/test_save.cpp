@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,18 @@ std::string complaint(const std::string& path, Parameters& parameters) {
     return e.what();
   }
   return "none";
+}
+
+// A configuration may ask for hundreds of thousands of parameters: experts, each with its own.
+TEST(Parameters, ManyNamesAreManyAndNotTheirSquare) {
+  Parameters store({.device = Device::meta});
+  const Scope root = store.root();
+  constexpr std::int64_t kMany = 100000;
+  const auto begin = std::clock();
+  for (std::int64_t i = 0; i < kMany; ++i) (root / i).zeros("bias", {1});
+  EXPECT_EQ(store.count(), kMany);
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
+  EXPECT_THROW((root / (kMany - 1)).zeros("bias", {1}), Error);
 }
 
 TEST(Save, WhatWasSavedIsLoadedOnAnyDevice) {

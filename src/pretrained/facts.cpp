@@ -1,7 +1,7 @@
 #include "pretrained/facts.h"
 
 #include "heddle/error.h"
-#include "pretrained/sentence.h"
+#include "pretrained/beside/sentence.h"
 #include "text/pretrained/pretrained.h"
 
 namespace heddle::pretrained {

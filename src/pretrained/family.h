@@ -10,7 +10,7 @@
 #include "heddle/tensor.h"
 #include "io/toml/toml.h"
 #include "model/config.h"
-#include "pretrained/settings.h"
+#include "pretrained/settings/settings.h"
 
 namespace heddle::pretrained {
 
@@ -19,10 +19,11 @@ using Take = Tensor (*)(const Tensor& source, const model::ModelConfig& config);
 
 // How two tensors of the file become one of the model.
 enum class Join : std::uint8_t {
-  below,      // rows of the second follow: up behind gate
-  beside,     // columns of the second follow
-  plus,       // their sum
-  first_row,  // the second's first row is added to all rows
+  below,               // rows of the second follow: up behind gate
+  beside,              // columns of the second follow
+  plus,                // their sum
+  first_row,           // the second's first row is added to all rows
+  first_row_if_there,  // the same where the file has the second
 };
 
 // In both names a # is a number (of a layer; a second one of an expert), and a * at the end is
@@ -52,7 +53,8 @@ struct Family {
   // Tensors of files that hold nothing learned, or belong to a part that is not built: parts of
   // their names.
   std::span<const std::string_view> unused = {};
-  // Choices that the weights make and config.json leaves open, such as a head of its own.
+  // Choices that the weights make and the settings leave open, such as a head of its own. Of GGUF
+  // files instead of what gguf_tensors.h sees in those of decoders.
   void (*look_at)(const WeightFiles& files, model::ModelConfig& config) = nullptr;
   // The way back: the keys that make `read` give this configuration, or one that is as near to it
   // as the family has. Whoever writes reads them again and compares (export.h). Null: files of this

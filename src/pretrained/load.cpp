@@ -9,12 +9,12 @@
 #include "io/gguf/gguf.h"
 #include "io/json/json.h"
 #include "nn/finite.h"
-#include "pretrained/common.h"
-#include "pretrained/generation.h"
-#include "pretrained/gguf_tensors.h"
-#include "pretrained/heads.h"
-#include "pretrained/images.h"
-#include "pretrained/names.h"
+#include "pretrained/beside/generation.h"
+#include "pretrained/beside/images.h"
+#include "pretrained/names/names.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/heads.h"
+#include "pretrained/weights/gguf_tensors.h"
 #include "text/pretrained/pretrained.h"
 
 namespace heddle::pretrained {
@@ -58,7 +58,10 @@ Opened open_gguf(const std::string& path) {
   opened.config = opened.family->read(settings.root());
   settings.finish();
   opened.files = weights_of(std::move(file));
-  read_from_tensors(*opened.files, opened.config);
+  if (opened.family->look_at != nullptr)
+    opened.family->look_at(*opened.files, opened.config);
+  else
+    read_from_tensors(*opened.files, opened.config);
   return opened;
 }
 

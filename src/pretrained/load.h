@@ -8,7 +8,7 @@
 #include "data/codec/codec.h"
 #include "model/model.h"
 #include "pretrained/family.h"
-#include "pretrained/files.h"
+#include "pretrained/weights/files.h"
 
 namespace heddle::pretrained {
 

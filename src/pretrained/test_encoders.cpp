@@ -21,9 +21,9 @@
 #include "ops/copy/copy.h"
 #include "ops/random/random.h"
 #include "ops/unary/unary.h"
+#include "pretrained/beside/sentence.h"
 #include "pretrained/load.h"
-#include "pretrained/names.h"
-#include "pretrained/sentence.h"
+#include "pretrained/names/names.h"
 
 namespace heddle::pretrained {
 namespace {

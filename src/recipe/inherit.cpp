@@ -53,8 +53,7 @@ void keep_paths(io::TomlDocument& base, const fs::path& folder) {
 }
 
 void leave_out(const io::TomlTable& root, io::TomlDocument& base, const std::string& file) {
-  if (!root.has("without")) return;
-  for (const std::string& key : root.strings("without"))
+  for (const std::string& key : keys_left_out(root))
     if (!base.remove(key))
       root.refuse("without",
                   fmt::format("keys or tables that the base {} has; it has no {}", file, key));
@@ -64,13 +63,14 @@ io::TomlDocument read_chain(const std::string& path, const KeptText& kept,
                             std::vector<std::string>& chain) {
   io::TomlDocument document = read_unedited(path, kept);
   const io::TomlTable root = document.root();
-  if (!root.has("base")) {
+  const auto named = base_of(root);
+  if (!named) {
     if (root.has("without"))
       root.refuse("without", "a recipe with a base, whose keys it leaves out");
     return document;
   }
   const std::string where = root.where("base");
-  const std::string file = find_base(path, root.string("base"), where);
+  const std::string file = find_base(path, *named, where);
   chain.push_back(canonical(path));
   check_chain(chain, file, where);
   io::TomlDocument base = read_chain(file, kept, chain);
@@ -83,6 +83,16 @@ io::TomlDocument read_chain(const std::string& path, const KeptText& kept,
 }
 
 }  // namespace
+
+std::optional<std::string> base_of(const io::TomlTable& root) {
+  root.note("base", {.type = "string"});
+  if (!root.has("base")) return std::nullopt;
+  return root.string("base");
+}
+
+std::vector<std::string> keys_left_out(const io::TomlTable& root) {
+  return root.strings_if("without").value_or(std::vector<std::string>{});
+}
 
 std::string find_base(const std::string& path, const std::string& name, const std::string& where) {
   std::error_code error;

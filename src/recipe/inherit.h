@@ -3,7 +3,9 @@
 // ["model.attention.look_back"]` leaves keys or tables of the base out. A base may have a base.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "io/toml/toml.h"
 #include "recipe/unedited.h"
@@ -14,6 +16,10 @@ namespace heddle::recipe {
 // place where it stands. Error for a base that is not there, for bases that come back to themselves
 // or are too many, and for files that read_unedited() refuses.
 io::TomlDocument read_with_bases(const std::string& path, const KeptText& kept = {});
+
+// What the two keys above the first table say; nothing where they are not there.
+std::optional<std::string> base_of(const io::TomlTable& root);
+std::vector<std::string> keys_left_out(const io::TomlTable& root);
 
 // The file that `base = name` means in a recipe at `path`: from its folder, the directory of a run
 // there, or a recipe that ships. Errors name `where`.

@@ -36,15 +36,6 @@ std::string absolute(const std::string& path, const std::string& directory) {
   return whole;
 }
 
-ComparisonKeys parse_compare(const io::TomlTable& table) {
-  constexpr std::int64_t kMostSeeds = 1000;
-  ComparisonKeys keys;
-  if (table.has("vary")) keys.vary = table.strings("vary");
-  if (table.has("seeds")) keys.seeds = table.integer("seeds", {1, kMostSeeds});
-  keys.budget = table.string_or("budget", "");
-  return keys;
-}
-
 // A base is chosen where the recipe is written: what an option or a run's own recipe says comes
 // after it was read.
 void refuse_base(const io::TomlTable& root) {
@@ -105,6 +96,15 @@ Recipe parse_document(io::TomlDocument& document, const std::string& directory) 
 }
 
 }  // namespace
+
+ComparisonKeys parse_compare(const io::TomlTable& table) {
+  constexpr std::int64_t kMostSeeds = 1000;
+  ComparisonKeys keys;
+  keys.vary = table.strings_if("vary").value_or(std::vector<std::string>{});
+  keys.seeds = table.integer_if("seeds", {1, kMostSeeds});
+  keys.budget = table.string_or("budget", "");
+  return keys;
+}
 
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides,
                    const std::vector<std::string>& varied, const KeptText& kept) {

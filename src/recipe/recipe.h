@@ -17,6 +17,10 @@
 #include "recipe/train_config.h"
 #include "recipe/unedited.h"
 
+namespace heddle::io {
+class TomlTable;
+}
+
 namespace heddle::recipe {
 
 // The table [compare]: the keys that `heddle compare` varies by default. It says nothing about the
@@ -28,6 +32,8 @@ struct ComparisonKeys {
 
   bool empty() const { return vary.empty() && !seeds && budget.empty(); }
 };
+
+ComparisonKeys parse_compare(const io::TomlTable& table);
 
 struct Recipe {
   // Without what the data decides: model.sizes is known when the data or the codec is.

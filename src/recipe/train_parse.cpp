@@ -22,8 +22,7 @@ void refuse_keys(const io::TomlTable& table, std::initializer_list<const char*> 
 
 std::optional<std::int64_t> optional_integer(const io::TomlTable& table, const char* key,
                                              std::int64_t low) {
-  if (!table.has(key)) return std::nullopt;
-  return table.integer(key, {low, kMost});
+  return table.integer_if(key, {low, kMost});
 }
 
 void parse_optimizer(const io::TomlTable& t, TrainConfig& c) {
@@ -64,12 +63,24 @@ void parse_schedule(const io::TomlTable& t, TrainConfig& c) {
   c.final_share = t.number_or("final_share", c.final_share, {0, 1});
 }
 
+io::TomlArray names_of(const std::vector<LogFormat>& formats) {
+  io::TomlArray all;
+  for (const LogFormat format : formats) all.push_back({std::string(to_string(format)), {}});
+  return all;
+}
+
 void parse_log(const io::TomlTable& t, TrainConfig& c) {
-  if (!t.has("log")) return;
+  constexpr std::array kFormats = {LogFormat::jsonl, LogFormat::csv, LogFormat::tensorboard};
+  io::KeyFact fact;
+  fact.fallback = io::toml_inline({names_of(c.log), {}});
+  for (const LogFormat format : kFormats) fact.choices.emplace_back(to_string(format));
+  t.note("log", fact);
+  const auto names = t.strings_if("log");
+  if (!names) return;
   c.log.clear();
-  for (const std::string& name : t.strings("log")) {
+  for (const std::string& name : *names) {
     const std::size_t before = c.log.size();
-    for (const LogFormat format : {LogFormat::jsonl, LogFormat::csv, LogFormat::tensorboard})
+    for (const LogFormat format : kFormats)
       if (name == to_string(format)) c.log.push_back(format);
     if (c.log.size() == before) t.refuse("log", "a list of \"jsonl\", \"csv\" and \"tensorboard\"");
   }
@@ -83,12 +94,6 @@ void parse_rhythm(const io::TomlTable& t, TrainConfig& c) {
   c.keep = t.integer_or("keep", c.keep, {1, kMost});
   c.log_every = t.integer_or("log_every", c.log_every, {1, kMost});
   parse_log(t, c);
-}
-
-io::TomlArray names_of(const std::vector<LogFormat>& formats) {
-  io::TomlArray all;
-  for (const LogFormat format : formats) all.push_back({std::string(to_string(format)), {}});
-  return all;
 }
 
 Device device_of(const io::TomlTable& t) {
@@ -106,8 +111,8 @@ TrainConfig parse_train(const io::TomlTable& t) {
   c.steps = t.integer("steps", {1, kMost});
   c.batch = t.integer("batch", {1, 1 << 20});
   c.accumulate = t.integer_or("accumulate", 1, {1, 4096});
-  if (t.has("parts")) c.parts = t.integer("parts", {1, 4096});
-  if (t.has("timeout")) c.timeout = t.integer("timeout", {1, 86400});
+  c.parts = t.integer_if("parts", {1, 4096});
+  c.timeout = t.integer_if("timeout", {1, 86400});
   c.precision =
       t.choice_or("precision", "fp32", {"bf16", "fp32"}) == "bf16" ? DType::bf16 : DType::f32;
   c.device = device_of(t);

@@ -7,7 +7,7 @@
 
 #include "heddle/error.h"
 #include "io/gguf/quantize.h"
-#include "pretrained/export.h"
+#include "pretrained/export/export.h"
 #include "pretrained/load.h"
 #include "run/load_run.h"
 #include "run/run_directory.h"

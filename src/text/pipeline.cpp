@@ -12,7 +12,8 @@ Pipeline::Pipeline(std::vector<Piece> pieces, std::vector<AddedToken> added, Pip
   set_frame(std::move(parts_.frame));
   if (parts_.unknown) set_unknown(*parts_.unknown);
   if (parts_.normalizer)
-    prepare_search([&](std::string_view content) { return parts_.normalizer->normalize(content); });
+    prepare_search(
+        [&](std::string_view content) { return parts_.normalizer->normalize_name(content); });
 }
 
 Pipeline::~Pipeline() = default;

@@ -18,6 +18,7 @@
 #include "plan/plan.h"
 #include "plan/plan_run.h"
 #include "pretrained/test_tiny_llama.h"
+#include "recipe/reference.h"
 #include "recipe/test_toys.h"
 #include "run/recipe_file.h"
 #include "train/job.h"
@@ -535,6 +536,7 @@ TEST_F(KeysTest, EveryKeyHasARow) {
   std::set<std::string> rows = {"model", "data", "train", "model.task"};
   for (const Row& row : all_rows()) rows.insert(row.key);
   EXPECT_EQ(known, rows);
+  for (const std::string& key : known) EXPECT_NO_THROW(recipe::keys_named(key)) << key;
   // Those of [compare] are below: an unknown one lists them.
   expect_says([&] { run::load_recipe(dir_.file("text.toml"), {"compare.other=1"}); },
               {"known here: budget, seeds, vary)"});

@@ -119,7 +119,7 @@ def vectors_of(model, tokenizer, pool):
 
 
 def judge_vectors(program, folder, model, tokenizer, precision):
-    file, lines = folder / "vectors.npy", "".join(text + "\n" for text in TEXTS)
+    file, lines = (folder if folder.is_dir() else folder.parent) / "vectors.npy", "".join(text + "\n" for text in TEXTS)
     for pool in ("mean", "class"):
         many = []
         for batch in (1, 4, 64):

@@ -70,11 +70,12 @@ def strings(count, specials):
 
 def compare(program, name, path, texts, expected, *options):
     """One process for all texts without ends of lines; one for each of some of the others."""
-    lines = [i for i, text in enumerate(texts) if "\n" not in text]
+    lines = [i for i, text in enumerate(texts) if isinstance(text, str) and "\n" not in text]
     answer = heddle(program, path, *options, data="".join(texts[i] + "\n" for i in lines).encode())
     found = dict(zip(lines, map(json.loads, answer.splitlines())))
-    for i in [i for i in range(len(texts)) if i not in found][:40]:
-        found[i] = json.loads(heddle(program, path, "--whole", *options, data=texts[i].encode()))
+    for i in [i for i in range(len(texts)) if i not in found][:80]:
+        data = texts[i] if isinstance(texts[i], bytes) else texts[i].encode()
+        found[i] = json.loads(heddle(program, path, "--whole", *options, data=data))
     for i, ids in found.items():
         if ids != expected(texts[i]):
             raise Failed(f"{name} {' '.join(options)}: {texts[i]!r}: Heddle {ids}, expected {expected(texts[i])}")
@@ -99,10 +100,39 @@ def check_json(program, name, path, count):
             raise Failed(f"{name}: {ids} decoded: {ours}")
 
 
+def spm_texts(count):
+    """Also long runs, where several cuts are equally good, user defined pieces, and bytes that are no UTF-8."""
+    draw = random.Random(2)
+    runs = [c * n for c in "a e=-. 0#x\u00e9\u4e00\u3042_" for n in (3, 17, 100, 333, 1000)]
+    symbols = ["<sep>", "<sep><sep>", " <sep> ", "<tool>x", "a <tool> b", "x<sep>", "<sep>  <tool>"]
+    broken = [bytes(draw.choice((97, 32, 0x80, 0xC3, 0xE4, 0xB8, 0xF0, 0xFF, 0xED, 0xA0, 60)) for _ in range(n))
+              for n in range(1, 31)]
+    return broken + symbols + runs + [t for t in strings(count, ["<sep>", "<tool>"]) if "\0" not in t]
+
+
 def check_spm(program, name, directory, count):
     model = sentencepiece.SentencePieceProcessor(model_file=str(directory / "tokenizer.model"))
-    compare(program, name, directory, [t for t in strings(count, []) if "\0" not in t],
-            lambda text: model.encode(text, out_type=int), "--plain")
+    compare(program, name, directory, spm_texts(count), lambda text: model.encode(text, out_type=int), "--plain")
+
+
+def check_marian(program, texts, directory, count):
+    """The ids of the source's pieces are those of another file, in which some have none."""
+    sides = {}
+    for side, size in (("source", 2000), ("target", 1500)):
+        sentencepiece.SentencePieceTrainer.train(
+            input=",".join(map(str, texts)), model_prefix=str(directory / side), vocab_size=size, minloglevel=2,
+            model_type="unigram", character_coverage=0.995)
+        (directory / (side + ".model")).rename(directory / (side + ".spm"))
+        sides[side] = sentencepiece.SentencePieceProcessor(model_file=str(directory / (side + ".spm")))
+    names = {s.id_to_piece(i) for s in sides.values() for i in range(3, s.get_piece_size()) if i % 97}
+    names = ["</s>", "<unk>", *sorted(names), "<pad>"]
+    ids = {name: i for i, name in enumerate(names)}
+    (directory / "vocab.json").write_text(json.dumps(ids))
+    (directory / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MarianTokenizer"}))
+    plain = [t for t in spm_texts(count) if not (isinstance(t, bytes) and b"<" in t)]
+    compare(program, "marian", directory, plain,
+            lambda text: [ids.get(piece, ids["<unk>"]) for piece in sides["source"].encode(text, out_type=str)],
+            "--plain")
 
 
 def trained(texts, model, trainer, normalizer=None, splitter=None, decoder=None):
@@ -137,7 +167,8 @@ def families(texts):
 
 
 def sentencepieces(texts):
-    common = {"input": ",".join(map(str, texts)), "minloglevel": 2, "character_coverage": 0.995}
+    common = {"input": ",".join(map(str, texts)), "minloglevel": 2, "character_coverage": 0.995,
+              "user_defined_symbols": ["<sep>", "<tool>"]}
     plain = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
     yield "LlamaTokenizer", {**common, **plain, "model_type": "bpe", "vocab_size": 3000, "byte_fallback": True}
     yield "LlamaTokenizer", {**common, "model_type": "bpe", "vocab_size": 3000}
@@ -167,6 +198,9 @@ def main():
                 (directory / "tokenizer_config.json").write_text(json.dumps(
                     {"tokenizer_class": kind, "bos_token": "<s>", "eos_token": "</s>"}))
                 check_spm(args.heddle, f"sentencepiece {options['model_type']}", directory, args.count)
+            marian = Path(folder, "marian")
+            marian.mkdir()
+            check_marian(args.heddle, args.texts, marian, args.count)
         for path in args.also:
             (check_spm if path.is_dir() else check_json)(args.heddle, str(path), path, args.count)
     except Failed as error:

@@ -1,4 +1,5 @@
-"""Models of images for check_models.py: scores and vectors of PNG files of the right size."""
+"""Models of images for check_models.py: scores and vectors of PNG files of the right size, and of others
+that are resized as transformers' processors do it."""
 
 import json
 
@@ -37,7 +38,12 @@ def prepare(folder, size, channels):
 
 def judge(run, compare, program, folder, model, options, precision):
     """Complaints about one model in one precision; errors go to `compare`."""
-    files, pixels = prepare(folder, size_of(model, options), model.config.num_channels)
+    size = size_of(model, options)
+    if model.config.num_channels == 3:
+        complaint = judge_resizing(run, compare, program, folder, model, size, precision)
+        if complaint:
+            return complaint
+    files, pixels = prepare(folder, size, model.config.num_channels)
     out = folder / "out.npy"
     with torch.no_grad():
         made = model(pixels.to(next(model.parameters()).dtype))
@@ -62,6 +68,39 @@ def judge(run, compare, program, folder, model, options, precision):
             return complaint
         if any((other != many[0]).any() for other in many):
             return f"{pool} vectors depend on the images beside them"
+    return None
+
+
+def judge_resizing(run, compare, program, folder, model, size, precision):
+    """Images of other sizes, through ViT's processor and through one that cuts the middle out."""
+    from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    common = dict(image_mean=MEAN, image_std=DEVIATION)
+    high, wide = size
+    processors = [ViTImageProcessorPil(size=dict(height=high, width=wide), resample=2, **common),
+                  BitImageProcessorPil(size=dict(shortest_edge=max(size) + 5), resample=3,
+                                       crop_size=dict(height=high, width=wide), **common)]
+    generator, out = numpy.random.default_rng(29), folder / "out.npy"
+    for processor in processors:
+        processor.save_pretrained(folder)
+        for shape in ((97, 60, 3), (high, wide, 3), (11, 130, 3)):
+            image = Image.fromarray(generator.integers(0, 256, shape, dtype=numpy.uint8))
+            image.save(folder / "other.png")
+            pixels = processor(image, return_tensors="pt")["pixel_values"]
+            with torch.no_grad():
+                made = model(pixels.to(next(model.parameters()).dtype))
+            if hasattr(made, "logits"):
+                run(program, "logits", folder, "--image", folder / "other.png", "--npy", out, "--precision",
+                    precision)
+                theirs = made.logits
+            else:
+                run(program, "embed", folder, folder / "other.png", "--pool", "class", "--npy", out, "--precision",
+                    precision)
+                theirs = made.last_hidden_state[:, 0]
+            complaint = compare(numpy.load(out), theirs.numpy(), f"resized {shape}", precision)
+            if complaint:
+                return complaint
     return None
 
 

@@ -77,7 +77,7 @@ def check_chapter(topic):
 def main():
     check(len(commands_of()) > 15, "commands", commands_of())
     check_help()
-    for arguments in (("help",), ("help", "recipes"), ("info",), ("version",), ("lab", "list")):
+    for arguments in (("help",), ("help", "recipes"), ("info",), ("version",), ("lab", "list"), ("keys",)):
         check_screen(*arguments, "--lang", "zh")
     check(len(topics()) > 8, "topics", topics())
     for topic in topics():

@@ -116,6 +116,12 @@ def generation():
     check([t["tokens"] for t in d["texts"]] == alone, "generate --batch 1", d, alone)
     done = run("generate", "language", "--prompts", "prompts.txt", "--batch", 0)
     check(done.returncode == 2 and b"--batch" in done.stderr, "generate --batch 0", done.stderr)
+    wrong = WORK / "bad.txt"
+    wrong.write_text("ant\nbee cat\nant Ω\n")
+    for more in ((), ("--beam", 2), ("--samples", 2)):
+        done = run("generate", "language", "--prompts", "bad.txt", "--tokens", 3, *more)
+        told = done.stderr.decode()
+        check(done.returncode == 2 and "bad.txt:3: " in told, f"--prompts names the line {more}", told)
     again = "ant bee ant bee"
     plain, tried = [ask("generate", "language", "--prompt", again, "--tokens", 12, "--temperature", 0, *more)
                     for more in ((), ("--lookup", 4))]

@@ -101,7 +101,14 @@ def first_recipes():
     heddle("init", "first.toml", "--force")
     check('kind = "decoder"' in (WORK / "first.toml").read_text(), "init --force")
     derived_recipe(WORK, heddle, ask, check)
-    check(re.fullmatch(r"\d+\.\d+\.\d+", ask("version")["version"]), "version --json")
+    version = ask("version")
+    check(re.fullmatch(r"\d+\.\d+\.\d+", version["version"]), "version --json", version)
+    check(version["isa_in_use"] in version["isa"] and version["isa"][0] == "generic", "version --json", version)
+    check(version["commit"] is None or re.fullmatch("[0-9a-f]{12}", version["commit"]), "version --json", version)
+    first, second = heddle("--version").splitlines()
+    named = f" ({version['commit']})" if version["commit"] else ""
+    check(first == f"heddle {version['version']}{named}", "heddle --version", first)
+    check(all(isa in second for isa in version["isa"]), "heddle --version", second)
 
 
 @row("report --out", "watch --serve", "watch --bind")

@@ -170,6 +170,12 @@ def embedding():
     check(done.returncode == 2 and b"--no-normalise" in done.stderr, "embed", done.stderr)
     done = run("embed", "mood", "--batch", 0, text=text)
     check(done.returncode == 2 and b"--batch" in done.stderr, "embed --batch 0", done.stderr)
+    exact = ask("embed", "mood", "--precision", "fp64", text=text)["vectors"]
+    flat = [x for row in exact for x in row]
+    short = [struct.unpack("<f", struct.pack("<f", x))[0] for x in flat]
+    check(flat != short, "embed --precision fp64 has digits that f32 does not have", flat[:3])
+    lines64 = [json.loads(line) for line in heddle("embed", "mood", "--precision", "fp64", text=text).splitlines()]
+    check(lines64 == exact, "embed --precision fp64 for people", lines64[0][:3], exact[0][:3])
     check(heddle("embed", "mood", "--npy", "vectors.npy", text=text) == "", "embed --npy")
     data = (WORK / "vectors.npy").read_bytes()
     rows = struct.unpack(f"<{3 * len(lines[0])}f", data[-12 * len(lines[0]):])

@@ -178,6 +178,25 @@ def lab():
     check(run("lab", "head-split", "--plant", "rows-of-the-next-head").returncode == 1, "lab --plant")
 
 
+@row("keys --json", "keys --markdown")
+def keys():
+    """The same keys for people, in JSON and on the page of the documentation."""
+    few = ask("keys", "model.moe")["keys"]
+    check(len(few) > 10 and all(k["key"].startswith("model.moe.") for k in few), "keys --json", few)
+    heads = ask("keys", "kv_heads")["keys"]
+    check([(k["key"], k["type"], k["low"]) for k in heads] == [("model.attention.kv_heads", "integer", 1)],
+          "keys KEY", heads)
+    heddle("keys", "--markdown", "keys.md")
+    page = (WORK / "keys.md").read_text()
+    every = ask("keys")["keys"]
+    rows = re.findall(r"^\| `(\w+)` \|", page, re.M)
+    check(rows == [k["key"].rpartition(".")[2] for k in every], "keys --markdown", len(rows), len(every))
+    shown = heddle("keys", "train")
+    check("schedule" in shown and "kv_heads" not in shown and "|--" not in shown, "keys TABLE", shown[:300])
+    done = run("keys", "kv_head")
+    check(done.returncode == 2 and b"kv_heads" in done.stderr, "an unknown key", done.stderr)
+
+
 def time_of_children():
     use = resource.getrusage(resource.RUSAGE_CHILDREN)
     return use.ru_utime + use.ru_stime

@@ -210,7 +210,8 @@ class Builder:
             if memory is not None:
                 x = self.branch(x, at + "cross",
                                 lambda y: self.attention(y, memory, at + "cross", memory_mask))
-            x = self.branch(x, at + "ffn", feed)
+            if self.m.get("ffn") != "none":
+                x = self.branch(x, at + "ffn", feed)
         last = self.m.get("last_norm", self.m.get("norm_place", "pre") != "post")
         return self.norm(x, scope + "norm") if last else x
 
@@ -582,6 +583,8 @@ MODELS = [
     ("deit", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1, "height": 4,
               "pixels_wide": 4, "patch": 2, "pooling": "class-extra", "extra_tokens": 1,
               "attention": {"heads": 2, "position": "learned"}}, 0.1),
+    ("attention alone", {"kind": "decoder", **BASE, "ffn": "none",
+                         "attention": {"heads": 2, "kv_heads": 1, "position": "rope"}}, 0.0),
     ("registers", {"kind": "vit", "layers": 1, "width": 4, "classes": 3, "channels": 1,
                    "height": 4, "pixels_wide": 4, "patch": 2, "pooling": "mean", "extra_tokens": 2,
                    "attention": {"heads": 2, "position": "rope"}}, 0.0),

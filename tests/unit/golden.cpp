@@ -146,6 +146,7 @@ ModelConfig config_of(const io::Json& j) {
                        nn::NormPlace::branch, nn::NormPlace::sandwich);
   for (const nn::FfnKind kind : nn::kFfnKinds)
     if (to_string(kind) == j.string_or("ffn", "gelu")) c.ffn = kind;
+  if (j.string_or("ffn", "gelu") == "none") c.ffn = nn::FfnKind::none;
   read_family(j, c);
   c.ffn_width = j.integer_or("ffn_width", 0);
   c.bias = j.boolean_or("bias", true);

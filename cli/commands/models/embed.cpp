@@ -39,10 +39,11 @@ EmbeddingOptions options_of(const Arguments& a) {
   return options;
 }
 
-// The shortest digits that give the same float back.
-std::string line_of(std::span<const float> row) {
+// The shortest digits that give the same number back.
+template <class Number>
+std::string line_of(std::span<const Number> row) {
   std::string text = "[";
-  for (const float x : row) text += fmt::format("{}{}", text.size() > 1 ? ", " : "", x);
+  for (const Number x : row) text += fmt::format("{}{}", text.size() > 1 ? ", " : "", x);
   return text + "]";
 }
 
@@ -63,13 +64,25 @@ Tensor vectors_of(const Arguments& a, const Embedder& model, const EmbeddingOpti
   return model.embed(all_of(lines), options);
 }
 
-json rows_of(const Tensor& vectors) {
+// Calls take(row) with each row, as numbers of the type in which they were computed.
+template <class Number, class Take>
+void each_row(const Tensor& vectors, const Take& take) {
   const auto columns = static_cast<std::size_t>(vectors.size(1));
+  for (std::int64_t i = 0; i < vectors.size(0); ++i)
+    take(std::span<const Number>(vectors.data<Number>() + i * vectors.size(1), columns));
+}
+
+template <class Take>
+void each_row(const Tensor& vectors, const Take& take) {
+  if (vectors.dtype() == DType::f64)
+    each_row<double>(vectors, take);
+  else
+    each_row<float>(ops::cast(vectors, DType::f32), take);
+}
+
+json rows_of(const Tensor& vectors) {
   json rows = json::array();
-  for (std::int64_t i = 0; i < vectors.size(0); ++i) {
-    const float* first = vectors.data<float>() + i * vectors.size(1);
-    rows.push_back(std::vector<float>(first, first + columns));
-  }
+  each_row(vectors, [&](auto row) { rows.push_back(std::vector(row.begin(), row.end())); });
   return rows;
 }
 
@@ -83,9 +96,8 @@ json to_json(const Tensor& vectors, const Embedder& model, const EmbeddingOption
 void run(const Arguments& a) {
   const Embedder model(open_model(a.model));
   const EmbeddingOptions options = options_of(a);
-  const Tensor exact = with_options_named([&] { return vectors_of(a, model, options); });
-  if (!a.npy.empty()) io::write_npy(a.npy, exact);
-  const Tensor vectors = ops::cast(exact, DType::f32);
+  const Tensor vectors = with_options_named([&] { return vectors_of(a, model, options); });
+  if (!a.npy.empty()) io::write_npy(a.npy, vectors);
   if (a.model.as_json) {
     json document = to_json(vectors, model, options);
     // Where there is a file, the numbers are in it.
@@ -97,9 +109,7 @@ void run(const Arguments& a) {
     return;
   }
   if (!a.npy.empty()) return;
-  const auto columns = static_cast<std::size_t>(vectors.size(1));
-  for (std::int64_t i = 0; i < vectors.size(0); ++i)
-    std::cout << line_of({vectors.data<float>() + i * vectors.size(1), columns}) << "\n";
+  each_row(vectors, [](auto row) { std::cout << line_of(row) << "\n"; });
 }
 
 }  // namespace

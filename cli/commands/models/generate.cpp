@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.h"
@@ -135,6 +136,26 @@ std::vector<std::string> prompts_in(const std::string& path) {
   return prompts;
 }
 
+// The error with "FILE:3" as its place where that is "prompt 3", or, of number i, "prompt".
+Error with_line_named(const Error& e, const std::string& path, std::size_t i) {
+  constexpr std::string_view kPrompt = "prompt";
+  std::string place = e.where();
+  if (!place.starts_with(kPrompt)) return e;
+  place.erase(0, kPrompt.size());
+  const std::string line = place.empty() ? std::to_string(i + 1) : place.substr(1);
+  return {e.code(), path + ":" + line, e.problem(), e.expected(), e.got()};
+}
+
+template <class Body>
+auto naming_line(const Arguments& a, std::size_t i, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& e) {
+    if (!a.prompts) throw;
+    throw with_line_named(e, *a.prompts, i);
+  }
+}
+
 GenerationOptions options_of(const Arguments& a, const LanguageModel& model) {
   if (a.beam.beam > 0) return {};  // nothing is drawn
   GenerationOptions options = sampling_of(*a.command, a.sampling, model);
@@ -176,13 +197,15 @@ void run(const Arguments& a) {
     ToldSeed seed(a.sampling, options.sampling, a.model.as_json || a.beam.beam > 0);
     if (a.prompts && a.beam.beam == 0) {
       seed.tell_once();
-      texts = run_together(a, model, prompts, options);
+      texts = naming_line(a, 0, [&] { return run_together(a, model, prompts, options); });
       return;
     }
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       if (a.prompts && !a.model.as_json) std::cout << "=== " << i + 1 << "\n" << std::flush;
-      texts.push_back(a.beam.beam > 0 ? run_beam(a, model, prompts[i])
-                                      : run_sampling(a, model, prompts[i], options, seed));
+      texts.push_back(naming_line(a, i, [&] {
+        return a.beam.beam > 0 ? run_beam(a, model, prompts[i])
+                               : run_sampling(a, model, prompts[i], options, seed);
+      }));
     }
   });
   if (a.model.as_json) cli::print_json(a.prompts ? json({{"texts", std::move(texts)}}) : texts[0]);

@@ -4,7 +4,8 @@
 // eighth of a program that loads one and writes. So these have tables of their own, behind one
 // constant: CMake's target and pkg-config ask the linker for it (`-u heddle_f64_component`), and a
 // program that does not is told so when it computes in f64 (docs/building.md). Copies, sums and
-// arithmetic of single numbers are there in any case, for files have tensors of f64 too.
+// arithmetic of single numbers are there in any case, for files have tensors of f64 too: without
+// the component, those of the generic level.
 #pragma once
 
 #include "backend/cpu/isa.h"
@@ -16,7 +17,8 @@ struct F64Component {
   void (*open)();  // adds the tables and the products
 };
 
-// The table K (say NormKernels) for f64; where there is none, has_f64() is false.
+// The table K (say NormKernels) for f64. Without the component there is none, or that of the
+// generic level (plain_f64 in ops.def).
 template <class K>
 const K& f64_kernels(Isa isa);
 

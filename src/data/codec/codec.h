@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "data/images/fit.h"
 #include "heddle/tensor.h"
 #include "model/batch.h"
 #include "model/config.h"
@@ -24,6 +25,8 @@ struct ImageFacts {
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<float> mean = {};
   std::vector<float> deviation = {};
+  // How images of other sizes become such ones; without it they are refused.
+  std::optional<ImageFit> fit = {};
 };
 
 // The tokens with which a model that translates begins and ends its texts, as its files say. What

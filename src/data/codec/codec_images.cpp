@@ -16,7 +16,10 @@ const ImageFacts& facts_of(const Codec& codec) {
 }
 
 // image: u8 [C, H, W]
-void write_normalised(const ImageFacts& facts, const Tensor& image, float* out) {
+void write_normalised(const ImageFacts& facts, const Tensor& given, float* out) {
+  const bool fits = facts.fit && given.defined() && given.rank() == 3 &&
+                    given.dtype() == DType::u8 && given.elements() > 0;
+  const Tensor image = fits ? fitted(*facts.fit, given) : given;
   const bool sizes = image.defined() && image.rank() == 3 && image.dtype() == DType::u8 &&
                      image.size(1) == facts.height && image.size(2) == facts.width &&
                      (image.size(0) == facts.channels || image.size(0) == 1);

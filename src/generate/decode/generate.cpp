@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "generate/decode/clock.h"
 #include "generate/decode/context.h"
+#include "generate/decode/prompt.h"
 #include "generate/decode/reader.h"
 #include "generate/decode/sampling/sampler.h"
 #include "generate/decode/together.h"
@@ -231,16 +232,18 @@ std::vector<Generation> generate_each(const model::Model& model,
   std::vector<Generation> all;
   all.reserve(prompts.size());
   if (!grows(options)) {
-    for (const std::span<const std::int32_t> prompt : prompts) {
-      all.push_back(generate_samples(model, prompt, options, decoding, {}));
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      all.push_back(numbering_prompt(
+          i, [&] { return generate_samples(model, prompts[i], options, decoding, {}); }));
       if (done) done(all.size() - 1, all.back());
     }
     return all;
   }
   std::vector<TextRequest> requests;
   requests.reserve(prompts.size());
-  for (const std::span<const std::int32_t> prompt : prompts)
-    requests.push_back(request_of(model, prompt, options, decoding));
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    requests.push_back(
+        numbering_prompt(i, [&] { return request_of(model, prompts[i], options, decoding); }));
   return Together(model, options, decoding, {batch, {}, done}).run(requests);
 }
 

@@ -31,7 +31,7 @@ inline model::ModelConfig config_of(const TreeOptions& o) {
   return c;
 }
 
-class TreeModel final : public model::Model {
+class TreeModel : public model::Model {
  public:
   using History = std::vector<std::int32_t>;
 

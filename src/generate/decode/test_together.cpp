@@ -110,6 +110,62 @@ TEST(Together, LookupChangesTheNumberOfCallsAndNoToken) {
   EXPECT_GT(calls, 0);
 }
 
+// Notes how many tokens the largest call had.
+class Widest final : public TreeModel {
+ public:
+  using TreeModel::TreeModel;
+  Tensor next_each(std::span<const model::NextTokens> sequences,
+                   const nn::Pass& pass) const override {
+    std::size_t tokens = 0;
+    for (const model::NextTokens& s : sequences) tokens += s.tokens.size();
+    most = std::max(most, tokens);
+    return TreeModel::next_each(sequences, pass);
+  }
+  mutable std::size_t most = 0;
+};
+
+// What is tried takes memory as prompts do: many texts share a block for it.
+TEST(Together, GuessesOfManyTextsShareABlock) {
+  const Widest model({.vocabulary = 2, .spread = 8});
+  std::vector<Tokens> all;
+  for (std::int32_t i = 0; i < 40; ++i) all.push_back({i % 2, 1, 0, 1, 0, 1, 0, 1});
+  GenerationOptions o = drawn(50);
+  const auto plain = generate_each(model, spans_of(all), o, 40);
+  o.lookup = 64;
+  const auto tried = generate_each(model, spans_of(all), o, 40);
+  EXPECT_LE(model.most, static_cast<std::size_t>(model::kPromptBlock));
+  std::int64_t kept = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(tried[i].samples[0].tokens, plain[i].samples[0].tokens);
+    kept += tried[i].kept_tokens;
+  }
+  EXPECT_GT(kept, 100);
+}
+
+// One of many prompts is named by its number, an option is not blamed on any of them.
+TEST(Together, ErrorsAboutAPromptHaveItsNumber) {
+  const TreeModel model({.vocabulary = 3});
+  const std::vector<Tokens> all = {{1}, {0, 2}, {1, 7}};
+  for (const bool cache : {true, false}) {
+    GenerationOptions o = drawn(4);
+    o.cache = cache;
+    try {
+      generate_each(model, spans_of(all), o, 2);
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.where(), "prompt 3");
+      EXPECT_EQ(e.problem(), "token of the prompt");
+    }
+    o.samples = 0;
+    try {
+      generate_each(model, spans_of(all), o, 2);
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.where(), "generate");
+    }
+  }
+}
+
 TEST(Together, LookupEndsWhereTheTextEnds) {
   const TreeModel model({.vocabulary = 3, .spread = 8});
   GenerationOptions o = drawn(60);

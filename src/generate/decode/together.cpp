@@ -59,8 +59,8 @@ void Together::begin(Live& live, const TextRequest& request) {
 }
 
 // How many tokens of a sequence go into this step, when the step has room for so many; 0: none, it
-// waits. Fills live.next.
-std::size_t Together::wanted_now(Live& live, std::size_t room) const {
+// waits. Fills live.next; `tries` of its tokens may be guesses.
+std::size_t Together::wanted_now(Live& live, std::size_t room, std::size_t tries) const {
   const std::span<const std::int32_t> all = live.writer.sequence();
   const std::size_t left = all.size() - live.read;
   const std::size_t count = reads_whole(model_.config()) ? left : std::min(left, room);
@@ -70,7 +70,7 @@ std::size_t Together::wanted_now(Live& live, std::size_t room) const {
   if (count == left && options_.lookup > 0 && live.writer.written() > 0) {
     // Of the tokens that may still follow the last one is not tried: nobody reads on from it.
     const std::int64_t most = std::min(options_.lookup, live.writer.room() - 1);
-    const auto guess = looked_up(all, static_cast<std::size_t>(most));
+    const auto guess = looked_up(all, std::min(static_cast<std::size_t>(most), tries));
     live.next.insert(live.next.end(), guess.begin(), guess.end());
     live.tried = guess.size();
   }
@@ -115,20 +115,23 @@ void Together::leave(Live& live) {
   if (together_.done) together_.done(static_cast<std::size_t>(live.number), result);
 }
 
-// Those that write go first; prompts share what is left of a block.
+// Those that write go first, a token each; what they try and prompts share what is left of a block,
+// so that a step's memory does not grow with the guesses of many.
 bool Together::step() {
   std::vector<model::NextTokens> now;
   std::vector<std::size_t> who;
-  std::size_t room = model::kPromptBlock;
+  const auto writing_now = static_cast<std::size_t>(
+      std::ranges::count_if(live_, [](const Live& live) { return live.writer.written() > 0; }));
+  std::size_t room = model::kPromptBlock - std::min<std::size_t>(model::kPromptBlock, writing_now);
   for (const bool writing : {true, false})
     for (std::size_t i = 0; i < live_.size(); ++i) {
       Live& live = live_[i];
       if ((live.writer.written() > 0) != writing || (!writing && room == 0)) continue;
-      const std::size_t count = wanted_now(live, writing ? 1 : room);
+      const std::size_t count = wanted_now(live, writing ? 1 : room, room);
       const bool whole = live.read + count == live.writer.sequence().size();
       now.push_back({live.state.get(), live.next, whole ? 1 + live.tried : 1});
       who.push_back(i);
-      room -= std::min(room, live.next.size());
+      room -= std::min(room, live.next.size() - (writing ? 1 : 0));
     }
   const HostScores scores(model_.next_each(now, pass_), decoding_.tokenizer);
   for (const std::size_t i : who) live_[i].read += live_[i].next.size() - live_[i].tried;

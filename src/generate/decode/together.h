@@ -49,7 +49,7 @@ class Together {
   bool step();  // false: cancelled
   void take_all(std::span<const model::NextTokens> now, std::span<const std::size_t> who,
                 const HostScores& scores);
-  std::size_t wanted_now(Live& live, std::size_t room) const;
+  std::size_t wanted_now(Live& live, std::size_t room, std::size_t tries) const;
   bool take(Live& live, const HostScores& scores, std::int64_t first_row, std::size_t scored);
   void leave(Live& live);
 

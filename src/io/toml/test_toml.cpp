@@ -368,5 +368,30 @@ TEST(Toml, SurvivesMutations) {
   EXPECT_GT(refused, 3000);
 }
 
+// What a reader asked for is known whether the document has it or not.
+TEST(Toml, Facts) {
+  const TomlDocument d = TomlDocument::parse("a = 3\nkind = \"x\"\n", "r.toml");
+  const TomlTable t = d.root();
+  t.integer("a", {1, 9});
+  t.number_or("b", 0.5, {0, 1});
+  t.number_or("none", 0, {1e-3, 9});  // 0 cannot be given: it stands for none
+  t.choice("kind", {"x", "y"});
+  t.choice_or("kind", "x", {"x", "z"});
+  EXPECT_EQ(t.integer_if("c", {0, 7}), std::nullopt);
+  EXPECT_EQ(t.integer_if("a", {0, 7}), 3);
+  EXPECT_EQ(t.strings_if("list"), std::nullopt);
+  t.note("noted", {.type = "string or list"});
+  const auto facts = d.facts();
+  EXPECT_TRUE(facts.at("a").required);
+  EXPECT_EQ(facts.at("a").type + facts.at("a").low + facts.at("a").high, "integer19");
+  EXPECT_EQ(facts.at("b").fallback + " " + facts.at("b").high, "0.5 1");
+  EXPECT_EQ(facts.at("none").fallback, "");
+  EXPECT_EQ(facts.at("kind").choices, (std::vector<std::string>{"x", "y", "z"}));
+  EXPECT_EQ(facts.at("c").high, "7");
+  EXPECT_FALSE(facts.at("c").required);
+  EXPECT_TRUE(facts.at("list").list);
+  EXPECT_EQ(facts.at("noted").type, "string or list");
+}
+
 }  // namespace
 }  // namespace heddle::io

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <type_traits>
 #include <utility>
 
 #include "io/errors.h"
@@ -48,10 +49,25 @@ std::string described(NumberRange range) {
   return "a number from " + in_words(range.low) + " to " + in_words(range.high);
 }
 
+template <class Range>
+KeyFact ranged(const char* type, const Range& range) {
+  const Range any;
+  const auto text = [](auto value) {
+    if constexpr (std::is_floating_point_v<decltype(value)>)
+      return in_words(value);
+    else
+      return std::to_string(value);
+  };
+  return {.type = type,
+          .low = range.low == any.low ? "" : text(range.low),
+          .high = range.high == any.high ? "" : text(range.high)};
+}
+
 // One type of value: what it is called, and how it is taken out of a node.
 struct StringType {
   using Result = std::string;
   std::string expected() const { return "a string"; }
+  KeyFact fact() const { return {.type = "string"}; }
   std::optional<std::string> take(const TomlValue& value) const {
     const auto* text = std::get_if<std::string>(&value.data);
     return text == nullptr ? std::nullopt : std::optional(*text);
@@ -61,6 +77,7 @@ struct StringType {
 struct BooleanType {
   using Result = bool;
   std::string expected() const { return "true or false"; }
+  KeyFact fact() const { return {.type = "boolean"}; }
   std::optional<bool> take(const TomlValue& value) const {
     const auto* flag = std::get_if<bool>(&value.data);
     return flag == nullptr ? std::nullopt : std::optional(*flag);
@@ -71,6 +88,7 @@ struct IntegerType {
   using Result = std::int64_t;
   IntegerRange range;
   std::string expected() const { return described(range); }
+  KeyFact fact() const { return ranged("integer", range); }
   std::optional<std::int64_t> take(const TomlValue& value) const {
     const auto* integer = std::get_if<std::int64_t>(&value.data);
     if (integer == nullptr || *integer < range.low || *integer > range.high) return std::nullopt;
@@ -82,6 +100,7 @@ struct NumberType {
   using Result = double;
   NumberRange range;
   std::string expected() const { return described(range); }
+  KeyFact fact() const { return ranged("number", range); }
   std::optional<double> take(const TomlValue& value) const {
     const auto* integer = std::get_if<std::int64_t>(&value.data);
     const auto* number = std::get_if<double>(&value.data);
@@ -95,6 +114,7 @@ struct NumberType {
 struct ChoiceType {
   using Result = std::string;
   const std::vector<std::string>& names;
+  KeyFact fact() const { return {.type = "string", .choices = names}; }
   std::string expected() const {
     std::string out = "one of";
     for (const std::string& name : names) out += (&name == names.data() ? " " : ", ") + name;
@@ -117,6 +137,9 @@ typename Type::Result checked(const TomlValue& value, const std::string& key, co
 template <class Type>
 typename Type::Result required(TomlState& state, const TomlPath& path, std::string_view key,
                                const Type& type) {
+  KeyFact fact = type.fact();
+  fact.required = true;
+  state.note(path, key, fact);
   const TomlValue* value = state.ask(path, key);
   if (value == nullptr) state.missing(path, key, type.expected());
   return checked(*value, path_text(path, key), type);
@@ -125,14 +148,32 @@ typename Type::Result required(TomlState& state, const TomlPath& path, std::stri
 template <class Type>
 typename Type::Result optional_or(TomlState& state, const TomlPath& path, std::string_view key,
                                   typename Type::Result fallback, const Type& type) {
+  KeyFact fact = type.fact();
+  // Outside of what may be given it means that there is none.
+  const TomlValue unless_given{fallback, {}};
+  if (type.take(unless_given) && unless_given.data != TomlData{std::string()})
+    fact.fallback = toml_inline(unless_given);
+  state.note(path, key, fact);
   const TomlValue* value = state.ask(path, key);
   return value == nullptr ? std::move(fallback) : checked(*value, path_text(path, key), type);
+}
+
+template <class Type>
+std::optional<typename Type::Result> if_there(TomlState& state, const TomlPath& path,
+                                              std::string_view key, const Type& type) {
+  state.note(path, key, type.fact());
+  const TomlValue* value = state.ask(path, key);
+  if (value == nullptr) return std::nullopt;
+  return checked(*value, path_text(path, key), type);
 }
 
 template <class Type>
 std::vector<typename Type::Result> elements(TomlState& state, const TomlPath& path,
                                             std::string_view key, const Type& type) {
   const std::string name = path_text(path, key);
+  KeyFact fact = type.fact();
+  fact.list = true;
+  state.note(path, key, fact);
   const TomlValue* value = state.ask(path, key);
   if (value == nullptr) state.missing(path, key, "an array");
   const auto* array = std::get_if<TomlArray>(&value->data);
@@ -278,6 +319,21 @@ std::string TomlTable::choice_or(std::string_view key, std::string_view fallback
   return optional_or(*state_, path_, key, std::string(fallback), ChoiceType{names});
 }
 
+std::optional<bool> TomlTable::boolean_if(std::string_view key) const {
+  return if_there(*state_, path_, key, BooleanType{});
+}
+std::optional<std::int64_t> TomlTable::integer_if(std::string_view key, IntegerRange range) const {
+  return if_there(*state_, path_, key, IntegerType{range});
+}
+std::optional<double> TomlTable::number_if(std::string_view key, NumberRange range) const {
+  return if_there(*state_, path_, key, NumberType{range});
+}
+std::optional<std::vector<std::string>> TomlTable::strings_if(std::string_view key) const {
+  note(key, {.type = "string", .list = true});
+  if (!has(key)) return std::nullopt;
+  return strings(key);
+}
+
 std::vector<std::string> TomlTable::strings(std::string_view key) const {
   return elements(*state_, path_, key, StringType{});
 }
@@ -289,6 +345,10 @@ std::vector<std::int64_t> TomlTable::integers(std::string_view key, IntegerRange
 }
 std::vector<double> TomlTable::numbers(std::string_view key, NumberRange range) const {
   return elements(*state_, path_, key, NumberType{range});
+}
+
+void TomlTable::note(std::string_view key, const KeyFact& fact) const {
+  state_->note(path_, key, fact);
 }
 
 std::string TomlTable::where(std::string_view key) const {
@@ -329,6 +389,8 @@ void TomlDocument::put(std::string_view path, TomlData data) {
   store(state_->root(), parts,
         {std::move(data), old == nullptr ? state_->file() : std::string(old->origin)});
 }
+
+std::map<std::string, KeyFact> TomlDocument::facts() const { return state_->facts(); }
 
 TomlValues TomlDocument::values() const {
   TomlValues all;

@@ -17,6 +17,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,17 @@ struct KeyHabit {
   std::string key, remark;
 };
 using KeyHabits = std::map<std::string, KeyHabit, std::less<>>;
+
+// What readers asked for when they asked for a key, whether it is there or not: what a reference of
+// all keys is made of.
+struct KeyFact {
+  std::string type = {};  // "string", "boolean", "integer", "number"; empty: not asked by type
+  bool list = false;      // an array of these
+  bool required = false;  // an error where it is missing
+  std::string low = {}, high = {};  // of integers and numbers; empty: any
+  std::string fallback = {};  // as TOML has it; empty: the reader knows none, or one of its own
+  std::vector<std::string> choices = {};
+};
 
 class GgufMetadata;
 class Json;
@@ -80,11 +92,20 @@ class TomlTable {
   std::string choice_or(std::string_view key, std::string_view fallback,
                         const std::vector<std::string>& names) const;
 
+  // Nothing where the key is missing.
+  std::optional<bool> boolean_if(std::string_view key) const;
+  std::optional<std::int64_t> integer_if(std::string_view key, IntegerRange range = {}) const;
+  std::optional<double> number_if(std::string_view key, NumberRange range = {}) const;
+  std::optional<std::vector<std::string>> strings_if(std::string_view key) const;
+
   // Arrays; for a missing one use has().
   std::vector<std::string> strings(std::string_view key) const;
   std::vector<bool> booleans(std::string_view key) const;
   std::vector<std::int64_t> integers(std::string_view key, IntegerRange range = {}) const;
   std::vector<double> numbers(std::string_view key, NumberRange range = {}) const;
+
+  // Of a key that no function above asks for as it is meant: tells facts() more of it.
+  void note(std::string_view key, const KeyFact& fact) const;
 
   // Where a key was set ("recipe.toml:12", "--set model.layers"), or the file when it was not.
   std::string where(std::string_view key) const;
@@ -136,6 +157,8 @@ class TomlDocument {
 
   // Every key that was requested, whether it is there or not, with the tables before it.
   std::vector<std::string> known() const;
+  // What was asked of each of them, but for tables.
+  std::map<std::string, KeyFact> facts() const;
   TomlValues values() const;
   // Of every key and table, overrides included, for errors that are found later.
   KeyPlaces places() const;

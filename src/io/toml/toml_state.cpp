@@ -1,5 +1,7 @@
 #include "io/toml/toml_state.h"
 
+#include <algorithm>
+
 #include "io/errors.h"
 
 namespace heddle::io {
@@ -158,6 +160,21 @@ std::vector<std::string> TomlState::known() const {
   for (const auto& [table, keys] : known_)
     for (const std::string& key : keys) all.push_back(path_text(table, key));
   return all;
+}
+
+void TomlState::note(const TomlPath& path, std::string_view key, const KeyFact& fact) {
+  KeyFact& known = facts_[path_text(path, key)];
+  if (known.type.empty()) known.type = fact.type;
+  if (known.low.empty() && known.high.empty()) {
+    known.low = fact.low;
+    known.high = fact.high;
+  }
+  if (known.fallback.empty()) known.fallback = fact.fallback;
+  known.list = known.list || fact.list;
+  known.required = known.required || fact.required;
+  for (const std::string& choice : fact.choices)
+    if (std::ranges::find(known.choices, choice) == known.choices.end())
+      known.choices.push_back(choice);
 }
 
 void TomlState::finish() const {

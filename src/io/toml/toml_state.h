@@ -36,6 +36,9 @@ class TomlState {
   void expect_habits(const KeyHabits& habits) { habits_ = habits; }
   void finish() const;
   std::vector<std::string> known() const;
+  // A key that is asked for more than once has what any of them said of it.
+  void note(const TomlPath& path, std::string_view key, const KeyFact& fact);
+  const std::map<std::string, KeyFact>& facts() const noexcept { return facts_; }
 
  private:
   // A key of the table, never requested, that may be meant as the missing one; or empty.
@@ -49,6 +52,7 @@ class TomlState {
   TomlValue root_;
   std::string file_;
   std::map<TomlPath, std::set<std::string, std::less<>>> known_;  // by table
+  std::map<std::string, KeyFact> facts_;
   KeyHabits habits_;
 };
 

@@ -32,7 +32,7 @@ nn::MoeOptions parse_moe(const TomlTable& t) {
   nn::MoeOptions moe;
   moe.experts = t.integer_or("experts", moe.experts, {1, 65536});
   moe.active = t.integer_or("active", moe.active, {1, 65536});
-  if (t.has("capacity")) moe.capacity = t.number("capacity", {0, 1e6});
+  if (const auto given = t.number_if("capacity", {0, 1e6})) moe.capacity = *given;
   moe.shared = t.integer_or("shared", moe.shared, {0, 1024});
   moe.balance = t.number_or("balance", moe.balance, {0, 1e3});
   nn::Routing& r = moe.routing;
@@ -50,16 +50,20 @@ nn::MoeOptions parse_moe(const TomlTable& t) {
 }
 
 void parse_ffn(const TomlTable& t, ModelConfig& c) {
-  std::vector<std::string> names = {"moe"};
+  constexpr auto kNone = nn::FfnKind::none;
+  std::vector<std::string> names = {"moe", std::string(to_string(kNone))};
   for (const nn::FfnKind kind : nn::kFfnKinds) names.emplace_back(to_string(kind));
   const TomlTable moe = t.table("moe");
-  if (t.choice_or("ffn", to_string(c.ffn), names) == "moe") {
+  const std::string chosen = t.choice_or("ffn", to_string(c.ffn), names);
+  if (chosen == "moe") {
     c.moe = parse_moe(moe);
     c.ffn = choice_or(moe, "expert", c.ffn, nn::kFfnKinds);
   } else {
-    c.ffn = choice_or(t, "ffn", c.ffn, nn::kFfnKinds);
+    c.ffn = chosen == to_string(kNone) ? kNone : choice_or(t, "ffn", c.ffn, nn::kFfnKinds);
     if (moe.exists()) t.refuse("moe", "no such table without ffn = \"moe\"");
   }
+  only(t, "ffn_width", c.ffn != kNone, "a feed-forward layer");
+  only(t, "ffn_bias", c.ffn != kNone, "a feed-forward layer");
   c.ffn_width = t.integer_or("ffn_width", 0, {1, 1 << 24});
   only(t, "ffn_clamp", c.ffn == nn::FfnKind::swiglu_clamped,
        "ffn = \"swiglu-clamped\": the others have no limits");
@@ -85,7 +89,7 @@ constexpr std::array kStackKeys = {
     "head_transform_bias", "head_norm",      "residual_scale", "layer_scale"};
 
 void parse_optional(const TomlTable& t, const char* key, std::optional<bool>& value) {
-  if (t.has(key)) value = t.boolean(key);
+  if (const auto given = t.boolean_if(key)) value = given;
 }
 
 void parse_biases(const TomlTable& t, ModelConfig& c) {
@@ -114,17 +118,17 @@ void parse_branches(const TomlTable& t, ModelConfig& c) {
       choice_or(t, "parallel", c.parallel,
                 {ParallelResidual::none, ParallelResidual::one_norm, ParallelResidual::two_norms});
   c.residual_scale = t.number_or("residual_scale", c.residual_scale, {1e-6, 1e6});
-  if (t.has("layer_scale")) c.layer_scale = t.number("layer_scale", {1e-9, 1e3});
+  c.layer_scale = t.number_if("layer_scale", {1e-9, 1e3});
 }
 
 // The ways in and out of every kind of model.
 void parse_ends(const TomlTable& t, ModelConfig& c) {
   only(t, "scale_embedding", c.kind != Kind::vit, "a model that reads tokens");
-  if (t.has("scale_embedding")) c.scale_embedding = t.boolean("scale_embedding");
+  parse_optional(t, "scale_embedding", c.scale_embedding);
   only(t, "embedding_scale", c.kind != Kind::vit, "a model that reads tokens");
   only(t, "embedding_scale", !c.scale_embedding.value_or(false),
        "scale_embedding = false: embeddings are multiplied once");
-  if (t.has("embedding_scale")) c.embedding_scale = t.number("embedding_scale", {1e-6, 1e6});
+  c.embedding_scale = t.number_if("embedding_scale", {1e-6, 1e6});
   only(t, "shared_embedding", c.two_stacks(), "encoder-decoder or rnn-seq2seq");
   parse_optional(t, "shared_embedding", c.shared_embedding);
   parse_optional(t, "head_bias", c.head_bias);

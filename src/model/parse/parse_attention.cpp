@@ -43,7 +43,7 @@ nn::RopeScaling parse_scaling(const TomlTable& t) {
   s.original_positions = original;
   s.beta_fast = t.number_or("beta_fast", s.beta_fast, {1e-3, 1e6});
   s.beta_slow = t.number_or("beta_slow", s.beta_slow, {1e-3, 1e6});
-  if (t.has("attention_factor")) s.attention_factor = t.number("attention_factor", {1e-3, 1e3});
+  if (const auto given = t.number_if("attention_factor", {1e-3, 1e3})) s.attention_factor = *given;
   s.mscale = t.number_or("mscale", s.mscale, {1e-3, 1e3});
   s.mscale_all_dim = t.number_or("mscale_all_dim", s.mscale_all_dim, {1e-3, 1e3});
   s.truncate = t.boolean_or("truncate", s.truncate);
@@ -100,10 +100,10 @@ void parse_sizes_of_scores(const TomlTable& t, nn::AttentionConfig& a) {
 }
 
 void parse_window(const TomlTable& t, const ModelConfig& c, nn::AttentionConfig& a) {
-  if (t.has("look_back")) a.look_back = t.integer("look_back", {0, 1LL << 40});
+  if (const auto given = t.integer_if("look_back", {0, 1LL << 40})) a.look_back = given;
   only(t, "look_ahead", c.kind == Kind::encoder || c.kind == Kind::vit,
        "an encoder: a decoder sees no later token");
-  if (t.has("look_ahead")) a.look_ahead = t.integer("look_ahead", {0, 1LL << 40});
+  if (const auto given = t.integer_if("look_ahead", {0, 1LL << 40})) a.look_ahead = given;
 }
 
 // The table of one name of the pattern, [model.attention.local]: keys that are absent there are as
@@ -122,7 +122,9 @@ nn::AttentionConfig parse_layer(const TomlTable& t, const ModelConfig& c) {
 
 // pattern = ["local", "local", "global"] is repeated over the layers; every name has a table.
 void parse_pattern(const TomlTable& t, ModelConfig& c) {
-  const std::vector<std::string> names = t.strings("pattern");
+  const auto pattern = t.strings_if("pattern");
+  if (!pattern) return;
+  const std::vector<std::string>& names = *pattern;
   if (names.empty() || names.size() > kMostInPattern)
     t.refuse("pattern", "1 to " + std::to_string(kMostInPattern) + " names");
   for (const std::string& name : names) {
@@ -140,9 +142,9 @@ void parse_scores(const TomlTable& t, nn::AttentionConfig& a) {
   if (t.choice_or("normaliser", "softmax", {"softmax", "relu"}) == "relu")
     a.normaliser = ops::Normaliser::relu;
   a.heads = t.integer_or("heads", a.heads, {1, 1 << 16});
-  if (t.has("kv_heads")) a.kv_heads = t.integer("kv_heads", {1, 1 << 16});
-  if (t.has("head_width")) a.head_width = t.integer("head_width", {1, 1 << 16});
-  if (t.has("score_width")) a.score_width = t.integer("score_width", {1, 1 << 16});
+  if (const auto given = t.integer_if("kv_heads", {1, 1 << 16})) a.kv_heads = *given;
+  if (const auto given = t.integer_if("head_width", {1, 1 << 16})) a.head_width = *given;
+  if (const auto given = t.integer_if("score_width", {1, 1 << 16})) a.score_width = *given;
   parse_sizes_of_scores(t, a);
   a.dropout = t.number_or("dropout", 0, {0, 0.999});
   a.sinks = t.boolean_or("sinks", false);
@@ -158,7 +160,7 @@ void parse_attention(const TomlTable& t, ModelConfig& c) {
   c.attention.prefix = t.boolean_or("prefix", false);
   c.attention.position =
       parse_position(t, nn::NoPosition{}, {"none", "sinusoidal", "learned", "t5", "alibi", "rope"});
-  if (t.has("pattern")) parse_pattern(t, c);
+  parse_pattern(t, c);
 }
 
 void parse_cross_attention(const TomlTable& t, ModelConfig& c) {

@@ -24,9 +24,11 @@ E choice(const io::TomlTable& table, std::string_view key, std::initializer_list
 template <class E>
 E choice_or(const io::TomlTable& table, std::string_view key, E fallback,
             std::initializer_list<E> values) {
-  // Asking for the name makes the key known, also where it is absent.
-  if (table.has(key)) return choice(table, key, values);
-  (void)table.string_or(key, "");
+  std::vector<std::string> names;
+  for (const E value : values) names.emplace_back(to_string(value));
+  const std::string name = table.choice_or(key, to_string(fallback), names);
+  for (const E value : values)
+    if (to_string(value) == name) return value;
   return fallback;
 }
 

@@ -340,6 +340,9 @@ TEST(ParseModel, RefusesWhatItWouldHaveToIgnore) {
       decoder + "[model.attention]\nposition=\"rope\"\n[model.attention.rope_scaling]\nkind=\"x\"",
       "kind");
   refused(decoder + "ffn_clamp=4\n", "ffn_clamp");
+  refused(decoder + "ffn=\"none\"\nffn_width=4\n", "ffn_width");
+  refused(decoder + "ffn=\"none\"\nffn_bias=true\n", "ffn_bias");
+  refused(decoder + "ffn=\"moe\"\n[model.moe]\nexpert=\"none\"\n", "expert");
   refused(decoder + "norm=\"rms\"\nnorm_bias=true\n", "norm_bias");
   refused(decoder + "norm_place=\"post\"\nlast_norm=true\n", "last_norm");
   refused(decoder + "norm_place=\"behind\"\n", "sandwich");

@@ -66,6 +66,7 @@ TEST(PutModel, EveryChoiceComesBack) {
       [](ModelConfig& c) { c.layer_scale = 0.1, c.init = nn::InitRule::normal; },
       [](ModelConfig& c) { c.init = nn::InitRule::xavier, c.init_branches = false; },
       [](ModelConfig& c) { c.ffn = nn::FfnKind::swiglu, c.ffn_width = 40; },
+      [](ModelConfig& c) { c.ffn = nn::FfnKind::none; },
       [](ModelConfig& c) { c.ffn = nn::FfnKind::swiglu_clamped, c.ffn_clamp = 5; },
       [](ModelConfig& c) {
         c.moe = nn::MoeOptions{.experts = 6,

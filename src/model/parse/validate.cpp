@@ -199,7 +199,7 @@ void check_transformer(const ModelConfig& c) {
       [&c] {
         if (c.moe)
           nn::validate(moe_config(c));
-        else
+        else if (c.ffn != nn::FfnKind::none)
           nn::validate(ffn_config(c));
       },
       ffn_key);

@@ -115,6 +115,7 @@ CachedRows KvCache::stage(const Tensor& k, const Tensor& v, const Tensor& docume
   if (documents.defined() && !documents_.defined())
     documents_ = Tensor::zeros({size_.batch, k_.size(1)}, DType::i64, documents.device());
   if (staged_ > 0) {
+    written_ = std::max(written_, next_ + staged_);
     const std::int64_t row = next_ % capacity_;
     write_rows(k_, row, k);
     write_rows(v_, row, v);
@@ -139,7 +140,7 @@ CachedRows KvCache::put(const Tensor& k, const Tensor& v, const Tensor& at) {
 }
 
 void KvCache::commit() {
-  next_ += staged_;
+  counted(next_ + staged_);
   staged_ = 0;
 }
 
@@ -163,19 +164,20 @@ void KvCache::hold(const Tensor& k, const Tensor& v, const Tensor& documents) {
 }
 
 void KvCache::clear() {
-  next_ = staged_ = 0;
+  next_ = written_ = staged_ = 0;
   held_ = false;
   documents_ = {};
   if (cross_) k_ = v_ = {};
 }
 
-// A ring of look_back + block rows holds the tokens from next - look_back - block on. The token at
-// `position` sees those from position - look_back on: they are all there if next - position <=
-// block.
+// A ring of look_back + block rows holds the tokens from written - look_back - block on, whatever
+// was taken back since: a row is overwritten by the token that is tried, not by the one that is
+// kept. The token at `position` sees those from position - look_back on: they are all there if
+// written - position <= block.
 bool KvCache::can_rewind(std::int64_t position) const {
   if (cross_) return true;  // a memory has no order
   if (position < 0 || position > next_) return false;
-  return next_ <= capacity_ || next_ - position <= capacity_ - look_back_;
+  return written_ <= capacity_ || written_ - position <= capacity_ - look_back_;
 }
 
 void KvCache::rewind(std::int64_t position) {

@@ -50,12 +50,13 @@ class KvCache {
   bool can_step() const;  // the token comes behind all others: no ring has to turn
   void reserve(std::int64_t tokens) { take_rows(std::min(next_ + tokens, capacity_)); }
   CachedRows put(const Tensor& k, const Tensor& v, const Tensor& at);
-  void advance(std::int64_t tokens) { next_ += tokens; }
+  void advance(std::int64_t tokens) { counted(next_ + tokens); }
   // For cross-attention: all keys and values at once.
   void hold(const Tensor& k, const Tensor& v, const Tensor& documents = {});
   void clear();
   // Tokens from `position` on are forgotten, as if they had never come. A ring that has turned can
-  // go back by one block: what a window showed before that is overwritten.
+  // go back by one block from the furthest token that it ever held: what a window showed before
+  // that is overwritten.
   bool can_rewind(std::int64_t position) const;
   void rewind(std::int64_t position);
   // Sequence i goes on as the former sequence rows[i]; the batch becomes as large as there are
@@ -80,6 +81,10 @@ class KvCache {
   CachedRows rows_until(std::int64_t end) const;
   void take_rows(std::int64_t needed);
   void check_block(const Tensor& k, const Tensor& v, const Tensor& documents) const;
+  void counted(std::int64_t next) {
+    next_ = next;
+    written_ = std::max(written_, next);
+  }
 
   CacheSize size_;
   bool cross_ = false;
@@ -87,6 +92,7 @@ class KvCache {
   std::int64_t look_back_ = -1;  // -1: all
   std::int64_t capacity_ = 0;    // rows of the whole ring; in cross-attention those of the memory
   std::int64_t next_ = 0;
+  std::int64_t written_ = 0;  // tokens up to the furthest row that was ever written
   std::int64_t staged_ = 0;   // tokens after next_ that do not count yet
   Tensor k_, v_, documents_;  // of the rows taken so far, [B, rows, ...]
 };

@@ -326,6 +326,38 @@ TEST(KvCache, OfAWindowDoesNotGrow) {
   EXPECT_GE(cache.first_position(), 100 - 9);
 }
 
+// Tokens that were tried and taken back have overwritten what a ring held: how far it can go back
+// counts from them, not from the token that came last.
+TEST(KvCache, GoesBackFromTheFurthestTokenItHeld) {
+  AttentionConfig c = small();
+  c.causal = true;
+  c.look_back = 5;
+  const Attention layer = make_attention(c, {.seed = 2});
+  const NoGrad no_grad;
+  const Tensor x = normal({1, 60, 8}, 1, 1, DType::f32);
+  const auto read = [&](KvCache& cache, std::int64_t begin, std::int64_t end) {
+    return doubles(layer.forward(ops::slice(x, 1, begin, end), {.cache = &cache}));
+  };
+  for (std::int64_t tried = 0; tried <= 4; ++tried)
+    for (std::int64_t back = 0; back <= 12; ++back) {
+      SCOPED_TRACE(std::to_string(tried) + " tried, back to " + std::to_string(back));
+      KvCache cache(c, {1, 60, 4}), calm(c, {1, 60, 4});
+      for (std::int64_t at = 0; at < 12; at += 4) read(cache, at, at + 4);
+      if (tried > 0) read(cache, 12, 12 + tried);
+      cache.rewind(12);
+      EXPECT_EQ(cache.can_rewind(back), 12 + tried - back <= 4);
+      if (!cache.can_rewind(back)) continue;
+      cache.rewind(back);
+      for (std::int64_t at = 0; at < back; ++at) read(calm, at, at + 1);
+      EXPECT_EQ(read(cache, back, back + 1), read(calm, back, back + 1));
+    }
+  KvCache anew(c, {1, 60, 4});
+  for (std::int64_t at = 0; at < 20; at += 4) read(anew, at, at + 4);
+  anew.clear();
+  read(anew, 0, 4);
+  EXPECT_TRUE(anew.can_rewind(0));
+}
+
 // Rows are allocated as tokens arrive. Afterwards every token written so far is still there, in its
 // place: single tokens, a block that needs more than twice the rows, and the documents that go with
 // them.

@@ -11,6 +11,7 @@ namespace heddle::nn {
 
 std::string_view to_string(FfnKind kind) {
   switch (kind) {
+    case FfnKind::none: return "none";
     case FfnKind::relu: return "relu";
     case FfnKind::relu2: return "relu2";
     case FfnKind::gelu: return "gelu";
@@ -51,6 +52,7 @@ Gate gate_of(FfnKind kind) {
 }  // namespace
 
 void validate(const FfnConfig& config) {
+  require(config.kind != FfnKind::none, "feed-forward", "ffn", "a layer", to_string(config.kind));
   require(config.width > 0, "feed-forward", "width", "1 or more",
           static_cast<double>(config.width));
   require(config.hidden > 0, "feed-forward", "ffn_width", "1 or more",

@@ -13,7 +13,9 @@ namespace heddle::nn {
 // relu, relu2, gelu, gelu_tanh, quick_gelu, silu:  out(f(in(x))), relu2(h) = relu(h)²
 // swiglu, geglu, geglu_tanh:  out(f(gate(x)) · up(x)), f = silu, gelu, gelu_tanh
 // swiglu_clamped:  out(g · sigmoid(1.702 · g) · (u + 1)), gate and up within limits (heddle/gate.h)
+// none:  there is no such layer: a stack of attention alone
 enum class FfnKind : std::uint8_t {
+  none,
   relu,
   relu2,
   gelu,
@@ -26,7 +28,7 @@ enum class FfnKind : std::uint8_t {
   swiglu_clamped,
 };
 
-// All of them, in this order.
+// All that are a layer, in this order.
 inline constexpr std::initializer_list<FfnKind> kFfnKinds = {
     FfnKind::relu, FfnKind::relu2,  FfnKind::gelu,  FfnKind::gelu_tanh,  FfnKind::quick_gelu,
     FfnKind::silu, FfnKind::swiglu, FfnKind::geglu, FfnKind::geglu_tanh, FfnKind::swiglu_clamped};

@@ -15,9 +15,10 @@ namespace {
 // Sites of dropout within a layer (Pass::site).
 enum Site : std::uint32_t { kSelfWeights, kSelfBranch, kCrossWeights, kCrossBranch, kFfnBranch };
 
-using FeedForwardOfAnyKind = std::variant<FeedForward, MixtureOfExperts>;
+using FeedForwardOfAnyKind = std::variant<std::monostate, FeedForward, MixtureOfExperts>;
 
 FeedForwardOfAnyKind make_ffn(const StackConfig& config, std::int64_t layer, const Scope& scope) {
+  if (config.ffn == FfnKind::none) return {};
   if (has_experts(config, layer)) return MixtureOfExperts(moe_config(config), scope);
   return FeedForward(dense_ffn_config(config), scope);
 }
@@ -137,7 +138,8 @@ struct Block::Run {
     if (block.cross_)
       branch(s, block.cross_joint_, kCrossBranch,
              [this](const Tensor& x) { return cross_attention(x); });
-    branch(s, block.ffn_joint_, kFfnBranch, [this](const Tensor& x) { return feed_forward(x); });
+    if (!std::holds_alternative<std::monostate>(block.ffn_))
+      branch(s, block.ffn_joint_, kFfnBranch, [this](const Tensor& x) { return feed_forward(x); });
     return s;
   }
 };
@@ -164,7 +166,7 @@ Block::Block(const StackConfig& config, std::int64_t layer, const Scope& scope,
       residual_scale_(config.residual_scale),
       self_joint_(make_joint(config, scope, "attention", config.first_norm || layer > 0)),
       self_(nn::self_attention(config, layer), scope / "attention", std::move(rotary), t5_table),
-      ffn_joint_(make_joint(config, scope, "ffn")),
+      ffn_joint_(config.ffn == FfnKind::none ? Joint{} : make_joint(config, scope, "ffn")),
       ffn_(make_ffn(config, layer, scope / "ffn")) {
   if (!config.cross) return;
   cross_joint_ = make_joint(config, scope, "cross");
@@ -176,7 +178,7 @@ bool Block::can_step() const {
   const AttentionConfig& c = self_.config();
   const bool by_distance = std::holds_alternative<T5Position>(c.position) ||
                            std::holds_alternative<AlibiPosition>(c.position);
-  return !by_distance && !c.prefix && !cross_ && std::holds_alternative<FeedForward>(ffn_);
+  return !by_distance && !c.prefix && !cross_ && !std::holds_alternative<MixtureOfExperts>(ffn_);
 }
 
 StackCall Block::with_keys(const StackCall& call, const Tensor& x, LayerCache* cache) const {

@@ -93,7 +93,7 @@ class Block {
   Joint cross_joint_;
   std::optional<Attention> cross_;
   Joint ffn_joint_;
-  std::variant<FeedForward, MixtureOfExperts> ffn_;
+  std::variant<std::monostate, FeedForward, MixtureOfExperts> ffn_;  // the first: attention alone
 };
 
 }  // namespace heddle::nn

@@ -105,6 +105,19 @@ void check_positions(const StackConfig& c) {
             to_string(own.position));
 }
 
+// What belongs to a feed-forward layer, where there is none.
+void check_attention_alone(const StackConfig& c) {
+  if (c.ffn != FfnKind::none) return;
+  const std::string_view none = to_string(c.ffn);
+  require(c.parallel == ParallelResidual::none, "stack", {"parallel", "ffn"},
+          "none with ffn = none: nothing stands beside attention", to_string(c.parallel));
+  require(!c.moe, "stack", {"moe.expert", "ffn"}, "a layer: experts are feed-forward layers", none);
+  require(c.ffn_width == 0, "stack", {"ffn_width", "ffn"}, "none with ffn = none: no layer has it",
+          static_cast<double>(c.ffn_width));
+  require(!c.ffn_bias, "stack", {"ffn_bias", "ffn"}, "none with ffn = none: no layer has it",
+          c.ffn_bias.value_or(false) ? "true" : "false");
+}
+
 void check_norms(const StackConfig& c) {
   const bool pre = c.norm_place == NormPlace::pre;
   require(!c.last_norm || !*c.last_norm || c.norm_place != NormPlace::post, "stack",
@@ -123,6 +136,7 @@ void check_norms(const StackConfig& c) {
   require(!c.norm_bias || !*c.norm_bias || c.norm == NormKind::layer, "stack",
           {"norm_bias", "norm"}, "norm = layer: a norm by the root mean square has no bias",
           "true");
+  check_attention_alone(c);
   if (c.moe) {
     require(c.moe->dense_layers >= 0, "stack", "moe.dense_layers", "0 or more",
             static_cast<double>(c.moe->dense_layers));
@@ -157,7 +171,7 @@ void validate(const StackConfig& c) {
   if (c.cross) validate(cross_attention(c));
   if (c.moe)
     validate(moe_config(c));
-  else
+  else if (c.ffn != FfnKind::none)
     validate(ffn_config(c));
 }
 

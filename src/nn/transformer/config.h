@@ -60,7 +60,7 @@ struct StackConfig {
   double norm_epsilon = 1e-5;
   QkNorm qk_norm = QkNorm::none;  // of the same kind and epsilon
   ParallelResidual parallel = ParallelResidual::none;
-  FfnKind ffn = FfnKind::gelu;  // with moe: of each expert
+  FfnKind ffn = FfnKind::gelu;  // with moe: of each expert; none: layers are attention alone
   std::int64_t ffn_width = 0;   // 0: 4 · width; gated: 8/3 · width, up to a multiple of 8
   double ffn_clamp = 7;         // of swiglu_clamped
   std::optional<MoeOptions> moe = {};

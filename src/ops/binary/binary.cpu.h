@@ -31,12 +31,20 @@ void with_function(Binary kind, Use use) {
   }
 }
 
-// A vector of an operand that steps by `step` elements.
+// A vector of an operand that steps by `step` elements. Out of line, like the store, because every
+// function of every type has them and few calls come here.
 template <class D, class S>
-HWY_INLINE Vec<D> load_strided(D d, const S* p, std::int64_t step, std::int64_t n) {
+HWY_NOINLINE Vec<D> load_strided(D d, const S* p, std::int64_t step, std::int64_t n) {
   HWY_ALIGN S buffer[kMaxLanes<D>] = {};
   for (std::int64_t i = 0; i < n; ++i) buffer[i] = p[i * step];
   return load(d, buffer);
+}
+
+template <class D, class S>
+HWY_NOINLINE void store_strided(D d, Vec<D> v, S* p, std::int64_t step, std::int64_t n) {
+  HWY_ALIGN S buffer[kMaxLanes<D>] = {};
+  store(d, v, buffer);
+  for (std::int64_t i = 0; i < n; ++i) p[i * step] = buffer[i];
 }
 
 // Three dense arrays, the common case of large ones, y apart from the others.
@@ -64,17 +72,16 @@ void row(const S* a, std::int64_t a_step, const S* b, std::int64_t b_step, S* y,
     const std::int64_t m = n - i < lanes(d) ? n - i : lanes(d);
     const auto v = f(d, load_strided(d, a + i * a_step, a_step, m),
                      load_strided(d, b + i * b_step, b_step, m));
-    HWY_ALIGN S buffer[kMaxLanes<Tag<S>>];
-    store(d, v, buffer);
-    for (std::int64_t j = 0; j < m; ++j) y[(i + j) * y_step] = buffer[j];
+    store_strided(d, v, y + i * y_step, y_step, m);
   }
 }
 
-inline void forward(const BinaryArgs& args) noexcept {
+template <Types kTypes>
+void forward(const BinaryArgs& args) noexcept {
   const Strides* const strides[3] = {&args.a_strides, &args.b_strides, &args.y_strides};
   const Walk<3> w = make_walk<3>(args.shape, strides);
   const int last = w.rank - 1;
-  for_own_storage<BinaryKernels>(args.dtype, &BinaryKernels::forward, args, [&](auto s) {
+  for_types<kTypes, BinaryKernels>(args.dtype, &BinaryKernels::forward, args, [&](auto s) {
     using S = decltype(s);
     const auto* a = static_cast<const S*>(args.a);
     const auto* b = static_cast<const S*>(args.b);
@@ -94,6 +101,7 @@ inline void forward(const BinaryArgs& args) noexcept {
 
 }  // namespace binary_detail
 
-const BinaryKernels binary_kernels{binary_detail::forward};
+const BinaryKernels binary_kernels{binary_detail::forward<Types::narrow>};
+const BinaryKernels binary_f64_kernels{binary_detail::forward<Types::f64>};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -153,13 +153,59 @@ void for_any(DType dtype, F f) {
   }
 }
 
+// Pairs that models and their files are full of. The rest, 34 of 49, are copied by a wider type.
+template <class From, class To>
+inline constexpr bool kOften = std::is_same_v<From, To> || (kVector<From> && kVector<To>) ||
+                               (std::is_same_v<From, f16> && std::is_same_v<To, float>) ||
+                               (std::is_same_v<From, float> && std::is_same_v<To, f16>);
+
 // The level whose instructions a pair of types is worth. 49 pairs in every level were a quarter of
-// the library; integers and f16 are as fast in plain code, and of what avx512_bf16 adds a copy
+// the library; integers, f16 and f64 are as fast in plain code, and of what avx512_bf16 adds a copy
 // makes use in sums of bf16 alone.
 template <class From, class To>
 constexpr Isa level_of_pair() {
-  if (!kVector<From> || !kVector<To>) return Isa::generic;
+  constexpr bool kNarrow = std::is_same_v<From, bf16> || std::is_same_v<From, float>;
+  if (!kNarrow || !(std::is_same_v<To, bf16> || std::is_same_v<To, float>)) return Isa::generic;
   return std::is_same_v<From, bf16> && std::is_same_v<To, bf16> ? kLevel : kLevelWithoutBf16;
+}
+
+// A type that holds every value of T, from which each To is converted to as from T itself.
+template <class T>
+using Wider = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
+
+template <class T>
+void widen_row(const void* src, std::int64_t step, Wider<T>* out, std::int64_t n) {
+  const auto* p = static_cast<const T*>(src);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<Wider<T>>(widen(p[i * step]));
+}
+
+template <class W, class To>
+void narrow_row(const W* x, void* dst, std::int64_t step, std::int64_t n) {
+  auto* p = static_cast<To*>(dst);
+  for (std::int64_t i = 0; i < n; ++i) p[i * step] = convert<To>(x[i]);
+}
+
+// Types that are seldom seen together, a few hundred elements at a time by a wider one: two loops
+// for each type instead of one for each pair.
+template <class W>
+void copy_by_wider(const CopyArgs& a, void (*read)(const void*, std::int64_t, W*, std::int64_t),
+                   void (*write)(const W*, void*, std::int64_t, std::int64_t)) {
+  constexpr std::int64_t kPiece = 256;
+  const auto from_bytes = static_cast<std::int64_t>(size_of(a.src_dtype));
+  const auto to_bytes = static_cast<std::int64_t>(size_of(a.dst_dtype));
+  const Strides* const strides[2] = {&a.src_strides, &a.dst_strides};
+  const Walk<2> w = make_walk<2>(a.shape, strides);
+  const std::int64_t src_step = w.stride[0][w.rank - 1], dst_step = w.stride[1][w.rank - 1];
+  for_pieces(w, [&](const std::int64_t* at, std::int64_t n) {
+    W buffer[kPiece];
+    const char* src = static_cast<const char*>(a.src) + at[0] * from_bytes;
+    char* dst = static_cast<char*>(a.dst) + at[1] * to_bytes;
+    for (std::int64_t i = 0; i < n; i += kPiece) {
+      const std::int64_t count = n - i < kPiece ? n - i : kPiece;
+      read(src + i * src_step * from_bytes, src_step, buffer, count);
+      write(buffer, dst + i * dst_step * to_bytes, dst_step, count);
+    }
+  });
 }
 
 inline void copy(const CopyArgs& args) noexcept {
@@ -168,10 +214,12 @@ inline void copy(const CopyArgs& args) noexcept {
       using From = decltype(from);
       using To = decltype(to);
       constexpr Isa kPair = level_of_pair<From, To>();
-      if constexpr (kPair == kLevel)
+      if constexpr (kPair != kLevel)
+        native_kernels<CopyKernels>(kPair).copy(args);
+      else if constexpr (kOften<From, To>)
         copy_typed<From, To>(args);
       else
-        native_kernels<CopyKernels>(kPair).copy(args);
+        copy_by_wider<Wider<From>>(args, widen_row<From>, narrow_row<Wider<From>, To>);
     });
   });
 }

@@ -123,8 +123,9 @@ void forward_typed(const ReduceArgs& a) {
   });
 }
 
-inline void forward(const ReduceArgs& a) noexcept {
-  for_own_storage<ReduceKernels>(a.dtype, &ReduceKernels::forward, a, [&](auto s) {
+template <Types kTypes>
+void forward(const ReduceArgs& a) noexcept {
+  for_types<kTypes, ReduceKernels>(a.dtype, &ReduceKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     if (a.kind == Reduce::sum)
       forward_typed<Reduce::sum, S>(a);
@@ -174,7 +175,8 @@ inline void max_backward(const MaxBackwardArgs& a) noexcept {
 
 }  // namespace reduce_detail
 
-const ReduceKernels reduce_kernels{reduce_detail::forward};
+const ReduceKernels reduce_kernels{reduce_detail::forward<Types::narrow>};
+const ReduceKernels reduce_f64_kernels{reduce_detail::forward<Types::f64>};
 const ReduceGradientKernels reduce_gradient_kernels{reduce_detail::max_backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -79,8 +79,9 @@ void with_derivative(Unary kind, double p, Use use) {
   }
 }
 
-inline void forward(const UnaryArgs& a) noexcept {
-  for_own_storage<UnaryKernels>(a.dtype, &UnaryKernels::forward, a, [&](auto s) {
+template <Types kTypes>
+void forward(const UnaryArgs& a) noexcept {
+  for_types<kTypes, UnaryKernels>(a.dtype, &UnaryKernels::forward, a, [&](auto s) {
     using S = decltype(s);
     with_function<S>(a.kind, a.parameter, [&](auto f) {
       const Tag<S> d;
@@ -121,7 +122,8 @@ inline void backward(const UnaryBackwardArgs& a) noexcept {
 
 }  // namespace unary_detail
 
-const UnaryKernels unary_kernels{unary_detail::forward};
+const UnaryKernels unary_kernels{unary_detail::forward<Types::narrow>};
+const UnaryKernels unary_f64_kernels{unary_detail::forward<Types::f64>};
 const UnaryGradientKernels unary_gradient_kernels{unary_detail::backward};
 
 }  // namespace heddle::cpu::HEDDLE_ISA

@@ -2,10 +2,10 @@
 // of every token's score.
 #include <array>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
 #include "pretrained/families/tables.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
 #include "text/tokenizer.h"
 
 namespace heddle::pretrained {

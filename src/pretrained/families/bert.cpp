@@ -4,10 +4,10 @@
 // these models single texts, whose segment is 0: its row is added to those of the positions.
 #include <array>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
-#include "pretrained/heads.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/heads.h"
 #include "text/tokenizer.h"
 
 namespace heddle::pretrained {

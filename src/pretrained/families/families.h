@@ -1,6 +1,7 @@
 // One function per family, in files by descent.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "pretrained/family.h"
@@ -38,7 +39,10 @@ Family bart_family();
 Family mbart_family();
 Family marian_family();
 
-// By architecture.
+// By architecture. The first takes the names that decoders share.
+Family gpt_oss_gguf_family(std::span<const TensorName> names);
+Family bert_gguf_family();
+Family t5_gguf_family();
 std::vector<Family> all_gguf_families();
 
 }  // namespace heddle::pretrained

@@ -3,12 +3,12 @@
 #include <array>
 #include <cmath>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
 #include "pretrained/families/like_llama.h"
-#include "pretrained/layers.h"
-#include "pretrained/rope_settings.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/layers.h"
+#include "pretrained/settings/rope_settings.h"
 
 namespace heddle::pretrained {
 namespace {

@@ -5,10 +5,10 @@
 #include <array>
 #include <cmath>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
 #include "pretrained/families/gguf_settings.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
 
 namespace heddle::pretrained {
 namespace {
@@ -332,7 +332,10 @@ std::vector<Family> all_gguf_families() {
           gguf("olmo2", {read_olmo2, write_like_llama}),
           gguf("gptneox", {read_neox, write_neox}, kFusedNames),
           gguf("bloom", {read_bloom, write_gpt2}, kFusedNames),
-          gguf("falcon", {read_falcon, write_falcon}, kFalconNames)};
+          gguf("falcon", {read_falcon, write_falcon}, kFalconNames),
+          gpt_oss_gguf_family(kNames),
+          bert_gguf_family(),
+          t5_gguf_family()};
 }
 
 }  // namespace heddle::pretrained

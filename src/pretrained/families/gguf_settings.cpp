@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "pretrained/common.h"
+#include "pretrained/settings/common.h"
 #include "text/tokenizer.h"
 
 namespace heddle::pretrained {

@@ -7,7 +7,7 @@
 
 #include "io/toml/toml.h"
 #include "model/config.h"
-#include "pretrained/layers.h"
+#include "pretrained/settings/layers.h"
 
 namespace heddle::pretrained {
 

@@ -2,9 +2,9 @@
 // all of them stored transposed.
 #include <array>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
 #include "text/tokenizer.h"
 
 namespace heddle::pretrained {

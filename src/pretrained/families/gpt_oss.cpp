@@ -4,12 +4,12 @@
 // [E, out, in] in blocks (mxfp4.h). Either way the rows of gate and up take turns.
 #include <array>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
 #include "pretrained/families/like_llama.h"
-#include "pretrained/layers.h"
-#include "pretrained/rope_settings.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/layers.h"
+#include "pretrained/settings/rope_settings.h"
 
 namespace heddle::pretrained {
 namespace {
@@ -31,6 +31,7 @@ constexpr std::array kGptOssNames = std::to_array<TensorName>({
 });
 
 constexpr double kTheta = 150000;
+constexpr std::int64_t kUsualWindow = 128;  // what an absent sliding_window means
 
 // What absent keys mean: four thousand positions, stretched to 32 times as many.
 nn::YarnScaling usual_scaling() {
@@ -91,7 +92,7 @@ model::ModelConfig read_gpt_oss(const io::TomlTable& s) {
   read_experts(s, c);
   read_quantisation(s);
   pass_over(s, {"initial_context_length"});  // rope_scaling says it too
-  const auto look_back = read_look_back(s);
+  const std::int64_t look_back = read_look_back(s).value_or(kUsualWindow - 1);
   const auto sliding = sliding_layers(s, c.layers, [](std::int64_t i) { return (i + 1) % 2 == 1; });
   set_layers(c, [&](std::int64_t i) {
     nn::LayerAttention part = nn::layer_part(c.attention);

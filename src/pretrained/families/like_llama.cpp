@@ -1,7 +1,7 @@
 #include "pretrained/families/like_llama.h"
 
-#include "pretrained/common.h"
-#include "pretrained/rope_settings.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/rope_settings.h"
 
 namespace heddle::pretrained {
 namespace {

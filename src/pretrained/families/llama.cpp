@@ -2,11 +2,11 @@
 // key heads than heads.
 #include <array>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
 #include "pretrained/families/like_llama.h"
-#include "pretrained/layers.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/layers.h"
 
 namespace heddle::pretrained {
 namespace {

@@ -2,12 +2,12 @@
 // two bases: every third layer sees all tokens, the others a window to both sides.
 #include <array>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
-#include "pretrained/heads.h"
-#include "pretrained/layers.h"
-#include "pretrained/rope_settings.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/heads.h"
+#include "pretrained/settings/layers.h"
+#include "pretrained/settings/rope_settings.h"
 
 namespace heddle::pretrained {
 namespace {

@@ -2,10 +2,10 @@
 // heads, and feed-forward beside attention where the family says so.
 #include <array>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
-#include "pretrained/rope_settings.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/rope_settings.h"
 #include "text/tokenizer.h"
 
 namespace heddle::pretrained {

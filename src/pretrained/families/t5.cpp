@@ -4,9 +4,9 @@
 #include <cmath>
 #include <string>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
 #include "pretrained/families/tables.h"
+#include "pretrained/settings/common.h"
 #include "text/tokenizer.h"
 
 namespace heddle::pretrained {

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "pretrained/files.h"
+#include "pretrained/weights/files.h"
 
 namespace heddle::pretrained {
 

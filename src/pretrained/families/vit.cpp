@@ -1,10 +1,10 @@
 // Vision Transformers: ViT, DeiT with its distillation token, DINOv2 with gains of its branches.
 #include <array>
 
-#include "pretrained/common.h"
 #include "pretrained/families/families.h"
-#include "pretrained/heads.h"
-#include "pretrained/take.h"
+#include "pretrained/names/take.h"
+#include "pretrained/settings/common.h"
+#include "pretrained/settings/heads.h"
 
 namespace heddle::pretrained {
 namespace {

@@ -57,19 +57,20 @@ NormalizerPtr read_normalizer(const Json& json) {
     return replace(read_pattern(json.at("pattern")), json.at("content").string());
   }
   if (type == "Prepend") {
-    check_keys(json, {"type", "prepend"});
-    return prepend(json.at("prepend").string());
+    check_keys(json, {"type", "prepend", kTextsOnlyKey});
+    return prepend(json.at("prepend").string(), json.boolean_or(kTextsOnlyKey, false));
   }
   if (type == "Strip") {
     check_keys(json, {"type", "strip_left", "strip_right"});
     return strip(json.boolean_or("strip_left", true), json.boolean_or("strip_right", true));
   }
   if (type == "Precompiled") {
-    check_keys(json, {"type", "precompiled_charsmap", kLongestMatchKey});
+    check_keys(json, {"type", "precompiled_charsmap", kLongestMatchKey, kReplaceBrokenKey});
     const bool longest = json.boolean_or(kLongestMatchKey, false);
     const std::string where = json.file() + ": key " + json.path() + ".precompiled_charsmap";
     return charsmap(from_base64(json.at("precompiled_charsmap").string(), where), where,
-                    longest ? CharsmapLookup::longest : CharsmapLookup::clusters);
+                    {.lookup = longest ? CharsmapLookup::longest : CharsmapLookup::clusters,
+                     .replace_broken = json.boolean_or(kReplaceBrokenKey, false)});
   }
   check_keys(json, {"type"});
   NormalizerPtr plain = plain_normalizer(type);

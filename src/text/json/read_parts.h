@@ -40,6 +40,8 @@ DecoderPtr read_decoder(const io::Json& json);
 // Of a Unigram model whose ids are not the places in its vocabulary: {"name": id}. No other program
 // knows it.
 inline constexpr std::string_view kNamesKey = "heddle_names";
+// Of a Unigram model: sums of scores are f32, as SentencePiece has them.
+inline constexpr std::string_view kFloatScoresKey = "heddle_float_scores";
 
 // Added tokens, and the tokens of the model.
 struct Tokens {

@@ -67,7 +67,7 @@ ModelPtr read_char_bpe(const Json& model, const Tokens& tokens,
 
 ModelPtr read_unigram(const Json& model, const Tokens& tokens,
                       std::optional<std::int32_t>& unknown) {
-  check_keys(model, {"type", "unk_id", "vocab", "byte_fallback", kNamesKey});
+  check_keys(model, {"type", "unk_id", "vocab", "byte_fallback", kNamesKey, kFloatScoresKey});
   const Json vocabulary = model.at("vocab");
   if (!vocabulary.is_array()) vocabulary.refuse("an array");
   const bool byte_fallback = model.boolean_or("byte_fallback", false);
@@ -90,8 +90,9 @@ ModelPtr read_unigram(const Json& model, const Tokens& tokens,
   if (renamed || model.has("unk_id"))
     unknown = static_cast<std::int32_t>(
         model.at("unk_id").integer(0, static_cast<std::int64_t>(count) - 1));
-  if (renamed) return std::make_unique<Unigram>(scored, *unknown, tokens.ids);
-  return std::make_unique<Unigram>(scored, unknown, byte_fallback);
+  const bool floats = model.boolean_or(kFloatScoresKey, false);
+  if (renamed) return std::make_unique<Unigram>(scored, *unknown, tokens.ids, floats);
+  return std::make_unique<Unigram>(scored, unknown, byte_fallback, floats);
 }
 
 ModelPtr read_word_piece(const Json& model, const Tokens& tokens,

@@ -7,8 +7,8 @@
 namespace heddle::text {
 
 Unigram::Unigram(const std::vector<Scored>& tokens, std::optional<std::int32_t> unknown,
-                 bool byte_fallback)
-    : unknown_(unknown) {
+                 bool byte_fallback, bool float_scores)
+    : float_scores_(float_scores), unknown_(unknown) {
   constexpr double penalty = 10;
   double lowest = 0;
   NameIds all;
@@ -22,12 +22,13 @@ Unigram::Unigram(const std::vector<Scored>& tokens, std::optional<std::int32_t> 
     ids_[token.name] = id;
     trie_.add(token.name, id);
   }
-  unknown_score_ = lowest - penalty;
+  unknown_score_ = rounded(lowest - penalty);
   if (byte_fallback) bytes_ = byte_fallback_ids(all);
 }
 
-Unigram::Unigram(const std::vector<Scored>& tokens, std::int32_t unknown, const NameIds& names)
-    : Unigram(tokens, std::nullopt, false) {
+Unigram::Unigram(const std::vector<Scored>& tokens, std::int32_t unknown, const NameIds& names,
+                 bool float_scores)
+    : Unigram(tokens, std::nullopt, false, float_scores) {
   unknown_ = unknown;
   renamed_.reserve(tokens.size());
   for (const Scored& token : tokens)
@@ -40,8 +41,10 @@ std::vector<Unigram::Step> Unigram::best_steps(std::string_view word) const {
   std::vector<Step> steps(word.size() + 1);
   const auto offer = [&](std::size_t start, std::size_t end, double score, std::int32_t id) {
     Step& step = steps[end];
-    const double sum = steps[start].score + score;
-    if (step.id == kNoToken || sum > step.score) step = {sum, start, id};
+    // SentencePiece compares a sum before it is rounded, but for that of an unknown character.
+    double sum = steps[start].score + score;
+    if (id == kUnknownToken) sum = rounded(sum);
+    if (step.id == kNoToken || sum > step.score) step = {rounded(sum), start, id};
   };
   for (std::size_t at = 0; at < word.size();) {
     const std::size_t character = code_point_at(word, at).bytes;

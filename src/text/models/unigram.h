@@ -20,13 +20,16 @@ class Unigram final : public Model {
     double score = 0;
     bool in_text = true;
   };
-  // Ids are the places in the list. Of those that are not `in_text`, a text that spells their name
-  // does not become the token: special tokens, and bytes where there is a fallback to them.
+  // `float_scores`: sums are rounded to f32 at every step, which decides between cuts that are
+  // equally good. Ids are the places in the list. Of those that are not `in_text`, a text that
+  // spells their name does not become the token: special tokens, and bytes where there is a
+  // fallback to them.
   Unigram(const std::vector<Scored>& tokens, std::optional<std::int32_t> unknown,
-          bool byte_fallback);
+          bool byte_fallback, bool float_scores = false);
   // The tokens' ids are those of `names`, whatever their places: tokens that have none there are
   // unknown, and so is a text without tokens unless it is a name (Marian's vocab.json).
-  Unigram(const std::vector<Scored>& tokens, std::int32_t unknown, const NameIds& names);
+  Unigram(const std::vector<Scored>& tokens, std::int32_t unknown, const NameIds& names,
+          bool float_scores = false);
 
   void encode(std::string_view word, std::size_t offset,
               std::vector<std::int32_t>& ids) const override;
@@ -41,6 +44,9 @@ class Unigram final : public Model {
   static constexpr std::int32_t kNoToken = -1;
   static constexpr std::int32_t kUnknownToken = -2;
 
+  double rounded(double score) const {
+    return float_scores_ ? static_cast<double>(static_cast<float>(score)) : score;
+  }
   std::vector<Step> best_steps(std::string_view word) const;
   void append_unknown(std::string_view text, std::size_t offset,
                       std::vector<std::int32_t>& ids) const;
@@ -50,6 +56,7 @@ class Unigram final : public Model {
   std::vector<std::int32_t> renamed_;  // ids of the places; empty: the places themselves
   std::vector<double> scores_;
   double unknown_score_ = 0;
+  bool float_scores_ = false;
   std::optional<std::int32_t> unknown_;
   std::optional<ByteIds> bytes_;
 };

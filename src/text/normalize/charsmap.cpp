@@ -29,15 +29,18 @@ bool unit_has_leaf(std::uint32_t unit) noexcept { return ((unit >> 8) & 1) == 1;
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
 class Charsmap final : public Normalizer {
  public:
-  Charsmap(std::vector<std::uint32_t> trie, std::string replacements, CharsmapLookup lookup)
-      : trie_(std::move(trie)), replacements_(std::move(replacements)), lookup_(lookup) {}
+  Charsmap(std::vector<std::uint32_t> trie, std::string replacements,
+           const CharsmapOptions& options)
+      : trie_(std::move(trie)), replacements_(std::move(replacements)), options_(options) {}
 
   std::string normalize(std::string_view text) const override {
     std::string out;
     out.reserve(text.size());
-    if (lookup_ == CharsmapLookup::longest) {
+    if (options_.lookup == CharsmapLookup::longest) {
       append_longest(text, out);
     } else {
       append_clusters(text, out);
@@ -51,9 +54,10 @@ class Charsmap final : public Normalizer {
       const std::string_view rest = text.substr(at);
       const Found found = find(rest, true);
       if (found.bytes == 0) {
-        const std::size_t character = code_point_at(text, at).bytes;
-        out += rest.substr(0, character);
-        at += character;
+        const CodePoint character = code_point_at(text, at);
+        const bool broken = options_.replace_broken && character.value < 0;
+        out += broken ? kReplacement : rest.substr(0, character.bytes);
+        at += character.bytes;
       } else {
         out += found.replacement;
         at += found.bytes;
@@ -125,12 +129,13 @@ class Charsmap final : public Normalizer {
 
   std::vector<std::uint32_t> trie_;
   std::string replacements_;
-  CharsmapLookup lookup_;
+  CharsmapOptions options_;
 };
 
 }  // namespace
 
-NormalizerPtr charsmap(std::string_view bytes, std::string_view where, CharsmapLookup lookup) {
+NormalizerPtr charsmap(std::string_view bytes, std::string_view where,
+                       const CharsmapOptions& options) {
   std::uint32_t size = 0;
   if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
   if (bytes.size() < sizeof size || size > bytes.size() - sizeof size || size % 4 != 0)
@@ -140,7 +145,7 @@ NormalizerPtr charsmap(std::string_view bytes, std::string_view where, CharsmapL
   std::vector<std::uint32_t> trie(size / 4);
   std::memcpy(trie.data(), bytes.data() + sizeof size, size);
   return std::make_unique<Charsmap>(std::move(trie), std::string(bytes.substr(sizeof size + size)),
-                                    lookup);
+                                    options);
 }
 
 std::string from_base64(std::string_view text, std::string_view where) {

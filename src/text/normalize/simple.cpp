@@ -73,13 +73,18 @@ class Strip final : public Normalizer {
 
 class Prepend final : public Normalizer {
  public:
-  explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
+  Prepend(std::string prefix, bool texts_only)
+      : prefix_(std::move(prefix)), texts_only_(texts_only) {}
   std::string normalize(std::string_view text) const override {
     return text.empty() ? std::string() : prefix_ + std::string(text);
+  }
+  std::string normalize_name(std::string_view name) const override {
+    return texts_only_ ? std::string(name) : normalize(name);
   }
 
  private:
   std::string prefix_;
+  bool texts_only_;
 };
 
 class Replace final : public Normalizer {
@@ -108,6 +113,11 @@ class NormalizerSequence final : public Normalizer {
     for (const NormalizerPtr& step : steps_) out = step->normalize(out);
     return out;
   }
+  std::string normalize_name(std::string_view name) const override {
+    std::string out(name);
+    for (const NormalizerPtr& step : steps_) out = step->normalize_name(out);
+    return out;
+  }
 
  private:
   std::vector<NormalizerPtr> steps_;
@@ -118,7 +128,9 @@ class NormalizerSequence final : public Normalizer {
 NormalizerPtr lowercase() { return std::make_unique<Lowercase>(); }
 NormalizerPtr strip_accents() { return std::make_unique<StripAccents>(); }
 NormalizerPtr strip(bool left, bool right) { return std::make_unique<Strip>(left, right); }
-NormalizerPtr prepend(std::string prefix) { return std::make_unique<Prepend>(std::move(prefix)); }
+NormalizerPtr prepend(std::string prefix, bool texts_only) {
+  return std::make_unique<Prepend>(std::move(prefix), texts_only);
+}
 NormalizerPtr replace(PatternPtr pattern, std::string content) {
   return std::make_unique<Replace>(std::move(pattern), std::move(content));
 }

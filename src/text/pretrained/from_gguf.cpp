@@ -108,6 +108,7 @@ std::string spm_json(const GgufMetadata& metadata, std::vector<SentencePiece> pi
   model.add_prefix_space = metadata.boolean_or("tokenizer.ggml.add_space_prefix", true);
   model.remove_extra_spaces = metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false);
   model.find_user_defined_first = true;
+  model.replace_broken = false;
   constexpr std::string_view charsmap = "tokenizer.ggml.precompiled_charsmap";
   if (metadata.has(charsmap))
     for (const std::int64_t byte : metadata.integers(charsmap))
@@ -131,15 +132,18 @@ std::string bert_json(const GgufMetadata& metadata, std::vector<SentencePiece> p
     return FrameToken{pieces[static_cast<std::size_t>(*id)].name, *id};
   };
   const FrameToken unknown = token(ids.unknown, "tokenizer.ggml.unknown_token_id");
+  const bool lower = metadata.boolean_or("tokenizer.ggml.normalizer.lowercase", true);
+  // Newer files have [CLS] as the token that texts begin with.
+  const auto first = ids.classify ? ids.classify : ids.begin;
   DocumentParts parts;
   parts.added = added_of(pieces);
   parts.normalizer = {{"type", "BertNormalizer"},
                       {"clean_text", true},
                       {"handle_chinese_chars", true},
-                      {"strip_accents", true},
-                      {"lowercase", true}};
+                      {"strip_accents", lower},
+                      {"lowercase", lower}};
   parts.pre_tokenizer = {{"type", "BertPreTokenizer"}};
-  parts.post_processor = bert_frame(token(ids.classify, "tokenizer.ggml.cls_token_id"),
+  parts.post_processor = bert_frame(token(first, "tokenizer.ggml.cls_token_id"),
                                     token(ids.separator, "tokenizer.ggml.seperator_token_id"));
   parts.decoder = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
   parts.model = {{"type", "WordPiece"},
@@ -187,6 +191,10 @@ Frame read_gguf_frame(const GgufMetadata& metadata, const SpecialIds& ids, bool 
 PretrainedTokenizer load_gguf_tokenizer(const GgufMetadata& metadata, const std::string& path) {
   const std::string model = metadata.string(kModelKey);
   std::vector<SentencePiece> pieces = read_pieces(metadata);
+  // Rows of the embeddings that no text can have: converters write placeholders for them.
+  const bool sentence_pieces = model == "llama" || model == "t5";
+  while (sentence_pieces && pieces.size() > 1 && pieces.back().kind == Kind::unused)
+    pieces.pop_back();
   const SpecialIds ids = read_special_ids(metadata, pieces);
   std::string json;
   bool add_begin = false, add_end = false;

@@ -38,6 +38,7 @@ struct SentencePieceModel {
   bool escape_spaces = true;        // spaces become "▁"
   // Whether user defined pieces are found before the text is normalized.
   bool find_user_defined_first = false;
+  bool replace_broken = true;  // bytes that are no UTF-8 are U+FFFD
 };
 
 // Throws Error, naming `where`, for anything that is no such file or that Heddle does not do.

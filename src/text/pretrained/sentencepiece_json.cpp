@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
 #include "io/errors.h"
@@ -17,37 +16,32 @@ namespace {
 using Kind = SentencePiece::Kind;
 constexpr std::string_view kSpaceMark = "▁";
 
-// Added tokens that are searched for in normalized text are normalized themselves, and must not get
-// the space that texts get: theirs is added to any text but an empty one and the tokens' own.
-Document prefix_step(const SentencePieceModel& model, std::string_view mark) {
-  std::string names;
-  for (const SentencePiece& piece : model.pieces) {
-    if (piece.kind != Kind::user_defined || model.find_user_defined_first) continue;
-    if (!names.empty()) names += '|';
-    for (const char c : piece.name) {
-      if (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) == 0)
-        names += '\\';
-      names += c;
-    }
-  }
-  if (names.empty()) return {{"type", "Prepend"}, {"prepend", mark}};
-  return replace_step("Regex", "\\A(?!(?:" + names + ")?\\z)", mark);
+// Every text but an empty one gets a space. User defined pieces that are searched for in normalized
+// text are normalized themselves, and must not get it.
+Document prefix_step(std::string_view mark) {
+  return {{"type", "Prepend"}, {"prepend", mark}, {kTextsOnlyKey, true}};
 }
+
+// What a model without a map has: no keys.
+constexpr std::string_view kEmptyCharsmap = std::string_view("\0\0\0\0", 4);
 
 // SentencePiece takes spaces away before it adds one: at the beginning, at the end (there also
 // those that are marked already), and of several all but one.
 Document spm_normalizer(const SentencePieceModel& model) {
   std::vector<Document> steps;
-  if (!model.charsmap.empty())
-    steps.push_back({{"type", "Precompiled"},
-                     {"precompiled_charsmap", to_base64(model.charsmap)},
-                     {kLongestMatchKey, true}});
+  if (!model.charsmap.empty() || model.replace_broken)
+    steps.push_back(
+        {{"type", "Precompiled"},
+         {"precompiled_charsmap",
+          to_base64(model.charsmap.empty() ? kEmptyCharsmap : std::string_view(model.charsmap))},
+         {kLongestMatchKey, true},
+         {kReplaceBrokenKey, model.replace_broken}});
   if (model.remove_extra_spaces) {
     steps.push_back(replace_step("Regex", "\\A +|[ ▁]+\\z", ""));
     steps.push_back(replace_step("Regex", " {2,}", " "));
   }
   const std::string_view mark = model.escape_spaces ? kSpaceMark : " ";
-  if (model.add_prefix_space) steps.push_back(prefix_step(model, mark));
+  if (model.add_prefix_space) steps.push_back(prefix_step(mark));
   if (model.escape_spaces) steps.push_back(replace_step("String", " ", kSpaceMark));
   return sequence_of("normalizers", std::move(steps));
 }
@@ -130,7 +124,8 @@ Document spm_unigram(const SentencePieceModel& model, const SentencePiece* unkno
       {"type", "Unigram"},
       {"unk_id", unknown == nullptr ? Document(nullptr) : Document(unknown - model.pieces.data())},
       {"vocab", std::move(pieces)},
-      {"byte_fallback", model.byte_fallback}};
+      {"byte_fallback", model.byte_fallback},
+      {kFloatScoresKey, true}};
 }
 
 std::vector<AddedToken> spm_added(const SentencePieceModel& model) {
@@ -201,6 +196,7 @@ std::string renamed_sentencepiece_json(const SentencePieceModel& model, const Na
                                   {"unk_id", named.unknown},
                                   {"vocab", std::move(pieces)},
                                   {"byte_fallback", false},
+                                  {kFloatScoresKey, true},
                                   {kNamesKey, vocabulary_object(named.names)}}},
                        where);
 }

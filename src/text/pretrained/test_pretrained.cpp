@@ -93,6 +93,47 @@ TEST(Pretrained, SentencePieceUnigram) {
   EXPECT_EQ(tokenizer->framed(tokenizer->encode("a")).ids, (Ids{2, 1}));
 }
 
+// Equally good cuts of a long run are told apart by the rounding of f32 alone, a text that is one
+// user defined piece has a space in front as any other, and a byte that is no UTF-8 is U+FFFD: ids
+// of the package sentencepiece 0.2.3.
+TEST(Pretrained, SentencePieceToTheLastId) {
+  const std::string file = piece("<unk>", 0, Kind::unknown) + piece("<s>", 0, Kind::control) +
+                           piece("</s>", 0, Kind::control) + piece("<sep>", 0, Kind::user_defined) +
+                           piece("▁", -3.1F) + piece("a", -1.7F) + piece("aa", -3.4F) +
+                           piece("aaa", -5.1F) + piece("b", -2.3F) + piece("▁a", -4.8F) +
+                           proto(2, proto(3, 1U));
+  const io::TempDir folder;
+  folder.file("spiece.model", file);
+  folder.file("tokenizer_config.json",
+              R"({"tokenizer_class": "T5TokenizerFast", "eos_token": "</s>", "extra_ids": 0})");
+  const auto tokenizer = load_pretrained_tokenizer(folder.path()).tokenizer;
+  // Ids with how often they come.
+  const auto runs = [&](std::string_view text) {
+    std::vector<std::pair<std::int32_t, int>> all;
+    for (const std::int32_t id : tokenizer->encode(text, SpecialsInText::plain))
+      if (!all.empty() && all.back().first == id)
+        ++all.back().second;
+      else
+        all.emplace_back(id, 1);
+    return all;
+  };
+  using Runs = std::vector<std::pair<std::int32_t, int>>;
+  EXPECT_EQ(runs("<sep>"), (Runs{{4, 1}, {3, 1}}));
+  EXPECT_EQ(runs("<sep><sep>"), (Runs{{4, 1}, {3, 2}}));
+  EXPECT_EQ(runs("a <sep> b"), (Runs{{9, 1}, {4, 1}, {3, 1}, {4, 1}, {8, 1}}));
+  EXPECT_EQ(runs("aaaaa"), (Runs{{9, 1}, {7, 1}, {5, 1}}));
+  EXPECT_EQ(runs(std::string(100, 'a')),
+            (Runs{{4, 1}, {7, 2}, {5, 1}, {7, 1}, {6, 1}, {7, 8}, {5, 36}, {6, 14}}));
+  EXPECT_EQ(runs("a\xFF"
+                 "b"),
+            (Runs{{9, 1}, {0, 1}, {8, 1}}));
+  EXPECT_EQ(runs("\xE4\xB8"
+                 "a"),
+            (Runs{{4, 1}, {0, 1}, {5, 1}}));
+  EXPECT_EQ(runs(" "), Runs{});
+  EXPECT_EQ(runs(""), Runs{});
+}
+
 // Behind the pieces there are gaps to fill, unless the files list them.
 TEST(Pretrained, GapsOfT5) {
   const std::string file = piece("<pad>", 0, Kind::control) + piece("</s>", 0, Kind::control) +
@@ -259,6 +300,23 @@ TEST(Pretrained, Gguf) {
   EXPECT_EQ(qwen.tokenizer->encode("12"), (Ids{0, 1}));
   expect_refusal([] { load_gguf_tokenizer(gguf_bpe("nobody-knows"), "model.gguf"); },
                  {"model.gguf", "tokenizer.ggml.pre", "nobody-knows"});
+}
+
+// Placeholders for rows of the embeddings that no text can have.
+TEST(Pretrained, GgufOfT5MayHaveMoreRowsThanPieces) {
+  io::GgufMetadata m("model.gguf");
+  m.add("tokenizer.ggml.model", std::string("t5"));
+  m.add("tokenizer.ggml.tokens", io::GgufArray(std::vector<std::string>{
+                                     "<pad>", "</s>", "<unk>", "▁a", "b", "[PAD5]", "[PAD6]"}));
+  m.add("tokenizer.ggml.scores", io::GgufArray(std::vector<float>{0, 0, 0, -1, -2, -9, -9}));
+  m.add("tokenizer.ggml.token_type", io::GgufArray(std::vector<std::int32_t>{3, 3, 2, 1, 1, 5, 5}));
+  m.add("tokenizer.ggml.eos_token_id", std::uint32_t{1});
+  const PretrainedTokenizer t5 = load_gguf_tokenizer(m, "model.gguf");
+  EXPECT_EQ(t5.tokenizer->vocabulary(), 5);
+  EXPECT_EQ(t5.tokenizer->framed(t5.tokenizer->encode("ab")).ids, (Ids{3, 4, 1}));
+  m.add("tokenizer.ggml.padding_token_id", std::uint32_t{6});
+  expect_refusal([&] { load_gguf_tokenizer(m, "model.gguf"); },
+                 {"tokenizer.ggml.padding_token_id", "0 to 4"});
 }
 
 TEST(Pretrained, FrameOfTheConfiguration) {

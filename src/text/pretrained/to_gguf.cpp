@@ -67,13 +67,13 @@ std::string_view pre_of(const Json& document) {
   refuse("pattern", "one that has a name in GGUF");
 }
 
-struct Tokens {
+struct GgufTokens {
   std::vector<std::string> names;
   std::vector<std::int32_t> types;
 };
 
-Tokens tokens_of(const Json& document, std::int64_t rows) {
-  Tokens all;
+GgufTokens tokens_of(const Json& document, std::int64_t rows) {
+  GgufTokens all;
   all.names.reserve(static_cast<std::size_t>(rows));
   for (std::int64_t id = 0; id < rows; ++id) all.names.push_back("[PAD" + std::to_string(id) + "]");
   all.types.assign(static_cast<std::size_t>(rows), kUnused);
@@ -134,7 +134,7 @@ void add_gguf_tokenizer(const GgufTokenizerParts& parts, io::GgufMetadata& metad
   if (document.at("model").at("type").string() != "BPE")
     refuse("kind, " + std::string(parts.tokenizer.kind()), "byte-level BPE (tokenizer = bpe:N)");
   const std::string pre(pre_of(document));
-  Tokens tokens = tokens_of(document, parts.rows);
+  GgufTokens tokens = tokens_of(document, parts.rows);
   metadata.add("tokenizer.ggml.model", std::string("gpt2"));
   metadata.add("tokenizer.ggml.pre", pre);
   metadata.add("tokenizer.ggml.tokens", GgufArray(std::move(tokens.names)));

@@ -9,7 +9,7 @@
 #include "io/safetensors/safetensors.h"
 #include "nn/parameters.h"
 #include "pretrained/load.h"
-#include "pretrained/names.h"
+#include "pretrained/names/names.h"
 
 namespace heddle::train {
 

@@ -74,7 +74,7 @@ class BlockProduct {
         tile_rows_(even_rows(range.row_end - range.row_begin)),
         b_in_place_(InPlace<Ops>::b(job)),
         widens_(L::kNarrow && job.packed_b != nullptr &&
-                range.row_end - range.row_begin > kWorthWidening * L::kRows),
+                (range.row_end - range.row_begin > kWorthWidening * L::kRows || a_.across())),
         packed_a_(static_cast<Element*>(scratch.packed_a)),
         packed_b_(static_cast<Element*>(scratch.packed_b)),
         sums_(static_cast<Sum*>(scratch.sums)) {}
@@ -85,18 +85,14 @@ class BlockProduct {
     for (std::int64_t block = 0; block < blocks; ++block) {
       if (job_.packed_b == nullptr && !b_in_place_) pack_b(block);
       const ReadableA a = readable_a(block);
-      if constexpr (L::kNarrow) {
-        if (job_.packed_b != nullptr && !widens_) {
-          multiply<Stored>(a, block);
-          continue;
-        }
-      }
-      multiply<Element>(a, block);
+      multiply(a, block, kernels(a.read));
     }
   }
 
  private:
-  // From so many tiles on, widening a panel once costs less than in each of them.
+  // From so many tiles on, widening a panel once costs less than in each of them. Where A is read
+  // across, which is rare beside a B that is kept, it is always done: so there are no tiles for
+  // both.
   static constexpr std::int64_t kWorthWidening = 4;
 
   // A k-block of the range's rows, packed or in place: the operand of TileJob, and the distance
@@ -149,18 +145,17 @@ class BlockProduct {
     return {read, packed_a_, L::kLineElements, jump, L::a_panel(depth)};
   }
 
-  // B: how the tiles read the right side.
-  template <class B>
-  void multiply(const ReadableA& source, std::int64_t block) noexcept {
-    if (source.read == ReadA::along_k) {
-      multiply<ReadA::along_k, B>(source, block);
-    } else {
-      multiply<ReadA::across, B>(source, block);
-    }
+  // A table found at run time, so that the loops around the tiles are compiled once.
+  const MicroKernels<Tiles>& kernels(ReadA read) const noexcept {
+    if (read == ReadA::across) return MicroTable<Tiles, ReadA::across, Element>::kKernels;
+    if constexpr (L::kNarrow)
+      if (job_.packed_b != nullptr && !widens_)
+        return MicroTable<Tiles, ReadA::along_k, Stored>::kKernels;
+    return MicroTable<Tiles, ReadA::along_k, Element>::kKernels;
   }
 
-  template <ReadA Read, class B>
-  void multiply(const ReadableA& source, std::int64_t block) noexcept {
+  void multiply(const ReadableA& source, std::int64_t block,
+                const MicroKernels<Tiles>& kernels) noexcept {
     alignas(64) Sum local[L::kTileSums];
     const bool first = block == 0, last = block == L::depth_blocks(job_.k) - 1;
     TileJob<Tiles> tile{};
@@ -184,7 +179,7 @@ class BlockProduct {
         if (straight) finish_.aim(tile, row, column);
         if (last) finish_.prefetch(row, rows, column, columns);
         if constexpr (kAsksAhead<Ops>) ahead.aim(tile);
-        MicroTable<Tiles, Read, B>::get(rows, columns)(tile);
+        kernels.get(rows, columns)(tile);
         if (last && !straight) finish_.tile(tile.to, row, rows, column, columns);
         tile.a += source.tile;
         waiting += L::kTileSums;

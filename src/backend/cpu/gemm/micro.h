@@ -217,32 +217,36 @@ struct MicroKernel {
 };
 
 // The kernels for 1..kRows rows and for 1..kVectors vectors of columns: no work on padding.
-template <class Ops, ReadA Read, class B>
-struct MicroTable {
+template <class Ops>
+struct MicroKernels {
   using L = Layout<Ops>;
   using Function = void (*)(const TileJob<Ops>&) noexcept;
 
-  struct Entries {
-    Function at[L::kVectors][L::kRows];
-  };
+  Function at[L::kVectors][L::kRows];
+
+  Function get(std::int64_t rows, std::int64_t columns) const noexcept {
+    return at[ceil_div(columns, L::kLanes) - 1][rows - 1];
+  }
+};
+
+template <class Ops, ReadA Read, class B>
+struct MicroTable {
+  using Kernels = MicroKernels<Ops>;
 
   template <int Vectors, int... R>
-  static constexpr void fill(Function (&at)[L::kRows], std::integer_sequence<int, R...>) {
+  static constexpr void fill(typename Kernels::Function (&at)[Layout<Ops>::kRows],
+                             std::integer_sequence<int, R...>) {
     ((at[R] = MicroKernel<Ops, Read, B, R + 1, Vectors>::run), ...);
   }
 
   template <int... V>
-  static constexpr Entries make(std::integer_sequence<int, V...>) {
-    Entries entries{};
-    (fill<V + 1>(entries.at[V], std::make_integer_sequence<int, Ops::kRows>{}), ...);
-    return entries;
+  static constexpr Kernels make(std::integer_sequence<int, V...>) {
+    Kernels kernels{};
+    (fill<V + 1>(kernels.at[V], std::make_integer_sequence<int, Ops::kRows>{}), ...);
+    return kernels;
   }
 
-  static constexpr Entries kEntries = make(std::make_integer_sequence<int, Ops::kVectors>{});
-
-  static Function get(std::int64_t rows, std::int64_t columns) noexcept {
-    return kEntries.at[ceil_div(columns, L::kLanes) - 1][rows - 1];
-  }
+  static constexpr Kernels kKernels = make(std::make_integer_sequence<int, Ops::kVectors>{});
 };
 
 }  // namespace heddle::cpu
