@@ -10,6 +10,7 @@
 #include "generate/decode/reader.h"
 #include "generate/decode/test_model.h"
 #include "heddle/error.h"
+#include "model/decoding.h"
 #include "model/test_support.h"
 
 namespace heddle::generate {
