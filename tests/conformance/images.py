@@ -84,7 +84,7 @@ def judge_resizing(run, compare, program, folder, model, size, precision):
     generator, out = numpy.random.default_rng(29), folder / "out.npy"
     for processor in processors:
         processor.save_pretrained(folder)
-        for shape in ((97, 60, 3), (high, wide, 3), (11, 130, 3)):
+        for shape in ((60, 97, 3), (high, wide, 3), (11, 130, 3)):
             image = Image.fromarray(generator.integers(0, 256, shape, dtype=numpy.uint8))
             image.save(folder / "other.png")
             pixels = processor(image, return_tensors="pt")["pixel_values"]

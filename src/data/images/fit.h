@@ -40,8 +40,10 @@ ImageSize fitted_size(const ImageFit& fit, const ImageSize& image);
 // image: u8 [C, H, W] -> u8 [C, ...]
 Tensor fitted(const ImageFit& fit, const Tensor& image);
 
-// The Python Imaging Library's pixels, to the bit: a sum over the pixels under the filter, which is
-// stretched where the image shrinks; rows first, then columns, rounded to bytes in between.
+// As the Python Imaging Library does it: a sum over the pixels under the filter, which is stretched
+// where the image shrinks; rows first, then columns, rounded to bytes in between. Where height
+// shrinks and width grows, columns come first. Of some images that shrink both ways that library
+// (13.0) takes the columns first too; pixels then differ by at most 1.
 Tensor resized(const Tensor& image, const ImageSize& size, ResizeFilter filter);
 
 }  // namespace heddle::data
