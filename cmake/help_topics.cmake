@@ -18,7 +18,7 @@ function(heddle_help_topics output)
   endforeach()
   file(CONFIGURE OUTPUT "${output}" @ONLY CONTENT
 "// Made by cmake/help_topics.cmake.
-#include \"help_topics.h\"
+#include \"help/help_topics.h\"
 
 #include <array>
 

@@ -294,7 +294,7 @@ if(Python3_FOUND AND TARGET heddle_cli AND PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_S
     ${PROJECT_SOURCE_DIR}/tests/e2e/documented.py $<TARGET_FILE:heddle_cli>
     ${PROJECT_BINARY_DIR}/e2e/documented ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   set_property(TEST e2e.documented APPEND PROPERTY ENVIRONMENT CXX=${CMAKE_CXX_COMPILER})
-  heddle_test(e2e.package slow 200 Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/package.py
+  heddle_test(e2e.package slow 400 Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/package.py
     ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${PROJECT_BINARY_DIR}/e2e/package)
   set_tests_properties(e2e.package PROPERTIES SKIP_RETURN_CODE 77)
 endif()

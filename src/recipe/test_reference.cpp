@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/job.h"
+#include "data/loading.h"
 #include "heddle/error.h"
 #include "io/files/file.h"
 #include "io/toml/toml.h"
@@ -66,6 +66,8 @@ TEST(Reference, DefaultsAreThoseOfTheCode) {
   };
   begins("data.max_length", std::to_string(data::kDefaultMaxLength));
   begins("train.eval_every", std::to_string(kEvalEvery));
+  begins("train.timeout", std::to_string(kTimeout));
+  begins("train.parts", "none; " + std::to_string(kUsualParts));
   EXPECT_EQ(usual_warmup(400), 40);
   EXPECT_EQ(usual_warmup(1 << 20), 100);
 }

@@ -111,8 +111,8 @@ TrainConfig parse_train(const io::TomlTable& t) {
   c.steps = t.integer("steps", {1, kMost});
   c.batch = t.integer("batch", {1, 1 << 20});
   c.accumulate = t.integer_or("accumulate", 1, {1, 4096});
-  if (t.has("parts")) c.parts = t.integer("parts", {1, 4096});
-  if (t.has("timeout")) c.timeout = t.integer("timeout", {1, 86400});
+  c.parts = t.integer_if("parts", {1, 4096});
+  c.timeout = t.integer_if("timeout", {1, 86400});
   c.precision =
       t.choice_or("precision", "fp32", {"bf16", "fp32"}) == "bf16" ? DType::bf16 : DType::f32;
   c.device = device_of(t);

@@ -40,7 +40,7 @@ PREPARED = {"README.md": """
 heddle data get kjv
 heddle train llama-style --set train.steps=4 --set train.warmup=1 --set train.batch=2 --out runs/first
 mkdir -p build/chat
-cp "$SOURCE/tests/fuzz/models/llama.gguf" build/chat/SmolLM2-135M-Instruct.Q4_1.gguf
+heddle export runs/first --to gguf --out build/chat/SmolLM2-135M-Instruct.Q4_1.gguf
 """}
 FAILURES = []
 
@@ -78,9 +78,10 @@ def shortened(script):
     lines = []
     for line in script.splitlines():
         words = line.split("#")[0].split()
-        if words[:2] == ["heddle", "train"] and "train.steps" not in line and "--resume" not in line:
-            line = line.split("#")[0].rstrip(" \\") + (
-                " --set train.steps=4 --set train.warmup=1 --set train.batch=2" + " \\" * line.endswith("\\"))
+        if words[:2] in (["heddle", "train"], ["heddle", "compare"]) and not {"--resume", "\\"} & set(words):
+            more = [option for option, key in (("--set train.steps=4", "steps="), ("--set train.warmup=1", "warmup="))
+                    if key not in line]
+            line = " ".join([line.split("#")[0].rstrip(), *more])
         lines.append(line)
     return "\n".join(lines) + "\n"
 
@@ -162,7 +163,8 @@ def same_commands(name, original):
     """A translation has the blocks of its original; what is said beside commands may be another."""
     def bare(document):
         blocks = blocks_of((SOURCE / document).read_text(encoding="utf-8"))
-        return [re.sub(r" *#.*", "", block.text) for block in blocks if block.language in ("sh", "cpp", "cmake", "toml")]
+        return [re.sub(r" *//.*" if block.language == "cpp" else r" *#.*", "", block.text) for block in blocks
+                if block.language in ("sh", "cpp", "cmake", "toml")]
     ours, theirs = bare(name), bare(original)
     if ours != theirs:
         different = next((o for o, t in zip(ours + [""], theirs + [""]) if o != t), "")
