@@ -32,6 +32,7 @@ const std::vector<Subject>& subjects() {
   static const std::vector<Subject> all = {
       {.name = "plain"},
       {.name = "one key head", .heads = 9, .key_heads = 1, .width = 64},
+      {.name = "eight heads a key", .heads = 16, .key_heads = 2, .width = 64},
       {.name = "odd width", .width = 19},
       {.name = "window", .look_back = 77},
       {.name = "bias and sinks", .bias = true, .sinks = true},
@@ -146,6 +147,34 @@ TEST(ApartAttention, RowsHaveTheSameBitsAlone) {
     for (const Subject& s : subjects()) EXPECT_EQ(differences(s, DType::bf16, random), 0);
     EXPECT_GT(taken, 0);
   }
+}
+
+// Over a long cache a unit of work is several blocks of keys: each row alone beside twelve at once.
+TEST(ApartAttention, RowsHaveTheSameBitsOverManyBlocks) {
+  const cpu::SettingsScope settings;
+  constexpr std::int64_t kKeys = 4300, kRows = 12;
+  for (const cpu::Isa isa : cpu::available_isas())
+    for (const DType type : {DType::f32, DType::bf16}) {
+      cpu::set_isa(isa);
+      SCOPED_TRACE(cpu::to_string(isa));
+      const auto random = [&](const Shape& shape, std::uint32_t stream) {
+        return random_normal(shape, 0, 1, {3, 2, stream}, type);
+      };
+      const Tensor q = random({1, kRows, 16, 64}, 1);
+      const Tensor k = random({1, kKeys, 2, 64}, 2), v = random({1, kKeys, 2, 64}, 3);
+      AttentionOptions o;
+      o.apart = true;
+      o.mask.causal = true;
+      o.mask.first_query = kKeys - kRows;
+      const Tensor all = attention(q, k, v, o);
+      for (std::int64_t i = 0; i < kRows; ++i) {
+        const std::int64_t end = kKeys - kRows + i + 1;
+        o.mask.first_query = end - 1;
+        const Tensor one =
+            attention(slice(q, 1, i, i + 1), slice(k, 1, 0, end), slice(v, 1, 0, end), o);
+        EXPECT_TRUE(same_bits(one, slice(all, 1, i, i + 1))) << to_string(type) << " row " << i;
+      }
+    }
 }
 
 using Kernels = cpu::AttentionKernels;
