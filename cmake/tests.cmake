@@ -267,7 +267,7 @@ endif()
 if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   set(ranks Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/ranks.py $<TARGET_FILE:heddle_cli>)
   heddle_test(e2e.ranks quick 120 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks few)
-  heddle_test(e2e.ranks.all slow 300 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks.all all)
+  heddle_test(e2e.ranks.all slow 600 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks.all all)
   set_tests_properties(e2e.ranks e2e.ranks.all PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 # What commands print for people.
