@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/job.h"
+#include "data/loading.h"
 #include "heddle/error.h"
 #include "io/files/file.h"
 #include "io/toml/toml.h"
