@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include "base/process_memory.h"
 #include "command.h"
@@ -105,7 +107,9 @@ distributed::Communicator join(const distributed::Launch& launch) {
     return distributed::Communicator(distributed::open_transport(launch));
   } catch (const Error&) {
     if (launch.rank == 0) throw;
-    throw ExitStatus{2};  // rank 0 says the same
+    // Rank 0 says the same, and needs a moment: a launcher ends all when the first one has ended.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    throw ExitStatus{2};
   }
 }
 
@@ -364,13 +368,12 @@ void run(const Arguments& a) {
     ranks.group.leave();
     throw ExitStatus{status_of(e)};
   } catch (const Error& e) {
-    if (ranks.group.all_know()) ranks.group.leave();
-    if (ranks.group.is_first()) throw;
+    if (ranks.group.alone()) throw;
+    const bool named = dynamic_cast<const distributed::RankLost*>(&e) != nullptr;
     tell("heddle: {}{}\n",
-         dynamic_cast<const distributed::RankLost*>(&e) != nullptr
-             ? ""
-             : "rank " + std::to_string(launch.rank) + ": ",
-         e.what());
+         named || launch.rank == 0 ? "" : "rank " + std::to_string(launch.rank) + ": ", e.what());
+    // Said before the others can end: a launcher ends all when the first one has ended.
+    if (ranks.group.all_know()) ranks.group.leave();
     throw ExitStatus{status_of(e)};
   }
   ranks.group.leave();

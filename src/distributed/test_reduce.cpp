@@ -135,7 +135,9 @@ TEST(Reduce, WhatOwnersHaveComesToAllAndToTheFirst) {
       all_gather(group, shards, tensors);
       for (std::size_t i = 0; i < right.size(); ++i) {
         EXPECT_EQ(tensors[i].to_vector<float>(), right[i].to_vector<float>());
-        if (group.is_first()) EXPECT_EQ(whole[i].to_vector<float>(), right[i].to_vector<float>());
+        if (group.is_first()) {
+          EXPECT_EQ(whole[i].to_vector<float>(), right[i].to_vector<float>());
+        }
       }
       // And back, other numbers.
       if (group.is_first()) whole = part_number(2);

@@ -83,8 +83,10 @@ Result train_on(int ranks, const model::ModelConfig& model, const recipe::TrainC
         result.norms.push_back(numbers.norm);
       }
       const auto all = step.state();
-      EXPECT_EQ(all.empty(), !group.is_first());
-      if (!group.is_first()) return;
+      if (!group.is_first()) {
+        EXPECT_TRUE(all.empty());
+        return;
+      }
       end = all;
       weights.clear();
       for (const nn::Parameter& p : own->parameters().all()) weights.push_back(p);
@@ -161,6 +163,8 @@ TEST(GroupStep, TheGradientIsThatOfTheWholeBatch) {
   const model::ModelConfig config = model::small(Kind::decoder, Task::language);
   const model::Batch batch = batch_of_eight(config);
   recipe::TrainConfig plain = toy_training();
+  // The first step of AdamW goes by signs, whatever the size of a gradient.
+  plain.optimizer = recipe::OptimizerKind::sgd;
   const auto model = model::build_model(config, {.seed = 1});
   const double loss = add_gradients(*model, batch, plain, 1).loss();
   Optimizer optimizer(plain, model->parameters());
@@ -178,7 +182,7 @@ TEST(GroupStep, TheGradientIsThatOfTheWholeBatch) {
     const auto got = weights_of(*other);
     for (std::size_t i = 0; i < got.size(); ++i)
       for (std::size_t j = 0; j < got[i].size(); ++j)
-        EXPECT_NEAR(got[i][j], expected[i][j], 2e-3) << i << " " << j;
+        EXPECT_NEAR(got[i][j], expected[i][j], 1e-6) << i << " " << j;
   }
 }
 

@@ -1,5 +1,8 @@
 #include "tensor/storage.h"
 
+#include <atomic>
+#include <cstddef>
+
 #include "tensor/allocator.h"
 #include "tensor/engine.h"
 #include "tensor/ledger.h"
@@ -20,13 +23,27 @@ Storage::~Storage() {
   if (form_ == nullptr) book(device_, purpose_, -booked_bytes(bytes_));
 }
 
+namespace {
+
+// Weights are replaced one after the other. Without this, memory that is kept for tensors to come
+// would be as large as the weights that were here. After every single one the next one's form would
+// be made of new pages instead of those that were just given back, and the system clears each page
+// that it hands out: of a model of 2.2 GB that took longer than reading its file.
+void trim_now_and_then(std::size_t bytes) {
+  constexpr std::size_t kMostKept = std::size_t{64} << 20;
+  static std::atomic<std::size_t> kept{0};
+  if (kept.fetch_add(bytes) + bytes < kMostKept) return;
+  kept = 0;
+  trim_memory();
+}
+
+}  // namespace
+
 void Storage::replace(std::shared_ptr<const OtherForm> form) {
   if (form_ != nullptr) return;
   if (data_ != nullptr) engine_->release(data_, bytes_);
   data_ = nullptr;
-  // Once for every weight: memory that is kept for tensors to come would be as large as the weights
-  // that were here.
-  if (device_.is_cpu()) trim_memory();
+  if (device_.is_cpu()) trim_now_and_then(bytes_);
   form_ = std::move(form);
   book(device_, purpose_, -booked_bytes(bytes_));
 }

@@ -457,7 +457,7 @@ std::vector<Row> rows_of_training() {
       {"train.steps", "text", "5", "RUNOEC", {{'N', {5}}, {'O', {2, 4, 5}}, {'E', {2, 4, 5}}}},
       {"train.batch", "text", "2", "LBTGUM"},
       {"train.accumulate", "sgd", "3", "M"},
-      {"train.parts", "text", "3", "M"},
+      {"train.parts", "sgd", "3", "M"},
       // How long others are waited for: tests/e2e/ranks.py has its effect.
       {"train.timeout", "text", "7", ""},
       {"train.precision", "text", "bf16", "LTGUM"},

@@ -78,8 +78,7 @@ def converted_families():
         Family("bert", "BertConfig", "BertModel", BERT,
                [dict(type_vocab_size=1), dict(num_attention_heads=6, layer_norm_eps=1e-5), dict(pooling="cls"),
                 dict(pooling="mean")]),
-        Family("roberta", "RobertaConfig", "RobertaModel", dict(ROBERTA, pad_token_id=0),
-               [dict(type_vocab_size=2)]),
+        Family("roberta", "RobertaConfig", "RobertaModel", ROBERTA, [dict(type_vocab_size=2)]),
         Family("distilbert", "DistilBertConfig", "DistilBertModel", DISTILBERT, [dict(n_heads=4)]),
         Family("t5", "T5Config", "T5ForConditionalGeneration", seq2seq.T5,
                [dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False), dict(num_heads=5, d_kv=7),
@@ -130,6 +129,8 @@ def converter(sources):
         changed = dict(model_arch=base.model_arch, get_vocab_base_pre=lambda self, tokenizer: "gpt-2")
         if own_tokenizer:
             changed["set_vocab"] = lambda self: self._set_vocab_gpt2()
+        elif name.startswith("Roberta"):  # with the tokenizer of BERT, whose framing says all
+            changed["set_vocab"] = conversion.get_model_class("BertModel").set_vocab
         made = type(base.__name__, (base,), changed)
         with torch.inference_mode():
             made(Path(folder), gguf.LlamaFileType.ALL_F32, Path(file), hparams=hparams).write()
@@ -162,8 +163,6 @@ def judge_encoder(options, convert, family, changed, folder):
         (folder / "1_Pooling" / "config.json").write_text(json.dumps({
             "pooling_mode_cls_token": pooling == "cls", "pooling_mode_mean_tokens": pooling == "mean"}))
     file = folder / "model.gguf"
-    if family.name == "roberta":
-        (folder / "tokenizer.json").unlink()
     convert(folder, file, own_tokenizer=False)
     said = json.loads(heddle(options.heddle, "embed", file, "--json", given="some words\n"))["pool"]
     if said != {"cls": "class"}.get(pooling, "mean"):
@@ -175,7 +174,7 @@ def greedy(model, ids):
     with torch.no_grad():
         written = model.generate(torch.tensor([ids]), do_sample=False, num_beams=1, max_new_tokens=seq2seq.LIMIT,
                                  suppress_tokens=list(range(PIECES, VOCABULARY)))
-    return [i for i in written[0].tolist() if i not in (seq2seq.PAD, seq2seq.END)]
+    return [i for i in written[0].tolist() if i > seq2seq.BEGIN]
 
 
 def judge_t5(options, convert, family, changed, folder):
@@ -184,7 +183,7 @@ def judge_t5(options, convert, family, changed, folder):
     model = seq2seq.prepare(random_model(family, changed), changed)
     model.save_pretrained(folder)
     text = " ".join(chr(97 + i % 26) + chr(97 + i * i % 26) + chr(97 + i // 7 % 26) for i in range(3000))
-    (folder / "text.txt").write_text(text.replace(" zz", "\n"))
+    (folder / "text.txt").write_text("\n".join(text[i:i + 60] for i in range(0, len(text), 60)))
     sentencepiece.SentencePieceTrainer.train(
         input=str(folder / "text.txt"), model_prefix=str(folder / "spiece"), vocab_size=PIECES, pad_id=0, eos_id=1,
         unk_id=2, bos_id=-1, minloglevel=2)

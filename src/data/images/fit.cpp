@@ -150,22 +150,30 @@ Tensor resized(const Tensor& image, const ImageSize& size, ResizeFilter filter) 
     fail(ErrorCode::out_of_range, "image", "resized to " + fit_text(size),
          "at most " + std::to_string(kMostBytes) + " bytes at any time",
          std::to_string(channels) + " channels of " + fit_text({height, width}));
+  const auto wider = [&](const Tensor& from) {
+    const std::int64_t rows = channels * from.size(1);
+    Tensor to = Tensor::empty({channels, from.size(1), size.width}, DType::u8);
+    add_up(terms_of(width, size.width, filter), {rows, width, 1}, {rows, size.width, 1},
+           from.data<std::uint8_t>(), to.mutable_data<std::uint8_t>());
+    return to;
+  };
+  const auto taller = [&](const Tensor& from) {
+    const std::int64_t columns = from.size(2);
+    const Lines lines{columns, 1, columns};
+    Tensor to = Tensor::empty({channels, size.height, columns}, DType::u8);
+    const std::vector<Terms> terms = terms_of(height, size.height, filter);
+    for (std::int64_t c = 0; c < channels; ++c)
+      add_up(terms, lines, lines, from.data<std::uint8_t>() + c * height * columns,
+             to.mutable_data<std::uint8_t>() + c * size.height * columns);
+    return to;
+  };
   Tensor now = ops::contiguous(image);
-  if (size.width != width) {
-    Tensor next = Tensor::empty({channels, height, size.width}, DType::u8);
-    add_up(terms_of(width, size.width, filter), {channels * height, width, 1},
-           {channels * height, size.width, 1}, now.data<std::uint8_t>(),
-           next.mutable_data<std::uint8_t>());
-    now = next;
-  }
-  if (size.height == height) return now;
-  Tensor next = Tensor::empty({channels, size.height, size.width}, DType::u8);
-  const std::vector<Terms> terms = terms_of(height, size.height, filter);
-  for (std::int64_t c = 0; c < channels; ++c)
-    add_up(terms, {size.width, 1, size.width}, {size.width, 1, size.width},
-           now.data<std::uint8_t>() + c * height * size.width,
-           next.mutable_data<std::uint8_t>() + c * size.height * size.width);
-  return next;
+  // As that library does (13.0): what keeps the image between the two ways small.
+  const bool columns_first = size.height < height && size.width > width;
+  if (columns_first) now = taller(now);
+  if (size.width != width) now = wider(now);
+  if (size.height != height && !columns_first) now = taller(now);
+  return now;
 }
 
 Tensor fitted(const ImageFit& fit, const Tensor& image) {

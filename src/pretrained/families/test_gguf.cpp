@@ -221,7 +221,7 @@ TEST(GgufFamilies, BertMayHaveSegmentsAndSaysHowItPools) {
   EXPECT_EQ(read_sentence_settings(path).pooling, std::nullopt);
   // Half of each position is in the first row of segments.
   const Tensor half = Tensor::full({1, 12}, 0.5, DType::f32);
-  tensors["position_embd.weight"] = ops::shift(tensors.at("position_embd.weight"), -0.5);
+  tensors["position_embd.weight"] = ops::add(tensors.at("position_embd.weight"), -0.5);
   const std::array rows = {half, Tensor::zeros({1, 12})};
   tensors["token_types.weight"] = ops::concat(rows, 0);
   settings["pooling_type"] = count(2);

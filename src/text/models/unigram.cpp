@@ -41,10 +41,8 @@ std::vector<Unigram::Step> Unigram::best_steps(std::string_view word) const {
   std::vector<Step> steps(word.size() + 1);
   const auto offer = [&](std::size_t start, std::size_t end, double score, std::int32_t id) {
     Step& step = steps[end];
-    // SentencePiece compares a sum before it is rounded, but for that of an unknown character.
-    double sum = steps[start].score + score;
-    if (id == kUnknownToken) sum = rounded(sum);
-    if (step.id == kNoToken || sum > step.score) step = {rounded(sum), start, id};
+    const double sum = rounded(steps[start].score + score);
+    if (step.id == kNoToken || sum > step.score) step = {sum, start, id};
   };
   for (std::size_t at = 0; at < word.size();) {
     const std::size_t character = code_point_at(word, at).bytes;

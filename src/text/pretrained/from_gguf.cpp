@@ -132,15 +132,18 @@ std::string bert_json(const GgufMetadata& metadata, std::vector<SentencePiece> p
     return FrameToken{pieces[static_cast<std::size_t>(*id)].name, *id};
   };
   const FrameToken unknown = token(ids.unknown, "tokenizer.ggml.unknown_token_id");
+  const bool lower = metadata.boolean_or("tokenizer.ggml.normalizer.lowercase", true);
+  // Newer files have [CLS] as the token that texts begin with.
+  const auto first = ids.classify ? ids.classify : ids.begin;
   DocumentParts parts;
   parts.added = added_of(pieces);
   parts.normalizer = {{"type", "BertNormalizer"},
                       {"clean_text", true},
                       {"handle_chinese_chars", true},
-                      {"strip_accents", true},
-                      {"lowercase", true}};
+                      {"strip_accents", lower},
+                      {"lowercase", lower}};
   parts.pre_tokenizer = {{"type", "BertPreTokenizer"}};
-  parts.post_processor = bert_frame(token(ids.classify, "tokenizer.ggml.cls_token_id"),
+  parts.post_processor = bert_frame(token(first, "tokenizer.ggml.cls_token_id"),
                                     token(ids.separator, "tokenizer.ggml.seperator_token_id"));
   parts.decoder = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
   parts.model = {{"type", "WordPiece"},

@@ -105,14 +105,14 @@ Judged judged(const model::Model& model, const model::Batch& batch, const nn::Pa
 std::vector<Judged> exchanged(distributed::Communicator& group, Judged own) {
   if (group.alone()) return {std::move(own)};
   const auto hits = group.all_gather_values(std::span<const std::int64_t>(&own.hits, 1), kWhat);
-  std::string bytes(own.shares.size() * sizeof(float), '\0');
-  std::memcpy(bytes.data(), own.shares.data(), bytes.size());
-  const std::vector<std::string> texts = group.all_gather_text(bytes, kWhat);
+  const auto* bytes = reinterpret_cast<const char*>(own.shares.data());
+  const std::vector<std::string> texts =
+      group.all_gather_text(std::string(bytes, bytes + own.shares.size() * sizeof(float)), kWhat);
   std::vector<Judged> all(texts.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].hits = hits[i];
     all[i].shares.resize(texts[i].size() / sizeof(float));
-    std::memcpy(all[i].shares.data(), texts[i].data(), texts[i].size());
+    if (!texts[i].empty()) std::memcpy(all[i].shares.data(), texts[i].data(), texts[i].size());
   }
   return all;
 }

@@ -108,6 +108,8 @@ TOGETHER = [
               wrong="key train.warmup", do="at most train.steps = 6"),
     in_recipe("more parts than sequences", "batch = 4", "batch = 4\naccumulate = 8",
               wrong="key train.accumulate", do="at most train.batch"),
+    in_recipe("more parts for ranks than sequences", "batch = 4", "batch = 4\nparts = 8",
+              wrong="key train.parts", do="at most train.batch"),
     in_recipe("momentum of AdamW", "steps = 6", "steps = 6\nmomentum = 0.9",
               wrong="key train.momentum", do="sgd"),
     in_recipe("patience with nothing to wait for", "steps = 6", "steps = 6\npatience = 3",

@@ -77,8 +77,10 @@ Cut cut(const Kernels& kernels, const GemmJob& job) {
   const double worth_splitting = packs_own_b(kernels, job) ? 1.5e7 : 3e6;
   // A product of few rows waits for B, as long as this many rows would compute.
   constexpr std::int64_t kRowsForB = 8;
-  // So few rows are not cut, columns are: low tiles load more for each product.
-  constexpr std::int64_t kFewRows = 12;
+  // So few rows are not cut, columns are: low tiles load more for each product, and a B that is not
+  // in the caches would be read from memory once for each block of rows. Sixteen texts that are
+  // written together were two blocks of them.
+  constexpr std::int64_t kFewRows = 32;
   Cut c{};
   c.row_blocks = ceil_div(job.m, kBlockRows);
   c.column_blocks = ceil_div(job.n * kernels.sum_bytes, kBlockColumnBytes);

@@ -1,13 +1,19 @@
-// A few queries against many keys, as in generation: keys and values are read once, in place, and
-// packed piece by piece into a scratch that stays in the L1 cache.
+// A few queries against many keys, as in generation: keys and values are read once, in place. Keys
+// are packed piece by piece into a scratch that stays in the L1 cache; so are values, where they
+// cannot be multiplied as they lie (decode_values.cpu.h).
 //
-// One unit of work is a block of kDecodeKeys keys with all heads and queries: so rows are read from
-// end to end, and one sequence is enough work for many threads. The block's maximum, sum and
-// weighted sum of each row go to partial sums, which are put together in the order of the blocks.
+// Work is cut into blocks of kDecodeKeys keys with all heads and queries: so rows are read from end
+// to end, and one sequence is enough work for many threads. The block's maximum, sum and weighted
+// sum of each row go to partial sums, which are put together in the order of the blocks. A unit of
+// work is a few blocks one after the other, so that queries are packed once for all of them.
+//
+// Memory must not wait while there is something to compute: with the scores of a block its values
+// are asked for, and with its values the keys of the next block.
 #pragma once
 
 #include "base/divide.h"
 #include "ops/attention/cpu/apart.cpu.h"
+#include "ops/attention/cpu/decode_values.cpu.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
@@ -89,10 +95,36 @@ void bring_in(const Problem<S>& p, const KeyBlock& b, std::int64_t width, RowOf 
   asm volatile("" : : "r"(sum));  // it is the reading that is wanted
 }
 
-// Scores of a key head's rows against kPad keys from column `c` on.
+// Whether a block's keys and values are multiplied without a packed form of all of them.
+template <class S, std::int64_t Height>
+bool in_place(const Problem<S>& p) {
+  if constexpr (kPairs<S> && Height <= kTileRows)
+    return !p.a.additive && p.s.width % 32 == 0 && reads_values_in_place(p.s.value_width);
+  else
+    return false;
+}
+
+// Kᵀ of kPad keys that all exist, as pack_columns() makes it; as many lines are asked for as are
+// read.
+template <class S>
+void pack_keys_and_ask(const S* const* rows, std::int64_t offset, std::int64_t depth, Unit<S>* to,
+                       Ahead& ahead) {
+  if constexpr (kPairs<S>)
+    for (std::int64_t j = 0; j < kPad; j += 16)
+      for (std::int64_t x = 0; x < depth; x += 16) {
+        ahead.ask<16>();
+        const S* const* row = rows + j;
+        const std::int64_t column = offset + 2 * x;
+        transpose_lines([&](int i) { return _mm512_loadu_si512(row[i] + column); },
+                        to + x * kPanel<S> + j, kPanel<S>);
+      }
+}
+
+// Scores of a key head's rows against kPad keys from column `c` on. rows: those of the block's
+// keys, of the first head; null: not in place.
 template <class S, std::int64_t Height>
 void decode_scores(const Problem<S>& p, const KeyBlock& b, std::int64_t head, std::int64_t c,
-                   DecodeState<S, Height>& f) {
+                   DecodeState<S, Height>& f, const S* const* rows, Ahead& ahead) {
   const std::int64_t from = b.origin() + c;
   const std::int64_t end = smaller(c + kPad, b.all.end);
   const auto pack = [&]<class U>(U* to, std::int64_t steps) {
@@ -111,7 +143,10 @@ void decode_scores(const Problem<S>& p, const KeyBlock& b, std::int64_t head, st
     return;
   }
   auto* kt = static_cast<Unit<S>*>(f.k);
-  pack(kt, p.depth);
+  if (rows != nullptr && from + kPad <= p.end_of_keys(b.batch))
+    pack_keys_and_ask(rows + c - b.all.begin, head * p.a.k_strides.head, p.depth, kt, ahead);
+  else
+    pack(kt, p.depth);
   const Panels<S> panels{kt, p.depth * kPanel<S>};
   for (std::int64_t i = 0; i < f.rows; i += Height) {
     const Unit<S>* q = f.q + (head * f.rows + i) * p.depth;
@@ -120,6 +155,30 @@ void decode_scores(const Problem<S>& p, const KeyBlock& b, std::int64_t head, st
       p.on_tiles_product(q, p.depth, panels, p.depth, end - c, scores);
     else
       product<S, Broadcast<1, Height>, Height>(q, panels, p.depth, end - c, scores);
+  }
+}
+
+// Values in place, head by head; those of keys that do not exist are zeros.
+template <class S, std::int64_t Height>
+void decode_values_in_place(const Problem<S>& p, const KeyBlock& b, const S* const* rows,
+                            std::int64_t existing, DecodeState<S, Height>& f, Ahead& ahead) {
+  if constexpr (kPairs<S> && Height <= kTileRows) {
+    const std::int64_t keys = b.all.end - b.all.begin;
+    const auto* nothing = reinterpret_cast<const S*>(f.v);
+    zero(f.v, p.value_depth);
+    for (std::int64_t head = 0; head < p.s.key_heads; ++head) {
+      const S* own[kDecodeKeys];
+      for (std::int64_t i = 0; i < keys; ++i)
+        own[i] = i < existing ? rows[i] + head * p.a.v_strides.head : nothing;
+      for (std::int64_t i = head * f.rows; i < (head + 1) * f.rows; i += Height) {
+        const auto* weights =
+            reinterpret_cast<const Unit<S>*>(f.weights + i * kDecodeKeys + b.all.begin);
+        Ahead again = ahead;
+        sum_values<Height>(weights, kDecodeKeys / kPair<S>, own, keys, p.s.value_width,
+                           f.o + i * f.value_stride, f.value_stride,
+                           i == head * f.rows ? ahead : again);
+      }
+    }
   }
 }
 
@@ -145,17 +204,12 @@ void decode_values(const Problem<S>& p, const KeyBlock& b, std::int64_t head, st
   }
 }
 
+// Of a unit: its queries, packed for products.
 template <class S, std::int64_t Height>
-void start_decoding(const Problem<S>& p, const KeyBlock& b, DecodeState<S, Height>& f) {
-  const std::int64_t all = f.rows * p.s.key_heads;
-  for (std::int64_t i = 0; i < all; ++i) {
-    f.m[i] = -hn::GetLane(hn::Inf(Tag<S>()));
-    f.l[i] = 0;
-  }
-  zero(f.o, all * f.value_stride);
+void pack_queries(const Problem<S>& p, std::int64_t batch, DecodeState<S, Height>& f) {
   for (std::int64_t head = 0; head < p.s.key_heads && !p.a.additive; ++head)
     for (std::int64_t i = 0; i < f.count; i += Height) {
-      const auto row = [&](std::int64_t j) { return p.q(decode_row(p, b.batch, head, i + j), 0); };
+      const auto row = [&](std::int64_t j) { return p.q(decode_row(p, batch, head, i + j), 0); };
       Unit<S>* to = f.q + (head * f.rows + i) * p.depth;
       const std::int64_t count = smaller(Height, f.count - i);
       if constexpr (Height == kAmxRows)
@@ -166,32 +220,92 @@ void start_decoding(const Problem<S>& p, const KeyBlock& b, DecodeState<S, Heigh
 }
 
 template <class S, std::int64_t Height>
-void decode_block(const Problem<S>& p, std::int64_t batch, std::int64_t number) {
-  DecodeState<S, Height> f(p);
-  const PhiloxKeys keys(p.a.key);
-  // Masks know no heads: what one head's queries see is what all do.
-  const Range seen = columns(p.span({batch, 0, 0, p.s.queries}), number * kDecodeKeys, kDecodeKeys);
-  const KeyBlock b{batch, number, whole_panels<S>(seen)};
-  start_decoding(p, b, f);
-  const auto k = [&](std::int64_t head, std::int64_t key) { return p.k(batch, head, key); };
-  const auto v = [&](std::int64_t head, std::int64_t key) { return p.v(batch, head, key); };
-  bring_in(p, b, p.s.width, k);
+void start_block(const Problem<S>& p, DecodeState<S, Height>& f) {
+  const std::int64_t all = f.rows * p.s.key_heads;
+  for (std::int64_t i = 0; i < all; ++i) {
+    f.m[i] = -hn::GetLane(hn::Inf(Tag<S>()));
+    f.l[i] = 0;
+  }
+  zero(f.o, all * f.value_stride);
+}
+
+// Where the rows of a block lie: of the first head.
+template <class S>
+struct BlockRows {
+  const S *keys[kDecodeKeys], *values[kDecodeKeys];
+  std::int64_t existing = 0;
+
+  BlockRows(const Problem<S>& p, const KeyBlock& b) {
+    const std::int64_t first = b.origin() + b.all.begin, count = b.all.end - b.all.begin;
+    existing = larger(0, smaller(count, p.end_of_keys(b.batch) - first));
+    for (std::int64_t i = 0; i < existing; ++i) {
+      keys[i] = p.k(b.batch, 0, first + i);
+      values[i] = p.v(b.batch, 0, first + i);
+    }
+  }
+};
+
+template <class S, std::int64_t Height>
+void score_block(const Problem<S>& p, const KeyBlock& b, DecodeState<S, Height>& f,
+                 const S* const* rows, Ahead ahead) {
   for (std::int64_t c = b.all.begin; c < b.all.end; c += kPad)
     for (std::int64_t head = 0; head < p.s.key_heads; ++head)
-      decode_scores<S, Height>(p, b, head, c, f);
+      decode_scores<S, Height>(p, b, head, c, f, rows, ahead);
+  const PhiloxKeys keys(p.a.key);
   for (std::int64_t head = 0; head < p.s.key_heads && !b.all.empty(); ++head)
     weigh_group(p, keys, {head * f.rows, head * f.rows, f.count, b.origin(), b.all}, f,
-                [&](std::int64_t i) { return decode_row(p, batch, head, i); });
-  bring_in(p, b, p.s.value_width, v);
-  for (std::int64_t c = b.all.begin; c < b.all.end; c += kPad)
-    for (std::int64_t head = 0; head < p.s.key_heads; ++head)
-      decode_values<S, Height>(p, b, head, c, f);
+                [&](std::int64_t i) { return decode_row(p, b.batch, head, i); });
+}
+
+// is_first: of its unit; else the block before has asked for its keys.
+template <class S, std::int64_t Height>
+void decode_block(const Problem<S>& p, const KeyBlock& b, bool is_first,
+                  DecodeState<S, Height>& f) {
+  start_block(p, f);
+  const auto k = [&](std::int64_t head, std::int64_t key) { return p.k(b.batch, head, key); };
+  const auto v = [&](std::int64_t head, std::int64_t key) { return p.v(b.batch, head, key); };
+  if (in_place<S, Height>(p) && !b.all.empty()) {
+    const BlockRows<S> rows(p, b);
+    if (is_first) bring_in(p, b, p.s.width, k);
+    score_block(p, b, f, rows.keys, {reinterpret_cast<const char*>(rows.values[0])});
+    Ahead ahead{reinterpret_cast<const char*>(k(0, b.origin() + kDecodeKeys))};
+    decode_values_in_place(p, b, rows.values, rows.existing, f, ahead);
+  } else {
+    bring_in(p, b, p.s.width, k);
+    score_block<S, Height>(p, b, f, nullptr, {});
+    bring_in(p, b, p.s.value_width, v);
+    for (std::int64_t c = b.all.begin; c < b.all.end; c += kPad)
+      for (std::int64_t head = 0; head < p.s.key_heads; ++head)
+        decode_values<S, Height>(p, b, head, c, f);
+  }
   for (std::int64_t i = 0; i < p.s.key_heads * f.count; ++i) {
     const std::int64_t row = i / f.count * f.rows + i % f.count;
-    Compute<S>* out = partial_sums(p, decode_row(p, batch, i / f.count, i % f.count), number);
+    Compute<S>* out = partial_sums(p, decode_row(p, b.batch, i / f.count, i % f.count), b.number);
     out[0] = f.m[row];
     out[1] = f.l[row];
     map(f.o + row * f.value_stride, out + 2, f.value_stride, [](auto, auto x) { return x; });
+  }
+}
+
+// Blocks in a unit of work: enough units for many threads.
+constexpr std::int64_t unit_blocks(std::int64_t blocks) {
+  return blocks < 16 ? 1 : blocks < 32 ? 2 : 4;
+}
+inline std::int64_t sequence_units(const AttentionShape& s) {
+  const std::int64_t blocks = ceil_div(s.places(), kDecodeKeys);
+  return ceil_div(blocks, unit_blocks(blocks));
+}
+
+template <class S, std::int64_t Height>
+void decode_blocks(const Problem<S>& p, std::int64_t batch, std::int64_t unit) {
+  const std::int64_t blocks = ceil_div(p.s.places(), kDecodeKeys), size = unit_blocks(blocks);
+  DecodeState<S, Height> f(p);
+  pack_queries(p, batch, f);
+  // Masks know no heads: what one head's queries see is what all do.
+  const Range span = p.span({batch, 0, 0, p.s.queries});
+  for (std::int64_t i = unit * size; i < smaller(blocks, (unit + 1) * size); ++i) {
+    const Range seen = columns(span, i * kDecodeKeys, kDecodeKeys);
+    decode_block(p, {batch, i, whole_panels<S>(seen)}, i == unit * size, f);
   }
 }
 
@@ -210,19 +324,28 @@ void decode_finish(const Problem<S>& p, const Rows& r) {
   finish_rows(p, r, f);
 }
 
-// Unit `chunk` of the first round: a block of keys of a sequence.
+// Of heights of register tiles the one that wastes the fewest rows.
+template <class S>
+std::int64_t decode_height(const Problem<S>& p) {
+  const std::int64_t rows = p.group() * p.s.queries;
+  if (rows <= kFewRows) return kFewRows;
+  return round_up(rows, kSomeRows) <= round_up(rows, kTileRows) ? kSomeRows : kTileRows;
+}
+
+// Unit `chunk` of the first round: some blocks of keys of a sequence.
 template <class S>
 void decode_unit(const Problem<S>& p, std::int64_t chunk) {
-  const std::int64_t blocks = ceil_div(p.s.places(), kDecodeKeys);
+  const std::int64_t units = sequence_units(p.s), batch = chunk / units, unit = chunk % units;
   if constexpr (kPairs<S>)
-    if (p.on_tiles) return decode_block<S, kAmxRows>(p, chunk / blocks, chunk % blocks);
-  if (p.group() * p.s.queries <= kFewRows)
-    decode_block<S, kFewRows>(p, chunk / blocks, chunk % blocks);
-  else
-    decode_block<S, kTileRows>(p, chunk / blocks, chunk % blocks);
+    if (p.on_tiles) return decode_blocks<S, kAmxRows>(p, batch, unit);
+  // Levels may have fewer heights: then they are one and the same function.
+  const std::int64_t height = decode_height(p);
+  if (height == kFewRows) return decode_blocks<S, kFewRows>(p, batch, unit);
+  if (height == kSomeRows) return decode_blocks<S, kSomeRows>(p, batch, unit);
+  decode_blocks<S, kTileRows>(p, batch, unit);
 }
 inline std::int64_t decode_units(const AttentionShape& s) {
-  return few_queries(s) ? s.batch * ceil_div(s.places(), kDecodeKeys) : 0;
+  return few_queries(s) ? s.batch * sequence_units(s) : 0;
 }
 
 // Head `i` of all sequences of a call: the second round.

@@ -43,6 +43,7 @@ inline constexpr std::int64_t kTileRows = HWY_TARGET == HWY_AVX3   ? 12
                                           : HWY_TARGET == HWY_AVX2 ? 6
                                                                    : 4;
 inline constexpr std::int64_t kFewRows = 4;
+inline constexpr std::int64_t kSomeRows = kTileRows > 8 ? 8 : kTileRows;
 
 static_assert(kPad % kPanel<float> == 0 && kPad % kPanel<double> == 0);
 static_assert(kQueryBlock % kTileRows == 0 && kTileRows % 2 == 0);
