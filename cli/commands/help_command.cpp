@@ -73,6 +73,16 @@ void show(const CLI::App& app, const std::vector<std::string>& words) {
 void protect_topics(std::vector<std::string>& arguments) {
   if (arguments.size() > 1 && arguments[0] == "help" && !arguments[1].starts_with('-'))
     arguments.insert(arguments.begin() + 1, "--");
+  // Tables of a recipe have names of commands, too: heddle keys train. Behind "--" there are no
+  // options, so they go before it; one with a value goes with no words.
+  const auto is_option = [](const std::string& word) { return word.starts_with('-'); };
+  if (arguments.empty() || arguments[0] != "keys" ||
+      std::ranges::any_of(arguments, [](const std::string& word) {
+        return word == "--" || word.starts_with("--markdown");
+      }))
+    return;
+  const auto words = std::stable_partition(arguments.begin() + 1, arguments.end(), is_option);
+  arguments.insert(words, "--");
 }
 
 void add(CLI::App& app) {
