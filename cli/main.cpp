@@ -126,6 +126,18 @@ int after_output(int status) {
   return status == 0 ? 1 : status;
 }
 
+// Where memory ends before the commands are there, none of them can say that it is the one: their
+// words stand on the command line. Takes no memory itself.
+int run_or_say_why(int argc, char** argv) {
+  try {
+    return run_command(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "heddle: %s%sout of memory\n", argc > 1 ? argv[1] : "",
+                 argc > 1 ? ": " : "");
+    return 1;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -134,7 +146,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   // For tests: what a screen had no Chinese for.
   const heddle::UntranslatedTexts untranslated;
-  const int status = after_output(run_command(argc, argv));
+  const int status = after_output(run_or_say_why(argc, argv));
   if (std::getenv("HEDDLE_SHOW_UNTRANSLATED") != nullptr)
     for (const std::string& text : untranslated.found())
       std::cerr << "untranslated: " << text << "\n";

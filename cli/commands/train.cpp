@@ -388,7 +388,7 @@ void add(CLI::App& app) {
       "  heddle train char-gpt --set data.text=input.txt --set train.steps=500\n"
       "  heddle train my.toml --out runs/mine\n"
       "  heddle train runs/char-gpt --resume\n"
-      "  mpirun -np 4 heddle train my.toml      on four processes, which end with the same bits");
+      "  mpirun -np 4 heddle train my.toml      on four processes, to the same bits");
   auto a = std::make_shared<Arguments>();
   declare_recipe(*command, a->recipe);
   declare_device(*command, a->recipe);

@@ -241,10 +241,11 @@ TEST(GoldenModels, LogitsAndLossesArePyTorchs) {
     const NoGrad no_grad;
     const std::string where = g.name + " in " + std::string(to_string(type));
     const Tensor logits = g.model->logits(g.batch, g.pass);
-    // A norm of four columns right before the scores enlarges what roundings to bf16 have left.
+    // A norm of four columns right before the scores enlarges what roundings to bf16 have left,
+    // most where products round in another order (avx512_bf16: 3.1 times).
     const bool enlarged = type == DType::bf16 && g.model->config().head_norm;
     EXPECT_LE(error_of(doubles(logits), g.j.at("logits").numbers()),
-              (enlarged ? 3 : 1) * tolerance(type))
+              (enlarged ? 4 : 1) * tolerance(type))
         << where;
     const Loss loss = g.model->loss(g.batch, g.pass, g.smoothing);
     EXPECT_NEAR(loss.task.item(), g.j.at("task").number(), tolerance(type)) << where;
