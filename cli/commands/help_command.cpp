@@ -1,6 +1,7 @@
 // heddle help: a command's help, or a chapter of the documentation that the program carries.
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,8 +82,12 @@ void protect_topics(std::vector<std::string>& arguments) {
         return word == "--" || word.starts_with("--markdown");
       }))
     return;
-  const auto words = std::stable_partition(arguments.begin() + 1, arguments.end(), is_option);
-  arguments.insert(words, "--");
+  std::vector<std::string> sorted = {arguments[0]};
+  std::copy_if(arguments.begin() + 1, arguments.end(), std::back_inserter(sorted), is_option);
+  sorted.emplace_back("--");
+  std::remove_copy_if(arguments.begin() + 1, arguments.end(), std::back_inserter(sorted),
+                      is_option);
+  arguments = std::move(sorted);
 }
 
 void add(CLI::App& app) {

@@ -1,7 +1,9 @@
 #include "tensor/storage.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "tensor/allocator.h"
 #include "tensor/engine.h"
@@ -28,11 +30,14 @@ namespace {
 // Weights are replaced one after the other. Without this, memory that is kept for tensors to come
 // would be as large as the weights that were here. After every single one the next one's form would
 // be made of new pages instead of those that were just given back, and the system clears each page
-// that it hands out: of a model of 2.2 GB that took longer than reading its file.
+// that it hands out: of a model of 2.2 GB that took longer than reading its file. So it is done
+// whenever a thirty-second part of what is held has come together, at most 64 MiB.
 void trim_now_and_then(std::size_t bytes) {
   constexpr std::size_t kMostKept = std::size_t{64} << 20;
   static std::atomic<std::size_t> kept{0};
-  if (kept.fetch_add(bytes) + bytes < kMostKept) return;
+  const auto held =
+      static_cast<std::size_t>(std::max<std::int64_t>(memory_use(Device::cpu).live, 0));
+  if (kept.fetch_add(bytes) + bytes < std::min(held / 32, kMostKept)) return;
   kept = 0;
   trim_memory();
 }
