@@ -41,7 +41,8 @@ std::string text() {
   if (*commit() != '\0') all += " (" + std::string(commit()) + ")";
   std::string sets;
   for (const std::string& one : available_instruction_sets()) sets += " " + one;
-  return all + "\n" + tr("instruction sets here:{}; computes with {}", sets, instruction_set());
+  return all + "\n" + tr("instruction sets here:{}", sets) + "\n" +
+         tr("computes with {}", instruction_set());
 }
 
 void add(CLI::App& app) {

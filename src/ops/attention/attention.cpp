@@ -223,13 +223,18 @@ Tensor one_by_one(std::span<const AttentionPart> parts, const Tensor& w) {
 Tensor attention_each(std::span<const AttentionPart> parts, const Tensor& w) {
   const char* const op = "attention_each";
   check_condition(!parts.empty(), op, "parts", "one or more", "none");
-  for (const AttentionPart& p : parts) check_tensors(op, p.q, p.k, p.v);
   const Tensor& first = parts.front().q;
+  for (const AttentionPart& p : parts)
+    for (const Arg& a : {Arg{op, "q", p.q}, Arg{op, "k", p.k}, Arg{op, "v", p.v}}) {
+      check_defined(a);
+      if (is_half(first)) check_dtype(a, DType::f16);
+    }
   if (is_half(first) || !has_routine<AttentionEachCall>(first)) return one_by_one(parts, w);
   std::vector<AttentionInputs> inputs;
   inputs.reserve(parts.size());
   std::int64_t rows = 0;
   for (const AttentionPart& p : parts) {
+    check_tensors(op, p.q, p.k, p.v);
     check_dtype({op, "q", p.q}, first.dtype());
     check_shape({op, "q", p.q}, {1, p.q.size(1), first.size(2), first.size(3)});
     check_shape({op, "v", p.v}, {1, p.k.size(1), p.k.size(2), parts.front().v.size(3)});
