@@ -105,10 +105,12 @@ distributed::Communicator join(const distributed::Launch& launch) {
   share_threads(launch);
   try {
     return distributed::Communicator(distributed::open_transport(launch));
-  } catch (const Error&) {
+  } catch (const Error& e) {
     if (launch.rank == 0) throw;
-    // Rank 0 says the same, and needs a moment: a launcher ends all when the first one has ended.
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    // Where rank 0 cannot join either it says the same, and a launcher ends all when the first one
+    // has ended. Who is still here then is alone with it.
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    tell("heddle: rank {}: {}\n", launch.rank, e.what());
     throw ExitStatus{2};
   }
 }
@@ -221,9 +223,8 @@ void print(const Job& job, const Outcome& o) {
 // It ran and failed: whatever went wrong now is no fault of the command line.
 [[noreturn]] void end_failed(const Job& job, const Error& e) {
   const std::string directory = io::shell_word(job.paths().directory);
-  const bool of_ranks = dynamic_cast<const distributed::RankLost*>(&e) != nullptr;
   const bool told = dynamic_cast<const distributed::PeerFailed*>(&e) != nullptr;
-  const bool hopeless = e.code() == ErrorCode::failed && !of_ranks && !told;
+  const bool hopeless = dynamic_cast<const train::Diverged*>(&e) != nullptr;
   if (!told) tell("heddle: {}\n", e.what());
   if (hopeless && !job.has_saved())
     tell("{}\n", tr("the same recipe would come to the same step: change it; nothing was saved; {} "

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <thread>
 
 namespace heddle::distributed {
@@ -264,8 +265,12 @@ void Communicator::together(std::string_view what, const std::function<void()>& 
     own = std::current_exception();
     said = std::string(1, static_cast<char>('0' + static_cast<int>(e.code()))) + e.what();
   } catch (const std::exception& e) {
-    own = std::current_exception();
-    said = std::string(1, static_cast<char>('0' + static_cast<int>(ErrorCode::failed))) + e.what();
+    // As an Error, so that whoever ends the run leaves in order.
+    const bool memory = dynamic_cast<const std::bad_alloc*>(&e) != nullptr;
+    const ErrorCode code = memory ? ErrorCode::out_of_memory : ErrorCode::failed;
+    const Error error(code, std::string(what), memory ? "not enough memory" : e.what(), "", "");
+    own = std::make_exception_ptr(error);
+    said = std::string(1, static_cast<char>('0' + static_cast<int>(code))) + error.what();
   }
   const milliseconds usual = timeout_;
   timeout_ *= kLongWork;

@@ -25,12 +25,6 @@ class PeerFailed : public Error {
   PeerFailed(ErrorCode code, int rank, const std::string& what);
 };
 
-// Other ranks are gone, or silent.
-class RankLost : public Error {
- public:
-  using Error::Error;
-};
-
 // What a rank tells the others of itself at the start.
 struct Peer {
   std::string host;

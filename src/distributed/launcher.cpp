@@ -26,7 +26,7 @@ constexpr std::array kLaunchers = {
     Variables{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
               "OMPI_COMM_WORLD_LOCAL_SIZE", true},
     Variables{"a launcher with PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", true},
-    Variables{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS_PER_NODE", true},
+    Variables{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", true},
     Variables{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", false}};
 
 std::optional<int> number(const Environment& environment, const char* name) {

@@ -70,7 +70,8 @@ class PluginTransport final : public Transport {
   template <class Function>
   void call(const Function& function) const {
     Message error{};
-    if (function(error.data(), error.size() - 1) != 0) fail(ErrorCode::failed, path_, error.data());
+    if (function(error.data(), error.size() - 1) != 0)
+      throw RankLost(ErrorCode::failed, path_, error.data(), "", "");
   }
 
   const HeddleTransport& plugin_;

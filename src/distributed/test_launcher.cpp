@@ -37,7 +37,7 @@ TEST(Launcher, ReadsWhatLaunchersSet) {
   const Variables pmi = {{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}};
   EXPECT_EQ(launch_of(of(pmi)).size, 3);
   const Variables slurm = {
-      {"SLURM_PROCID", "5"}, {"SLURM_STEP_NUM_TASKS", "6"}, {"SLURM_NTASKS_PER_NODE", "2(x3)"}};
+      {"SLURM_PROCID", "5"}, {"SLURM_STEP_NUM_TASKS", "6"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"}};
   EXPECT_EQ(launch_of(of(slurm)).rank, 5);
   EXPECT_EQ(launch_of(of(slurm)).local_size, 2);
   // A batch script has these without srun.

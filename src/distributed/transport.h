@@ -7,7 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "heddle/error.h"
+
 namespace heddle::distributed {
+
+// Other ranks are gone, or silent, or cannot be reached.
+class RankLost : public Error {
+ public:
+  using Error::Error;
+};
 
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;

@@ -57,6 +57,10 @@ Evaluation evaluate_at(std::int64_t step, const model::Model& model, const data:
                        const EvaluateOptions& options) {
   try {
     return evaluate(model, data, options);
+  } catch (const distributed::RankLost&) {
+    throw;
+  } catch (const distributed::PeerFailed&) {
+    throw;
   } catch (const Error& e) {
     if (e.code() != ErrorCode::failed) throw;
     // The update of this very step may have been the bad one.
@@ -105,18 +109,23 @@ void Trainer::check_alike() {
   const std::vector<std::pair<std::string, std::string>> facts = {
       {"instruction set (HEDDLE_ISA sets a lower one)", instruction_set()},
       {"data of [data]", std::to_string(fingerprint(data_, config_))},
+      {"validation data of [data]", std::to_string(validation_fingerprint(data_, config_))},
       {"number of parameters", std::to_string(model_.parameters().count())},
       {"train.steps", std::to_string(config_.steps)},
       {"train.parts", std::to_string(config_.parts.value_or(0))},
       {"train.seed", std::to_string(config_.seed)}};
-  for (const auto& [name, value] : facts) {
-    const std::vector<std::string> all = group_.all_gather_text(value, "comparing the ranks");
-    for (std::size_t i = 1; i < all.size(); ++i)
-      if (all[i] != all.front())
-        fail(ErrorCode::invalid_argument,
-             group_.peer(static_cast<int>(i)).told(static_cast<int>(i)), "has another " + name,
-             all.front() + ", as rank 0", all[i]);
-  }
+  std::vector<std::vector<std::string>> told;  // of each fact, by all ranks
+  for (const auto& [name, value] : facts)
+    told.push_back(group_.all_gather_text(value, "comparing the ranks"));
+  // All see the same; one says it.
+  group_.together("comparing the ranks", [&] {
+    for (std::size_t f = 0; f < facts.size() && group_.is_first(); ++f)
+      for (std::size_t i = 1; i < told[f].size(); ++i)
+        if (told[f][i] != told[f].front())
+          fail(ErrorCode::invalid_argument,
+               group_.peer(static_cast<int>(i)).told(static_cast<int>(i)),
+               "has another " + facts[f].first, told[f].front() + ", as rank 0", told[f][i]);
+  });
 }
 
 // Rank 0 reads it; the others learn it.

@@ -105,10 +105,11 @@ def first_recipes():
     check(re.fullmatch(r"\d+\.\d+\.\d+", version["version"]), "version --json", version)
     check(version["isa_in_use"] in version["isa"] and version["isa"][0] == "generic", "version --json", version)
     check(version["commit"] is None or re.fullmatch("[0-9a-f]{12}", version["commit"]), "version --json", version)
-    first, second = heddle("--version").splitlines()
+    first, second, third = heddle("--version").splitlines()
     named = f" ({version['commit']})" if version["commit"] else ""
     check(first == f"heddle {version['version']}{named}", "heddle --version", first)
     check(all(isa in second for isa in version["isa"]), "heddle --version", second)
+    check(third.endswith(version["isa_in_use"]), "heddle --version", third)
 
 
 @row("report --out", "watch --serve", "watch --bind")

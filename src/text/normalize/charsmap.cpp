@@ -143,7 +143,7 @@ NormalizerPtr charsmap(std::string_view bytes, std::string_view where,
                 "a trie of at most the bytes that follow",
                 std::to_string(size) + " of " + std::to_string(bytes.size()) + " bytes");
   std::vector<std::uint32_t> trie(size / 4);
-  std::memcpy(trie.data(), bytes.data() + sizeof size, size);
+  if (size > 0) std::memcpy(trie.data(), bytes.data() + sizeof size, size);
   return std::make_unique<Charsmap>(std::move(trie), std::string(bytes.substr(sizeof size + size)),
                                     options);
 }
