@@ -25,7 +25,7 @@ namespace embed_command { void add(CLI::App& app); }
 namespace eval_command { void add(CLI::App& app); }
 namespace export_command { void add(CLI::App& app); }
 namespace generate_command { void add(CLI::App& app); }
-namespace help_command { void add(CLI::App& app); void protect_topics(std::vector<std::string>&); }
+namespace help_command { void add(CLI::App& app); }
 namespace info_command { void add(CLI::App& app); }
 namespace init_command { void add(CLI::App& app); }
 namespace inspect_command { void add(CLI::App& app); }

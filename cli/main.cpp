@@ -50,6 +50,8 @@ int run_command(int argc, char** argv) {
   app.failure_message([](const CLI::App* parsed, const CLI::Error& e) {
     return "heddle: " + CLI::FailureMessage::simple(parsed, e);
   });
+  // One command: names of others behind it are its words (heddle help train), not further commands.
+  app.require_subcommand(0, 1);
   heddle::cli::bench_command::add(app);
   heddle::cli::chat_command::add(app);
   heddle::cli::check_command::add(app);
@@ -80,7 +82,6 @@ int run_command(int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   try {
     heddle::set_language(heddle::cli::chosen_language(arguments));
-    heddle::cli::help_command::protect_topics(arguments);
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     if (arguments.empty()) std::cout << app.help();
     return 0;

@@ -1,7 +1,6 @@
 // heddle help: a command's help, or a chapter of the documentation that the program carries.
 #include <algorithm>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,27 +67,6 @@ void show(const CLI::App& app, const std::vector<std::string>& words) {
 }
 
 }  // namespace
-
-// The parser takes the name of a command for that command, wherever it stands: behind "--" it is a
-// word.
-void protect_topics(std::vector<std::string>& arguments) {
-  if (arguments.size() > 1 && arguments[0] == "help" && !arguments[1].starts_with('-'))
-    arguments.insert(arguments.begin() + 1, "--");
-  // Tables of a recipe have names of commands, too: heddle keys train. Behind "--" there are no
-  // options, so they go before it; one with a value goes with no words.
-  const auto is_option = [](const std::string& word) { return word.starts_with('-'); };
-  if (arguments.empty() || arguments[0] != "keys" ||
-      std::ranges::any_of(arguments, [](const std::string& word) {
-        return word == "--" || word.starts_with("--markdown");
-      }))
-    return;
-  std::vector<std::string> sorted = {arguments[0]};
-  std::copy_if(arguments.begin() + 1, arguments.end(), std::back_inserter(sorted), is_option);
-  sorted.emplace_back("--");
-  std::remove_copy_if(arguments.begin() + 1, arguments.end(), std::back_inserter(sorted),
-                      is_option);
-  arguments = std::move(sorted);
-}
 
 void add(CLI::App& app) {
   CLI::App* command =

@@ -42,7 +42,6 @@ namespace heddle::cli::train_command {
 namespace {
 
 using nlohmann::json;
-using recipe::Recipe;
 using train::Ending;
 using train::Job;
 using train::Outcome;

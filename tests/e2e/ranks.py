@@ -154,11 +154,11 @@ def plans(name):
         check(abs(share - 1 / ranks) < 0.05, "the optimiser's share", share)
 
 
-def processes(run, ranks, timeout):
+def processes(run, ranks, timeout, eval_every=0):
     """A long run, started; the process numbers of its ranks."""
     running = subprocess.Popen(
         command(ranks, "train", "decoder.toml", "--set", "train.steps=100000", "--set", "train.schedule=constant", "--set",
-                "train.eval_every=0", "--set", "train.save_every=5", "--set", f"train.timeout={timeout}", "--out", run),
+                f"train.eval_every={eval_every}", "--set", "train.save_every=5", "--set", f"train.timeout={timeout}", "--out", run),
         cwd=WORK, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -191,6 +191,11 @@ def failures():
     check("rank 1 (process" in errors and "is gone" in errors and "--resume" in errors, errors)
     check(re.search(r"step \d+: rank 1", errors), errors)
     whole("killed")
+    # The same where nearly all of the time is spent in evaluations: no loss was bad.
+    running, ranks = processes("judged", 2, 60, eval_every=1)
+    os.kill(ranks[1], signal.SIGKILL)
+    _, errors = running.communicate(timeout=60)
+    check("rank 1 (process" in errors and "--resume" in errors and "finite" not in errors, errors)
     if not ALL:
         return
     # One that stops to answer is given up after train.timeout.
@@ -241,6 +246,22 @@ def complaints():
     said = heddle(2, "train", "decoder.toml", "--out", "no", status=2,
                   environment={**ENVIRONMENT, "HEDDLE_MPI": str(WORK / "false.so")})
     check("false.so" in said.stderr, said.stderr)
+    # Ranks that differ are named before the first step, once: in instructions, in validation data.
+    low = ["-np", "1", "-x", "HEDDLE_ISA=generic", str(HEDDLE), "train", "decoder.toml", "--out", "no"]
+    said = subprocess.run([*MPIRUN, *low, ":", "-np", "1", *low[4:]], cwd=WORK, env=ENVIRONMENT, capture_output=True,
+                          text=True, timeout=120)
+    check(said.returncode != 0 and said.stderr.count("has another instruction set") == 1, said.stderr)
+    here, there = WORK / "here", WORK / "there"
+    for folder, word in ((here, "one"), (there, "eon")):
+        folder.mkdir(exist_ok=True)
+        (folder / "valid.txt").write_text(f"this is text {word}\n" * 40)
+    shared = (WORK / "decoder.toml").read_text()
+    (WORK / "apart.toml").write_text(re.sub(r"validation_share.*", "", shared))
+    each = [str(HEDDLE), "train", str(WORK / "apart.toml"), "--set", f"data.text={WORK / 'text.txt'}", "--set",
+            "data.validation=/proc/self/cwd/valid.txt", "--out", str(WORK / "no")]
+    said = subprocess.run([*MPIRUN, "-np", "1", "--wdir", str(here), *each, ":", "-np", "1", "--wdir", str(there), *each],
+                          env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    check(said.returncode != 0 and said.stderr.count("has another validation data") == 1, said.stderr)
     # A mistake in the recipe is said once.
     said = heddle(3, "train", "decoder.toml", "--set", "train.stepz=3", "--out", "no", status=2)
     check(said.stderr.count("unknown key train.stepz") == 1, said.stderr)

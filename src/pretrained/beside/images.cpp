@@ -26,16 +26,31 @@ std::string image_settings_file(const std::string& directory) {
   return directory + "/preprocessor_config.json";
 }
 
+// What one number as the size means: a square, or the shorter side.
+bool is_square_by_default(const nlohmann::json& said) {
+  if (said.contains("default_to_square") && said["default_to_square"].is_boolean())
+    return said["default_to_square"].get<bool>();
+  for (const char* const key : {"image_processor_type", "feature_extractor_type"})
+    if (said.contains(key) && said[key].is_string())
+      return !said[key].get_ref<const std::string&>().starts_with("Bit");
+  return true;
+}
+
 io::TomlDocument read_settings(const std::string& directory) {
   const std::string path = image_settings_file(directory);
   if (!io::file_exists(path))
     fail(ErrorCode::io, path, "is missing: it says how images become numbers",
          "the file that was published with the model");
-  // Older files give one number for both sides.
+  // Older files give one number: for both sides, or for the shorter one where they say so or come
+  // from a class that means it.
   nlohmann::json said = io::Json::read(path, {.max_bytes = kMostBytes}).raw();
   for (const char* const key : {"size", "crop_size"})
-    if (said.is_object() && said.contains(key) && said[key].is_number())
-      said[key] = {{"height", said[key]}, {"width", said[key]}};
+    if (said.is_object() && said.contains(key) && said[key].is_number()) {
+      if (std::string_view(key) == "size" && !is_square_by_default(said))
+        said[key] = {{"shortest_edge", said[key]}};
+      else
+        said[key] = {{"height", said[key]}, {"width", said[key]}};
+    }
   return io::TomlDocument::of_json(io::Json::parse(said.dump(), path, {.max_bytes = kMostBytes}));
 }
 
@@ -58,6 +73,7 @@ std::optional<ImageSize> last_size(const TomlTable& s) {
   if (!resized) size.reset();
   std::optional<ImageSize> middle;
   if (s.has("crop_size")) middle = read_size(s, "crop_size");
+  if (cut && !middle) s.refuse("do_center_crop", "a crop_size with height and width beside it");
   return cut ? middle : size;
 }
 
