@@ -2,6 +2,7 @@
 # anew when HEAD moves, so that nothing else is compiled again. Without git, or outside of a clone, it
 # is empty.
 if(DEFINED OUTPUT)  # cmake -D OUTPUT=... -D SOURCE=... -P commit.cmake
+  cmake_minimum_required(VERSION 3.25)  # a script has no policies of its own, and warns
   set(commit "")
   execute_process(COMMAND git -C "${SOURCE}" rev-parse --short=12 HEAD
     OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
