@@ -1,6 +1,9 @@
 // Characters one by one, at the edges of every range that a rule names.
 #include <gtest/gtest.h>
 
+#include <utf8proc.h>
+
+#include <algorithm>
 #include <set>
 
 #include "heddle/error.h"
@@ -52,6 +55,40 @@ TEST(Unicode, CodePointsAreReadWithTheirLength) {
   EXPECT_EQ(code_point_at("\xE4\xB8", 0).value, kNotUtf8);  // cut off
   EXPECT_EQ(to_utf8(0x4E2D), "中");
   EXPECT_EQ(to_utf8(0x1F600), "😀");
+}
+
+// Every sequence of up to three bytes of the edges of UTF-8, and all code points, as utf8proc reads
+// them.
+TEST(Unicode, CodePointsAreThoseOfUtf8proc) {
+  const auto expect_same = [](std::string_view text) {
+    std::int32_t value = kNotUtf8;
+    const utf8proc_ssize_t used = utf8proc_iterate(
+        reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+        static_cast<utf8proc_ssize_t>(std::min<std::size_t>(text.size(), 4)), &value);
+    const CodePoint found = code_point_at(text, 0);
+    EXPECT_EQ(found.value, used <= 0 ? kNotUtf8 : value) << readable(text);
+    EXPECT_EQ(found.bytes, used <= 0 ? 1U : static_cast<std::size_t>(used)) << readable(text);
+  };
+  for (std::int32_t c = 0; c <= 0x10FFFF; ++c)
+    if (c < 0xD800 || c > 0xDFFF) expect_same(to_utf8(c) + "x");
+  const std::string edges =
+      "\x01\x7F\x80\x8F\x90\x9F\xA0\xBF\xC0\xC1\xC2\xDF\xE0\xE1\xEC\xED\xEE\xEF"
+      "\xF0\xF1\xF3\xF4\xF5\xF8\xFF";
+  for (const char a : edges)
+    for (const char b : edges)
+      for (const char c : edges)
+        for (const char d : edges) {
+          const std::string text{a, b, c, d};
+          for (std::size_t size = 1; size <= text.size(); ++size)
+            expect_same(std::string_view(text).substr(0, size));
+        }
+}
+
+TEST(Unicode, HanAndHangulAreLettersWithoutCase) {
+  for (std::int32_t c = 0; c <= 0x10FFFF; ++c)
+    if (is_han_or_hangul(c)) {
+      EXPECT_EQ(utf8proc_category(c), UTF8PROC_CATEGORY_LO) << std::hex << c;
+    }
 }
 
 TEST(Unicode, WhatCannotBeSeenIsSpelledOut) {

@@ -63,17 +63,6 @@ bool is_white_space(std::int32_t c) noexcept {
          c == 0x3000;
 }
 
-CodePoint code_point_at(std::string_view text, std::size_t at) noexcept {
-  constexpr std::size_t longest = 4;
-  const std::size_t left = std::min(text.size() - at, longest);
-  std::int32_t value = kNotUtf8;
-  const auto* const bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at);
-  const utf8proc_ssize_t used =
-      utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(left), &value);
-  if (used <= 0) return {};
-  return {value, static_cast<std::size_t>(used)};
-}
-
 std::string to_utf8(std::int32_t code_point) {
   std::array<utf8proc_uint8_t, 4> bytes{};
   const utf8proc_ssize_t used = utf8proc_encode_char(code_point, bytes.data());
@@ -82,6 +71,7 @@ std::string to_utf8(std::int32_t code_point) {
 
 CharClass char_class(std::int32_t code_point) noexcept {
   if (code_point < 0) return CharClass::other;
+  if (is_han_or_hangul(code_point)) return CharClass::letter;
   if (is_white_space(code_point)) return CharClass::space;
   switch (utf8proc_category(code_point)) {
     case UTF8PROC_CATEGORY_LU:
@@ -99,6 +89,7 @@ CharClass char_class(std::int32_t code_point) noexcept {
 
 LetterCase letter_case(std::int32_t code_point) noexcept {
   if (code_point < 0) return LetterCase::none;
+  if (is_han_or_hangul(code_point)) return LetterCase::uncased;
   switch (utf8proc_category(code_point)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LT: return LetterCase::upper;

@@ -9,7 +9,8 @@
 
 namespace heddle::text {
 
-ByteModel::ByteModel(BpeModel parts) : parts_(std::move(parts)), table_(parts_.merges) {
+ByteModel::ByteModel(BpeModel parts)
+    : parts_(std::move(parts)), table_(parts_.merges), junctions_(parts_.merges.size()) {
   for (const auto& [word, id] : parts_.whole_words) whole_words_[word] = id;
   cuts_ = note_junctions();
 }

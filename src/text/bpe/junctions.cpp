@@ -1,5 +1,8 @@
 #include "text/bpe/junctions.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace heddle::text {
 
 namespace {
@@ -18,12 +21,17 @@ bool is_continuation(char byte) noexcept {
 
 }  // namespace
 
+// 16 bits a pair, and a pair a merge: where the two parts of its token touch.
+Junctions::Junctions(std::size_t merges)
+    : filter_(std::bit_ceil(std::max<std::size_t>(merges / 4, 16))) {}
+
 void Junctions::note(std::uint32_t left, std::uint32_t right) {
   if (are_ascii(left, right)) {
     ascii_.set(ascii_place(left, right));
     return;
   }
-  pairs_[key_of(left, right)] = true;
+  const Place place = place_of(left, right);
+  filter_[place.word] |= place.bits;
   if ((left & kPart) != 0) left_parts_[left & 0xFF] = true;
   if ((right & kPart) != 0) right_parts_[right & 0xFF] = true;
 }

@@ -52,10 +52,27 @@ class WordCache {
   };
 
   static Key make_key(std::string_view word) noexcept {
+    const std::size_t size = word.size();
+    const char* const bytes = word.data();
     Key key{};
-    std::memcpy(key.data(), word.data(), word.size());
-    key[2] |= std::uint64_t{word.size()} << 56;
+    key[0] = up_to_eight(bytes, size);
+    if (size > 8) key[1] = up_to_eight(bytes + 8, size - 8);
+    if (size > 16) key[2] = up_to_eight(bytes + 16, size - 16);
+    key[2] |= std::uint64_t{size} << 56;
     return key;
+  }
+  // The first bytes, at most eight, and zeros: by loads that may overlap, since a copy of any size
+  // is a call.
+  static std::uint64_t up_to_eight(const char* bytes, std::size_t size) noexcept {
+    const auto load = [&]<class Number>(Number, std::size_t at) {
+      Number number{};
+      std::memcpy(&number, bytes + at, sizeof number);
+      return std::uint64_t{number} << (8 * at);
+    };
+    if (size >= 8) return load(std::uint64_t{}, 0);
+    if (size >= 4) return load(std::uint32_t{}, 0) | load(std::uint32_t{}, size - 4);
+    if (size >= 2) return load(std::uint16_t{}, 0) | load(std::uint16_t{}, size - 2);
+    return size == 0 ? 0 : load(std::uint8_t{}, 0);
   }
   static std::size_t place(const Key& key) noexcept {
     const std::uint64_t hash =

@@ -8,7 +8,8 @@
 
 namespace heddle::text {
 
-CharBpe::CharBpe(CharBpeParts parts) : parts_(std::move(parts)), table_(parts_.merges) {
+CharBpe::CharBpe(CharBpeParts parts)
+    : parts_(std::move(parts)), table_(parts_.merges), junctions_(parts_.merges.size()) {
   bytes_.fill(-1);
   if (parts_.byte_fallback) bytes_ = byte_fallback_ids(parts_.ids);
   const bool knows_all =

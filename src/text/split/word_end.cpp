@@ -37,7 +37,7 @@ Character character_at(std::string_view text, std::size_t at) noexcept {
   const std::uint8_t ascii = kAsciiClasses[static_cast<std::uint8_t>(text[at])];
   if (ascii != kNotAscii) return {static_cast<CharClass>(ascii), 1};
   const CodePoint c = code_point_at(text, at);
-  return {char_class(c.value), c.bytes};
+  return {is_han_or_hangul(c.value) ? CharClass::letter : char_class(c.value), c.bytes};
 }
 
 // The end of the characters of one class that start at `at`.
@@ -172,7 +172,7 @@ CasedCharacter cased_at(std::string_view text, std::size_t at) noexcept {
   if (byte >= 'A' && byte <= 'Z') return {LetterCase::upper, 1};
   if (static_cast<unsigned char>(byte) < 0x80) return {LetterCase::none, 1};
   const CodePoint c = code_point_at(text, at);
-  return {letter_case(c.value), c.bytes};
+  return {is_han_or_hangul(c.value) ? LetterCase::uncased : letter_case(c.value), c.bytes};
 }
 
 // Where U*W+ ends, and where U+W* does, from `at`; `at` when there is no match. U* takes all it can
