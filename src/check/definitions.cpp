@@ -342,7 +342,7 @@ Tensor first_head_layer(const model::ModelConfig& m, const nn::book::Parameters&
 Comparison head_layer_comparison(const Subject& subject) {
   const model::ModelConfig m = subject.config;
   const auto weights = std::make_shared<const Weights>(weights_of<model::HeadLayer>(m));
-  const Tensor x = normal({kBatch, kTokens, m.width}, 1, 21, DType::f32);
+  const Tensor x = normal({kBatch, kTokens, m.pooled_width()}, 1, 21, DType::f32);
   Comparison c{mark("classifier's first layer, by definition"),
                {},
                {},
@@ -377,9 +377,11 @@ Comparison classifier_comparison(const Subject& subject) {
   const model::ModelConfig& m = subject.config;
   const bool labels = m.sizes.classes > 0;
   const std::int64_t classes = labels ? m.sizes.classes : m.vocabulary_of_target();
-  const Tensor x = normal({kBatch, kTokens, m.width}, 1, 17, DType::f32);
+  const bool pooled = labels && m.head_transform == model::HeadTransform::none;
+  const std::int64_t width = pooled ? m.pooled_width() : m.width;
+  const Tensor x = normal({kBatch, kTokens, width}, 1, 17, DType::f32);
   const Tensor weight =
-      normal({classes, m.width}, 1 / std::sqrt(static_cast<double>(m.width)), 18, DType::f32);
+      normal({classes, width}, 1 / std::sqrt(static_cast<double>(width)), 18, DType::f32);
   const Tensor bias = normal({classes}, 0.3, 19, DType::f32);
   const Tensor targets = with_ignored(random_ids({kBatch, kTokens}, classes, 20));
   Comparison c{mark("classifier, by definition"),

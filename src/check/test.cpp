@@ -239,6 +239,29 @@ TEST(Check, LayersThatDifferPass) {
             2 * static_cast<std::ptrdiff_t>(cpu::available_isas().size()));
 }
 
+// What the classifier reads is twice as wide where two vectors stand side by side.
+TEST(Check, TheClassifierIsCheckedAtTheWidthThatItReads) {
+  model::ModelConfig m = small_decoder();
+  m.kind = model::Kind::vit;
+  m.attention.look_back = std::nullopt;
+  m.attention.position = nn::LearnedPosition{};
+  m.patch = 4;
+  m.task = model::Task::classify;
+  m.sizes = {.classes = 5, .channels = 1, .height = 8, .width = 12};
+  m.pooling = model::Pooling::class_mean;
+  for (const auto transform : {model::HeadTransform::none, model::HeadTransform::gelu}) {
+    m.head_transform = transform;
+    const Report report = check_model(m, {.threads = {1}});
+    EXPECT_TRUE(report.pass()) << failures(report);
+    const auto cases = [&](const char* path) {
+      return std::ranges::count_if(report.cases, [&](const Case& c) { return c.path == path; });
+    };
+    EXPECT_GT(cases("classifier, by definition"), 0);
+    EXPECT_EQ(cases("classifier's first layer, by definition") > 0,
+              transform == model::HeadTransform::gelu);
+  }
+}
+
 // A sum of relu may be nearly 0: in bf16 nothing that follows it is compared, on any path.
 TEST(Check, WeightsByReluAreNotComparedInBf16) {
   model::ModelConfig m = small_decoder();
