@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/process_memory.h"
+#include "base/sanitizers.h"
 
 namespace heddle {
 namespace {
@@ -108,7 +109,7 @@ TEST(MemoryLimits, OfTheProcess) {
 }
 
 // A sanitizer keeps what was freed.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HEDDLE_SANITIZED_MEMORY
 TEST(ProcessMemory, PeakOfWhatWasTouched) {
   const std::int64_t before = resident_bytes();
   ASSERT_GT(before, 0) << "the system does not tell";

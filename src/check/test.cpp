@@ -12,6 +12,7 @@
 #include "check/check.h"
 #include "check/reduce.h"
 #include "check/test_support.h"
+#include "check/tolerance.h"
 #include "check/values.h"
 #include "ops/attention/attention.kernels.h"
 #include "ops/norm/norm.kernels.h"
@@ -260,6 +261,19 @@ TEST(Check, TheClassifierIsCheckedAtTheWidthThatItReads) {
     EXPECT_EQ(cases("classifier's first layer, by definition") > 0,
               transform == model::HeadTransform::gelu);
   }
+}
+
+// Differences between two points may fall over a jump of the derivative, wherever relu stands.
+TEST(Check, ReluHasAKinkWhereverItStands) {
+  model::ModelConfig m = small_decoder();
+  m.ffn = nn::FfnKind::gelu;
+  EXPECT_FALSE(has_kinks(m));
+  m.head_transform = model::HeadTransform::relu;
+  EXPECT_TRUE(has_kinks(m));
+  m.head_transform = model::HeadTransform::gelu;
+  EXPECT_FALSE(has_kinks(m));
+  m.ffn = nn::FfnKind::relu;
+  EXPECT_TRUE(has_kinks(m));
 }
 
 // A sum of relu may be nearly 0: in bf16 nothing that follows it is compared, on any path.

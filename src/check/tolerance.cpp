@@ -107,7 +107,8 @@ bool bends_sharply(nn::FfnKind kind) {
 
 bool has_kinks(const model::ModelConfig& c) {
   return (!c.recurrent() && bends_sharply(c.ffn)) ||
-         c.attention.normaliser == ops::Normaliser::relu;
+         c.attention.normaliser == ops::Normaliser::relu ||
+         c.head_transform == model::HeadTransform::relu;
 }
 
 namespace {

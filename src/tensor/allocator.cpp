@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/divide.h"
+#include "base/sanitizers.h"
 #include "base/spin_lock.h"
 #include "heddle/error.h"
 #include "heddle/memory.h"
 #include "tensor/page_runs.h"
-#include "tensor/sanitizers.h"
 
 namespace heddle {
 

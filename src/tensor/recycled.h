@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "tensor/sanitizers.h"
+#include "base/sanitizers.h"
 
 namespace heddle {
 

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "base/process_memory.h"
+#include "base/sanitizers.h"
 #include "heddle/tensor.h"
 
 namespace heddle {
 namespace {
 
 // A sanitizer keeps nothing here, and what was freed elsewhere.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HEDDLE_SANITIZED_MEMORY
 constexpr std::int64_t kBlock = 131072, kMany = 60;  // 0.5 MB each
 
 // Hands 60 blocks out, takes them back, uses one of them again and then asks for one of a new

@@ -1,7 +1,9 @@
 // Elements of the mock device's tensors as numbers, whatever their type and strides.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "heddle/dtype.h"
 #include "mock/mock.h"
@@ -52,6 +54,17 @@ class Elements {
     return at;
   }
 
+  // As ops::cast says: truncated, the nearest limit of what the type cannot hold, 0 for NaN.
+  template <class T>
+  static T integer(double value) {
+    using Limits = std::numeric_limits<T>;
+    if (std::isnan(value)) return 0;
+    if (value <= static_cast<double>(Limits::min())) return Limits::min();
+    // 2^63 is the double beside the largest 64-bit integer.
+    if (value >= static_cast<double>(Limits::max())) return Limits::max();
+    return static_cast<T>(value);
+  }
+
   void write(std::int64_t offset, double value) {
     std::byte* const p = base_ + offset * static_cast<std::int64_t>(size_of(dtype_));
     const auto narrow = static_cast<float>(value);
@@ -60,15 +73,9 @@ class Elements {
       case DType::bf16: *reinterpret_cast<bf16*>(p) = bf16::from_float(narrow); return;
       case DType::f16: *reinterpret_cast<f16*>(p) = f16::from_float(narrow); return;
       case DType::f64: *reinterpret_cast<double*>(p) = value; return;
-      case DType::i32:
-        *reinterpret_cast<std::int32_t*>(p) = static_cast<std::int32_t>(value);
-        return;
-      case DType::i64:
-        *reinterpret_cast<std::int64_t*>(p) = static_cast<std::int64_t>(value);
-        return;
-      case DType::u8:
-        *reinterpret_cast<std::uint8_t*>(p) = static_cast<std::uint8_t>(value);
-        return;
+      case DType::i32: *reinterpret_cast<std::int32_t*>(p) = integer<std::int32_t>(value); return;
+      case DType::i64: *reinterpret_cast<std::int64_t*>(p) = integer<std::int64_t>(value); return;
+      case DType::u8: *reinterpret_cast<std::uint8_t*>(p) = integer<std::uint8_t>(value); return;
     }
   }
 

@@ -16,6 +16,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/sanitizers.h"
 #include "io/safetensors/safetensors.h"
 #include "io/test_support.h"
 #include "program.h"
@@ -388,7 +389,7 @@ TEST_F(Reliability, ARunThatDiedBeforeItSavedAnythingBlocksNoSecondTry) {
   expect_as_if_undisturbed(paths);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HEDDLE_SANITIZED_MEMORY
 // ulimit -v, for the programs that are started while it lives.
 class AddressLimit {
  public:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/process_memory.h"
+#include "base/sanitizers.h"
 #include "data/order/tokens.h"
 #include "data/test_support.h"
 #include "data/text/encode_text.h"
@@ -119,7 +120,7 @@ TEST(EncodeText, IsTheTokensOfTheWhole) {
 }
 
 // A sanitizer's memory is not ours.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HEDDLE_SANITIZED_MEMORY
 // Beside the text itself nothing is there but its tokens and the pieces in work.
 TEST(EncodeText, TakesAByteForAByte) {
   JoinedText whole;

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "base/process_memory.h"
+#include "base/sanitizers.h"
 #include "heddle/memory.h"
 #include "nn/attention/test_support.h"
 
@@ -125,7 +126,7 @@ TEST(ResidentMemoryChild, DISABLED_Attends) {
 class ResidentMemory : public testing::TestWithParam<Score> {};
 
 TEST_P(ResidentMemory, GrowsLinearly) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if HEDDLE_SANITIZED_MEMORY
   GTEST_SKIP() << "a sanitizer's memory is not ours";
 #endif
   const double base = resident_bytes(GetParam(), 64);

@@ -9,6 +9,7 @@
 
 #include "backend/cpu/probe/probe.h"
 #include "base/process_memory.h"
+#include "base/sanitizers.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
@@ -24,7 +25,7 @@ TEST(Probe, RefusesNumbersOfArrays) {
 }
 
 // Sanitizers have memory of their own, and take terabytes of addresses.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HEDDLE_SANITIZED_MEMORY
 // How far the resident memory rose above what it was, and how much of it stayed.
 struct Rise {
   std::int64_t peak;
