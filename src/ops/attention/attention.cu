@@ -91,7 +91,7 @@ bool fits_wgmma(const AttentionInputs& in) {
   const ops::AttentionOptions& o = in.options;
   const std::int64_t width = in.q.size(3);
   const bool sizes = (width == 64 || width == 128) && in.v.size(3) == width && in.q.size(0) > 0 &&
-                     in.q.size(1) > attention::kFewQueries && in.k.size(1) > 0;
+                     in.q.size(1) > attention::kFewQueries && in.q.size(2) > 0 && in.k.size(1) > 0;
   const bool plain_scores = o.scale > 0 && o.softcap == 0 && !in.bias.defined() &&
                             !in.additive_mask.defined() && !in.allowed.defined();
   const bool plain_weights = o.normaliser == ops::Normaliser::softmax && !in.sinks.defined();

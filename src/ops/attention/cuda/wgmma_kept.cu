@@ -1,6 +1,6 @@
 // Dropout for the warpgroups' tiles: which pairs are kept, a bit each, drawn before the tiles are
-// multiplied. Random numbers take about as many instructions as the products of a tile, and tiles
-// leave no registers for them; here, all warps of the GPU draw, and only what somebody sees. The
+// multiplied. Random numbers take about as long as the products of a tile, and tiles leave no
+// registers for them; here, all warps of the GPU draw, and only what somebody sees. The
 // numbers are those of every device: the word of (row, key) has the number
 // row · ⌈Tk / 4⌉ · 4 + key (scores.cuh).
 #include "backend/cuda/launch.cuh"
