@@ -1,6 +1,7 @@
 // Attention on the GPU against its definition in f64 on the host: widths, lengths on both sides of
-// a tile's edge, masks, heads that share keys, rows that lie apart, and memory behind the keys that
-// was never written; the same bits every time. The op harness has the rest of the grammar.
+// a tile's edge, masks, heads that share keys, rows that lie apart, dropout of weights, and memory
+// behind the keys that was never written; the same bits every time. The op harness has the rest of
+// the grammar.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -30,9 +31,11 @@ struct Setting {
   std::int64_t batch, queries, keys, heads, key_heads, width;
   Mask mask = Mask::full;
   bool apart = false;  // rows of q, k and v have gaps between them
+  double dropout = 0;
 
   std::string name() const {
-    return "attention " + name_of(mask) + (apart ? ", rows apart " : " ") +
+    return "attention " + name_of(mask) + (apart ? ", rows apart" : "") +
+           (dropout > 0 ? ", dropout " : " ") +
            to_string(Shape{batch, queries, keys, heads, key_heads, width});
   }
 };
@@ -130,6 +133,18 @@ struct Case {
   }
 };
 
+constexpr RandomKey kDropped{0x123456789abcdefULL, 11, 12};
+
+// By what a weight is multiplied: 0 or 1 / (1 - dropout). Each row of keys begins with a block of
+// four random numbers.
+double kept_times(const Setting& s, std::int64_t row, std::int64_t key) {
+  if (s.dropout == 0) return 1;
+  const std::int64_t block = row * ((s.keys + 3) / 4) + key / 4;
+  const std::uint32_t drawn =
+      philox(kDropped, static_cast<std::uint64_t>(block))[static_cast<std::size_t>(key % 4)];
+  return drawn < static_cast<std::uint32_t>(s.dropout * 0x1p32) ? 0 : 1 / (1 - s.dropout);
+}
+
 // y, the sums of rows, dq, dk, dv.
 struct Outcome {
   std::vector<double> y, sums, dq, dk, dv;
@@ -152,29 +167,31 @@ void define_row(const Case& c, std::int64_t b, std::int64_t i, std::int64_t h, O
       sum += static_cast<double>(x[d]) * static_cast<double>(y[d]);
     return sum;
   };
-  std::vector<double> p;
+  std::vector<double> p, kept;
+  const std::int64_t row = (b * s.heads + h) * s.queries + i;
   double top = -std::numeric_limits<double>::infinity(), sum = 0, delta = 0;
   for (std::int64_t j = first; j < last; ++j) {
     p.push_back(c.scale * dot(&c.q[at], &c.k[key_at(j)]));
+    kept.push_back(kept_times(s, row, j));
     top = std::max(top, p.back());
   }
   for (double& x : p) sum += x = std::exp(x - top);
   for (std::size_t n = 0; n < p.size(); ++n) {
     p[n] /= sum;
     for (std::size_t d = 0; d < width; ++d)
-      o.y[at + d] +=
-          p[n] * static_cast<double>(c.v[key_at(first + static_cast<std::int64_t>(n)) + d]);
+      o.y[at + d] += p[n] * kept[n] *
+                     static_cast<double>(c.v[key_at(first + static_cast<std::int64_t>(n)) + d]);
   }
-  o.sums[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] =
+  o.sums[static_cast<std::size_t>(row)] =
       p.empty() ? 0 : (top + std::log(sum)) * std::numbers::log2e;
   for (std::size_t d = 0; d < width; ++d) delta += o.y[at + d] * static_cast<double>(c.dy[at + d]);
   for (std::size_t n = 0; n < p.size(); ++n) {
     const std::size_t key = key_at(first + static_cast<std::int64_t>(n));
-    const double ds = c.scale * p[n] * (dot(&c.dy[at], &c.v[key]) - delta);
+    const double ds = c.scale * p[n] * (kept[n] * dot(&c.dy[at], &c.v[key]) - delta);
     for (std::size_t d = 0; d < width; ++d) {
       o.dq[at + d] += ds * static_cast<double>(c.k[key + d]);
       o.dk[key + d] += ds * static_cast<double>(c.q[at + d]);
-      o.dv[key + d] += p[n] * static_cast<double>(c.dy[at + d]);
+      o.dv[key + d] += p[n] * kept[n] * static_cast<double>(c.dy[at + d]);
     }
   }
 }
@@ -209,6 +226,8 @@ Outcome on_gpu(const Case& c) {
   in.k = upload(c.k, keys, s.apart);
   in.v = upload(c.v, keys, s.apart);
   in.options.scale = c.scale;
+  in.options.dropout = s.dropout;
+  in.options.key = kDropped;
   in.keys = c.visible();
   const auto fresh = [](const Shape& shape, DType dtype) {
     return Tensor::empty(shape, dtype, kGpu);
@@ -265,7 +284,15 @@ void test_attention() {
     judge_attention({1, 128, 128, 1, 1, width});
     judge_attention({3, 300, 100, 2, 1, width});                // more queries than keys
     judge_attention({3, 300, 129, 3, 1, width, Mask::causal});  // the first ones see nothing
+    for (const Mask mask : {Mask::full, Mask::causal, Mask::window, Mask::documents}) {
+      judge_attention({2, 320, 320, 4, 2, width, mask, false, 0.2});
+      judge_attention({1, 517, 517, 2, 1, width, mask, true, 0.5});
+      judge_attention({2, 191, 390, 2, 2, width, mask, false, 0.9});
+    }
+    judge_attention({3, 300, 129, 3, 1, width, Mask::padding, false, 0.2});
   }
+  // What is kept of three heads is drawn together, then that of the last one.
+  judge_attention({1, 17000, 17000, 4, 4, 64, Mask::window, false, 0.2});
 }
 
 // Many blocks of threads that add to the same dq: at sizes that fill the GPU, does every bit
@@ -278,7 +305,9 @@ void test_attention_bits() {
                              {1, 10000, 10000, heads, heads / 2, width, Mask::causal},
                              // more blocks of keys than an H200 has multiprocessors
                              {1, 1000, 20000, heads, heads, width, Mask::full},
-                             {1, 20000, 20000, heads / 2, heads / 2, width, Mask::causal}}) {
+                             {1, 20000, 20000, heads / 2, heads / 2, width, Mask::causal},
+                             {4, 2048, 2048, heads, heads, width, Mask::causal, false, 0.2},
+                             {1, 1000, 20000, heads, heads, width, Mask::full, false, 0.2}}) {
       const Case c(s);
       const Outcome first = on_gpu(c);
       for (int again = 0; again < 3; ++again)

@@ -23,6 +23,7 @@ struct Setting {
   std::int64_t batch, queries, keys, heads, key_heads, width;
   bool causal = false;
   std::int64_t look_back = 0;  // 0: everything
+  double dropout = 0;
 };
 
 // Queries stand at the end of the keys.
@@ -57,6 +58,7 @@ struct Attention {
     in.k = noise({s.batch, s.keys, s.key_heads, s.width}, dtype);
     in.v = noise({s.batch, s.keys, s.key_heads, s.width}, dtype);
     in.options.scale = 1 / std::sqrt(static_cast<double>(s.width));
+    in.options.dropout = s.dropout;
     in.keys = intervals_of(s);
     y = Tensor::empty(in.q.shape(), dtype, kDevice);
     sums = Tensor::empty({s.batch, s.heads, s.queries}, DType::f32, kDevice);
@@ -106,6 +108,14 @@ void measure_attention() {
         measured(what + " window of 1024", {batch, n, n, heads, heads, width, true, 1024},
                  DType::bf16, 3);
     }
+  for (const double dropout : {0.0, 0.2}) {
+    const std::string what = dropout > 0 ? "dropout, " : "";
+    measured(what + "D64 n256 causal", {64, 256, 256, 6, 6, 64, true, 0, dropout}, DType::bf16, 10);
+    measured(what + "D64 n1k causal", {16, 1024, 1024, 32, 32, 64, true, 0, dropout}, DType::bf16,
+             3);
+    measured(what + "D128 n4k causal", {4, 4096, 4096, 16, 16, 128, true, 0, dropout}, DType::bf16,
+             3);
+  }
   measured("D128 n4k causal, 4 key heads", {4, 4096, 4096, 16, 4, 128, true}, DType::bf16, 3);
   measured("D256 n4k causal", {4, 4096, 4096, 8, 8, 256, true}, DType::bf16, 3);
   measured("D64 n1k causal f32", {4, 1024, 1024, 12, 12, 64, true}, DType::f32, 2);

@@ -28,6 +28,46 @@ using ops::AttentionBackwardCall;
 using ops::AttentionCall;
 using ops::AttentionInputs;
 
+Sizes sizes_of(const AttentionInputs& in) {
+  const auto number = [](std::int64_t n) { return static_cast<int>(n); };
+  return {number(in.q.size(0)), number(in.q.size(1)), number(in.k.size(1)), number(in.q.size(2)),
+          number(in.k.size(2)), number(in.q.size(3)), number(in.v.size(3))};
+}
+
+// ---- what dropout keeps, on warpgroups
+
+// Drawn for as many heads at a time as this has room for, so that memory stays O(N).
+constexpr std::int64_t kMostKeptBytes = std::int64_t{128} << 20;
+
+// Of the heads that share a key head.
+std::int64_t kept_bytes(const Sizes& s) {
+  return attention::kept_by_query(s.queries, s.keys).words_of_head() * s.group() * 4;
+}
+int heads_drawn_together(const Sizes& s) {
+  const std::int64_t most = std::max<std::int64_t>(kMostKeptBytes / kept_bytes(s), 1);
+  return static_cast<int>(std::min<std::int64_t>(most, std::int64_t{s.batch} * s.key_heads)) *
+         s.group();
+}
+Tensor room_for_kept(const Sizes& s, const attention::KeptLayout& layout, const Tensor& like) {
+  return workspace({heads_drawn_together(s), layout.words_of_head()}, DType::i32, like);
+}
+
+// Once without dropout; else for some heads after the other, whose pairs are drawn before.
+template <class P, class Launch>
+void launch_by_heads(P& p, Tensor& kept, const attention::KeptLayout& layout, cudaStream_t stream,
+                     Launch launch) {
+  if (!p.drops) return launch();
+  const int all = p.size.batch * p.size.heads, together = heads_drawn_together(p.size);
+  p.kept_scale = static_cast<float>(p.kept_times);
+  p.kept.words = out<std::uint32_t>(kept);
+  p.kept.layout = layout;
+  for (p.kept.first = 0; p.kept.first < all; p.kept.first += together) {
+    p.kept.count = std::min(together, all - p.kept.first);
+    attention::wgmma_draw(p, stream);
+    launch();
+  }
+}
+
 // ---- which kernels
 
 enum class Path : std::uint8_t {
@@ -51,12 +91,12 @@ bool fits_wgmma(const AttentionInputs& in) {
   const ops::AttentionOptions& o = in.options;
   const std::int64_t width = in.q.size(3);
   const bool sizes = (width == 64 || width == 128) && in.v.size(3) == width && in.q.size(0) > 0 &&
-                     in.q.size(1) > attention::kFewQueries && in.k.size(1) > 0;
+                     in.q.size(1) > attention::kFewQueries && in.q.size(2) > 0 && in.k.size(1) > 0;
   const bool plain_scores = o.scale > 0 && o.softcap == 0 && !in.bias.defined() &&
                             !in.additive_mask.defined() && !in.allowed.defined();
-  const bool plain_weights =
-      o.normaliser == ops::Normaliser::softmax && o.dropout == 0 && !in.sinks.defined();
+  const bool plain_weights = o.normaliser == ops::Normaliser::softmax && !in.sinks.defined();
   if (!sizes || !plain_scores || !plain_weights || o.first_row != 0) return false;
+  if (o.dropout > 0 && kept_bytes(sizes_of(in)) > kMostKeptBytes) return false;
   if (!can_be_mapped(in.q) || !can_be_mapped(in.k) || !can_be_mapped(in.v)) return false;
   const GpuTraits gpu = traits_of(in.q.device());
   return gpu.major == 9 && gpu.minor == 0;
@@ -85,12 +125,6 @@ BackwardTiles backward_tiles(Path path, const AttentionInputs& in, const Sizes& 
 }
 
 // ---- from tensors to a problem
-
-Sizes sizes_of(const AttentionInputs& in) {
-  const auto number = [](std::int64_t n) { return static_cast<int>(n); };
-  return {number(in.q.size(0)), number(in.q.size(1)), number(in.k.size(1)), number(in.q.size(2)),
-          number(in.k.size(2)), number(in.q.size(3)), number(in.v.size(3))};
-}
 
 // A few queries: pieces of keys, whose sums are joined at the end.
 int pieces_of(const Sizes& s) {
@@ -157,7 +191,7 @@ void set_inputs(const AttentionInputs& in, Problem& p) {
 
 // ---- forward
 
-enum ForwardPlace : std::uint8_t { kPartial, kSpans, kCounters };
+enum ForwardPlace : std::uint8_t { kPartial, kSpans, kCounters, kKept };
 
 // Spans of tiles, four numbers each.
 Tensor spans_of(const Sizes& s, int tile_queries, const Tensor& like) {
@@ -173,6 +207,8 @@ void plan_attention(AttentionCall& c) {
   if (path_of(c.in) == Path::wgmma) {
     c.workspace[kSpans] = spans_of(s, attention::kWarpgroupRows, c.in.q);
     c.workspace[kCounters] = workspace({2}, DType::i32, c.in.q);
+    if (c.in.options.dropout > 0)
+      c.workspace[kKept] = room_for_kept(s, attention::kept_by_query(s.queries, s.keys), c.in.q);
     return;
   }
   const int pieces = pieces_of(s);
@@ -206,7 +242,9 @@ void run_wgmma_forward(AttentionCall& c) {
   p.row_sum = out<void>(c.row_sums);
   cudaStream_t const stream = stream_of(c.y.device());
   attention::wgmma_spans(p, stream);
-  attention::wgmma_forward(p, traits_of(c.y.device()).multiprocessors, stream);
+  launch_by_heads(
+      p, c.workspace[kKept], attention::kept_by_query(p.size.queries, p.size.keys), stream,
+      [&] { attention::wgmma_forward(p, traits_of(c.y.device()).multiprocessors, stream); });
 }
 
 // One query of each sequence, with the rotation and the rows for the cache that wait for it.
@@ -266,8 +304,13 @@ enum WgmmaPlace : std::uint8_t {
   kPaddedSums,
   kPaddedDelta,
   kDq,
-  kTurns
+  kTurns,
+  kKeptByKey
 };
+
+attention::KeptLayout kept_by_key(const Sizes& s) {
+  return attention::kept_by_key(s.queries, s.keys, attention::wgmma_backward_queries(s.width));
+}
 
 void plan_wgmma_backward(AttentionBackwardCall& c) {
   const Sizes s = sizes_of(c.in);
@@ -283,6 +326,7 @@ void plan_wgmma_backward(AttentionBackwardCall& c) {
   w[kPaddedDelta] = workspace({s.batch, s.heads, tiles * queries}, DType::f32, like);
   w[kDq] = workspace({s.batch, s.heads, tiles, 2, attention::kStepFloats}, DType::f32, like);
   w[kTurns] = workspace({s.batch, s.heads, tiles, 2}, DType::i32, like);
+  if (c.in.options.dropout > 0) w[kKeptByKey] = room_for_kept(s, kept_by_key(s), like);
 }
 
 void plan_attention_backward(AttentionBackwardCall& c) {
@@ -367,7 +411,8 @@ void run_wgmma_backward(AttentionBackwardCall& c) {
   WgmmaBackward p;
   set_gradients(c, p);
   p.exponent = exponent_of(c.in);
-  p.times = static_cast<float>(c.in.options.scale);
+  p.times = static_cast<float>(p.scale * p.kept_times);
+  p.delta_scale = static_cast<float>(1 / p.kept_times);
   auto& w = c.workspace;
   p.spans = out<attention::TileSpan>(w[kTileSpans]);
   p.seeing = out<attention::SeeingTiles>(w[kSeeing]);
@@ -386,7 +431,8 @@ void run_wgmma_backward(AttentionBackwardCall& c) {
   p.last_first = !run_together;
   cudaStream_t const stream = stream_of(c.dq.device());
   attention::wgmma_before_backward(p, stream);
-  attention::wgmma_backward(p, stream);
+  launch_by_heads(p, w[kKeptByKey], kept_by_key(s), stream,
+                  [&] { attention::wgmma_backward(p, stream); });
   attention::wgmma_put_dq(p, stream);
 }
 

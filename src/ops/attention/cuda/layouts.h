@@ -2,6 +2,8 @@
 // arithmetic, proved on the host (test_cuda_layouts.cpp).
 #pragma once
 
+#include <cstdint>
+
 #include "base/divide.h"
 
 namespace heddle::cuda::attention {
@@ -51,6 +53,47 @@ struct Squares {
   static constexpr int query(int thread, int e) { return thread / 16 * kOwn + e / kOwn; }
   static constexpr int key(int thread, int e) { return thread % 16 * kOwn + e % kOwn; }
 };
+
+// ---- dropout of the warpgroups' tiles: one bit per pair
+// A row is what a thread has of such a tile: a query forward, a key backward. Columns go in tiles
+// of 32 · words; bit c of a word is the c-th of 32 neighbouring columns. A tile's words lie
+// together.
+struct KeptLayout {
+  int rows = 0, tiles = 0, words = 0;  // rows: a multiple of 128
+
+  constexpr std::int64_t words_of_head() const { return std::int64_t{tiles} * rows * words; }
+  // Where the words of a row of a tile begin; `head`: of all sequences.
+  constexpr std::int64_t offset(int head, int tile, int row) const {
+    return ((std::int64_t{head} * tiles + tile) * rows + row) * words;
+  }
+};
+constexpr KeptLayout kept_by_query(int queries, int keys) {
+  return {ceil_div(queries, 128) * 128, ceil_div(keys, 128), 4};
+}
+constexpr KeptLayout kept_by_key(int queries, int keys, int tile_queries) {
+  return {ceil_div(keys, 128) * 128, ceil_div(queries, tile_queries), tile_queries / 32};
+}
+
+// A lane has columns 8n + 2 · (lane % 4) + e of a row, e = 0 and 1. A word that is shifted to the
+// left by this many bits has at the top of each byte what a lane asks for: byte n % 4 is of column
+// n.
+constexpr int kept_shift(int lane, int e) { return 7 - (lane % 4 * 2 + e); }
+// From two such words (bytes 0 to 3, and 4 to 7) `prmt` makes a mask of two halves, e = 0 and 1: 8
+// says that a byte's top bit is spread over it.
+constexpr std::uint32_t kept_selector(int n) {
+  const auto byte = static_cast<std::uint32_t>(n % 4);
+  return (8 | byte) * 0x11 + (12 | byte) * 0x1100;
+}
+
+// 32 words of 32 bits in 32 lanes change rows for columns in five steps, distance 16, 8, 4, 2, 1:
+// each takes blocks from the lane at that distance.
+constexpr std::uint32_t transpose_step(std::uint32_t own, std::uint32_t other, int lane,
+                                       int distance) {
+  std::uint32_t low = 0;  // columns whose number does not have this bit
+  for (int i = 0; i < 32; ++i) low |= (i & distance) == 0 ? 1u << i : 0u;
+  if ((lane & distance) == 0) return (own & low) | (other & low) << distance;
+  return (own & ~low) | (other & ~low) >> distance;
+}
 
 // ---- tiles of bf16 in shared memory
 // Rows of kWidth elements in pieces of 16 bytes. The pieces of a row change places by the row's

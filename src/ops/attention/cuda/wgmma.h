@@ -1,5 +1,5 @@
 // The kernels of attention for sm_90a, as attention.cu launches them: bf16, heads 64 or 128 wide, a
-// plain softmax.
+// plain softmax, with or without dropout.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,6 +7,10 @@
 #include "ops/attention/cuda/wgmma_problem.h"
 
 namespace heddle::cuda::attention {
+
+// wgmma_kept.cu: with dropout, before either of them.
+void wgmma_draw(const WgmmaForward& p, cudaStream_t stream);
+void wgmma_draw(const WgmmaBackward& p, cudaStream_t stream);
 
 // wgmma_forward.cu, wgmma_backward.cu
 void wgmma_forward(const WgmmaForward& p, int multiprocessors, cudaStream_t stream);

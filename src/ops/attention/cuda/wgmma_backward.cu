@@ -9,6 +9,9 @@
 // adds when its turn has come (`turns`), the first one stores. A block of keys waits for later ones
 // only, which start with queries of their own; so the blocks of a head must run together, or those
 // of later keys must have started before (attention.cu sees to it).
+//
+// With dropout, what is kept of a step's weights comes with its queries (wgmma_problem.h has the
+// formulas).
 #include "backend/cuda/hopper/hopper.cuh"
 #include "backend/cuda/hopper/tensor_map.h"
 #include "backend/cuda/hopper/wgmma.cuh"
@@ -16,8 +19,10 @@
 #include "base/divide.h"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"
+#include "ops/attention/cuda/wgmma_kept.cuh"
 #include "ops/attention/cuda/wgmma_maps.cuh"
 #include "ops/attention/cuda/wgmma_problem.h"
+#include "ops/attention/cuda/wgmma_walk.cuh"
 
 namespace heddle::cuda::attention {
 
@@ -44,60 +49,15 @@ struct BackwardBarriers {
 
 template <class T>
 struct BackwardMemory {
-  char *keys, *values, *queries, *outputs, *scores, *dq;
+  char *keys, *values, *queries, *outputs, *scores, *dq, *kept;
   __device__ explicit BackwardMemory(char* base)
       : keys(base),
         values(keys + T::kKeyBytes),
         queries(values + T::kKeyBytes),
         outputs(queries + T::kStages * T::kQueryBytes),
         scores(outputs + T::kStages * T::kQueryBytes),
-        dq(scores + 2 * T::kScoreBytes) {}
-};
-
-// A block of keys, and the steps over tiles of queries that see it, head after head. It lies in
-// shared memory: registers are scarce.
-struct KeyTask {
-  int batch, key_head, block, key_blocks, tiles;
-  SeeingTiles seeing;
-  int steps;
-};
-
-template <class T>
-__device__ KeyTask task_number(const WgmmaBackward& p, int number) {
-  KeyTask t;
-  t.key_blocks = ceil_div(p.size.keys, kWgmmaKeys);
-  t.tiles = p.padded_queries / T::kQueries;
-  t.block = number % t.key_blocks;
-  if (p.last_first) t.block = t.key_blocks - 1 - t.block;
-  t.key_head = number / t.key_blocks % p.size.key_heads;
-  t.batch = number / t.key_blocks / p.size.key_heads;
-  t.seeing = p.seeing[t.batch * t.key_blocks + t.block];
-  t.steps = t.seeing.count * p.group;
-  return t;
-}
-
-// One step after the other: of each head, every tile that sees the keys.
-template <class T>
-struct QueryWalk {
-  int tile, head, left;  // left: tiles of this head, this one included
-  TileSpan span;
-
-  __device__ QueryWalk(const WgmmaBackward& p, const KeyTask& t)
-      : tile(p.around ? t.block * kWgmmaKeys / T::kQueries % t.seeing.end : t.seeing.begin),
-        head(t.key_head * p.group),
-        left(t.seeing.count),
-        span(p.spans[t.batch * t.tiles + tile]) {}
-
-  __device__ void next(const WgmmaBackward& p, const KeyTask& t) {
-    if (--left == 0) {
-      left = t.seeing.count;
-      ++head;
-    }
-    do {
-      if (++tile == t.seeing.end) tile = t.seeing.begin;
-      span = p.spans[t.batch * t.tiles + tile];
-    } while (!sees_block(span, t.block * kWgmmaKeys));
-  }
+        dq(scores + 2 * T::kScoreBytes),
+        kept(dq + 2 * T::kStepBytes) {}
 };
 
 // ------------------------------------------------------------------------------------- loading
@@ -108,6 +68,16 @@ __device__ void load_tile(char* to, const CUtensorMap& map, Barrier* there, int 
 #pragma unroll
   for (int chunk = 0; chunk < T::kWidth / 64; ++chunk)
     load_box(to + chunk * kRows * kChunkRowBytes, map, there, chunk * 64, row, head, batch);
+}
+
+// What dropout keeps of a step's weights.
+template <class T>
+__device__ void load_kept(const WgmmaBackward& p, const BackwardMemory<T>& memory, Barrier* there,
+                          const KeyTask& t, const QueryWalk<T>& walk, int stage) {
+  const int number = walk.head * t.tiles + walk.tile;
+  load_bytes(memory.kept + stage * T::kKeptBytes,
+             t.kept + std::int64_t{number} * (p.kept.layout.rows * T::kKeptWords), T::kKeptBytes,
+             there);
 }
 
 // By one thread.
@@ -140,22 +110,15 @@ __device__ void load_steps(const WgmmaBackward& p, const BackwardMaps& maps,
                               query0, walk.head, t.batch);
     load_bytes(b.sums + at * T::kQueries, p.padded_sums + row, kFloatBytes, &b.queries_there[at]);
     wait_for(&b.outputs_done[at], parity);
-    arrive_expecting(&b.outputs_there[at], T::kQueryBytes + kFloatBytes);
+    arrive_expecting(&b.outputs_there[at],
+                     T::kQueryBytes + kFloatBytes + (T::kDrops ? T::kKeptBytes : 0));
     load_tile<T, T::kQueries>(memory.outputs + at * T::kQueryBytes, maps.dy, &b.outputs_there[at],
                               query0, walk.head, t.batch);
     load_bytes(b.delta + at * T::kQueries, p.padded_delta + row, kFloatBytes, &b.outputs_there[at]);
+    if constexpr (T::kDrops) load_kept<T>(p, memory, &b.outputs_there[at], t, walk, at);
     if (++i == t.steps) return;
     walk.next(p, t);
   }
-}
-
-// How many blocks of keys add to a tile's dQ before this one: those of later keys, or, where
-// blocks go around, those which come before by that way.
-template <class T>
-__device__ int rank_of(const WgmmaBackward& p, const KeyTask& t, const QueryWalk<T>& walk) {
-  if (!p.around) return (walk.span.end - 1) / kWgmmaKeys - t.block;
-  const int rank = walk.tile * T::kQueries / kWgmmaKeys - t.block;
-  return rank < 0 ? rank + t.key_blocks : rank;
 }
 
 // By one thread per multiplying warpgroup: its part of dQ goes out when its turn has come.
@@ -310,6 +273,12 @@ struct KeyGradients {
     return v;
   }
 
+  __device__ __forceinline__ std::uint32_t kept_word(std::uint32_t address) const {
+    std::uint32_t v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(address));
+    return v;
+  }
+
   // Scores of pairs that are hidden become minus infinity.
   __device__ __forceinline__ void hide(int stage) {
     if (b.hides[stage] == 0) return;
@@ -325,6 +294,50 @@ struct KeyGradients {
       for (int e = 0; e < 2; ++e) {
         if (key < first[e] || key >= last[e]) x.s[4 * n + e] = minus_infinity<float>();
         if (key + 8 < first[e] || key + 8 >= last[e]) x.s[4 * n + 2 + e] = minus_infinity<float>();
+      }
+    }
+  }
+
+  // From weights as they were rounded: scores are dead, which saves 32 or 64 registers.
+  __device__ __forceinline__ void centre(int stage) {
+    const float* const delta = b.delta + stage * T::kQueries;
+#pragma unroll
+    for (int n = 0; n < T::kQueries / 8; ++n) {
+      const float2 d = pair_at(delta, n);
+      const float* const dp = x.dp + 4 * n;
+      const std::uint32_t upper = x.weights[2 * n], lower = x.weights[2 * n + 1];
+      x.ds[2 * n] = bf16_pair(lower_half(upper) * (dp[0] - d.x), upper_half(upper) * (dp[1] - d.y));
+      x.ds[2 * n + 1] =
+          bf16_pair(lower_half(lower) * (dp[2] - d.x), upper_half(lower) * (dp[3] - d.y));
+    }
+  }
+
+  // The same with dropout: weights P become those that are kept, dS / c is P ∘ K ∘ dP - P ∘ D / c.
+  __device__ __forceinline__ void drop_and_centre(int stage) {
+    const float* const delta = b.delta + stage * T::kQueries;
+    constexpr std::uint32_t kRowBytes = 4 * T::kKeptWords;  // of a key
+    const auto row =
+        static_cast<std::uint32_t>(group * kWarpgroupRows + thread / 32 * 16 + lane / 4);
+    const std::uint32_t kept =
+        address_in_shared(memory.kept + stage * T::kKeptBytes) + row * kRowBytes;
+    const auto two = [](std::uint32_t all, std::uint32_t kept, float dp0, float dp1, float2 d) {
+      return bf16_pair(fmaf(lower_half(kept), dp0, -lower_half(all) * d.x),
+                       fmaf(upper_half(kept), dp1, -upper_half(all) * d.y));
+    };
+#pragma unroll
+    for (int w = 0; w < T::kKeptWords; ++w) {
+      const KeptWord upper(kept_word(kept + 4 * w), lane);
+      const KeptWord lower(kept_word(kept + 8 * kRowBytes + 4 * w), lane);
+#pragma unroll
+      for (int n = 4 * w; n < 4 * w + 4; ++n) {
+        const float2 d = pair_at(delta, n);
+        const float* const dp = x.dp + 4 * n;
+        std::uint32_t* const weights = x.weights + 2 * n;
+        const std::uint32_t all[2] = {weights[0], weights[1]};
+        weights[0] &= upper.pair(n);
+        weights[1] &= lower.pair(n);
+        x.ds[2 * n] = two(all[0], weights[0], dp[0], dp[1], d);
+        x.ds[2 * n + 1] = two(all[1], weights[1], dp[2], dp[3], d);
       }
     }
   }
@@ -351,17 +364,10 @@ struct KeyGradients {
     }
     wait_for_products<0>();
     touched(x.dp);
-    // From weights as they were rounded: scores are dead, which saves 32 or 64 registers.
-    const float* const delta = b.delta + stage * T::kQueries;
-#pragma unroll
-    for (int n = 0; n < T::kQueries / 8; ++n) {
-      const float2 d = pair_at(delta, n);
-      const float* const dp = x.dp + 4 * n;
-      const std::uint32_t upper = x.weights[2 * n], lower = x.weights[2 * n + 1];
-      x.ds[2 * n] = bf16_pair(lower_half(upper) * (dp[0] - d.x), upper_half(upper) * (dp[1] - d.y));
-      x.ds[2 * n + 1] =
-          bf16_pair(lower_half(lower) * (dp[2] - d.x), upper_half(lower) * (dp[3] - d.y));
-    }
+    if constexpr (T::kDrops)
+      drop_and_centre(stage);
+    else
+      centre(stage);
     put_tile(at.scores + static_cast<std::uint32_t>((i & 1) * T::kScoreBytes), x.ds);
     stores_come_first();
   }
@@ -453,7 +459,10 @@ struct KeyGradients {
       pairs[i] = bf16_pair(x.dk[2 * i] * p.times, x.dk[2 * i + 1] * p.times);
     put_tile(at.keys, pairs);
 #pragma unroll
-    for (int i = 0; i < T::kWidth / 4; ++i) pairs[i] = bf16_pair(x.dv[2 * i], x.dv[2 * i + 1]);
+    for (int i = 0; i < T::kWidth / 4; ++i) {
+      const float times = T::kDrops ? p.kept_scale : 1.0f;
+      pairs[i] = bf16_pair(x.dv[2 * i] * times, x.dv[2 * i + 1] * times);
+    }
     put_tile(at.values, pairs);
     stores_come_first();
     meet(8 + group, 128);
@@ -504,12 +513,12 @@ __device__ void make_barriers(const WgmmaBackward& p, BackwardBarriers<T>& b, Ke
 
 #endif  // HEDDLE_SM90A
 
-template <int kWidth>
+template <int kWidth, bool kDrops>
 __global__ void __launch_bounds__(kWgmmaThreads, 1)
     wgmma_backward_kernel(const __grid_constant__ BackwardMaps maps,
                           const __grid_constant__ WgmmaBackward p) {
 #if HEDDLE_SM90A
-  using T = WgmmaBackwardShape<kWidth>;
+  using T = WgmmaBackwardShape<kWidth, kDrops>;
   __shared__ BackwardBarriers<T> barriers;
   __shared__ KeyTask task;
   const BackwardMemory<T> memory(reinterpret_cast<char*>(
@@ -529,9 +538,9 @@ __global__ void __launch_bounds__(kWgmmaThreads, 1)
 #endif
 }
 
-template <int kWidth>
+template <int kWidth, bool kDrops>
 void launch_backward(const WgmmaBackward& p, cudaStream_t stream) {
-  using T = WgmmaBackwardShape<kWidth>;
+  using T = WgmmaBackwardShape<kWidth, kDrops>;
   const RowStrides of_queries = dense_strides(p.size.queries, p.size.heads, kWidth);
   const RowStrides of_keys = dense_strides(p.size.keys, p.size.key_heads, kWidth);
   const BackwardMaps maps{map_of(mapped_queries(p, p.q, p.q_strides, T::kQueries)),
@@ -540,17 +549,18 @@ void launch_backward(const WgmmaBackward& p, cudaStream_t stream) {
                           map_of(mapped_queries(p, p.dy, of_queries, T::kQueries)),
                           map_of(mapped_keys(p, p.dk, of_keys, kWarpgroupRows)),
                           map_of(mapped_keys(p, p.dv, of_keys, kWarpgroupRows))};
-  const std::int64_t blocks =
-      std::int64_t{p.size.batch} * p.size.key_heads * tiles_of(p.size.keys, kWgmmaKeys);
-  start("attention, backward", wgmma_backward_kernel<kWidth>,
+  const std::int64_t key_heads =
+      kDrops ? p.kept.count / p.group : std::int64_t{p.size.batch} * p.size.key_heads;
+  const std::int64_t blocks = key_heads * tiles_of(p.size.keys, kWgmmaKeys);
+  start("attention, backward", wgmma_backward_kernel<kWidth, kDrops>,
         {blocks, kWgmmaThreads, T::kBytes, stream}, maps, p);
 }
 
 }  // namespace
 
 void wgmma_backward(const WgmmaBackward& p, cudaStream_t stream) {
-  if (p.size.width == 64) return launch_backward<64>(p, stream);
-  launch_backward<128>(p, stream);
+  for_wgmma_shape(p.size.width, p.drops,
+                  [&](auto width, auto drops) { launch_backward<width, drops>(p, stream); });
 }
 
 }  // namespace heddle::cuda::attention

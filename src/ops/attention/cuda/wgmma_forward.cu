@@ -5,6 +5,8 @@
 //
 // Blocks of threads stay and fetch tile after tile from a counter; which one has a tile changes no
 // bit of it. Keys are walked from the last block a tile sees to the first.
+//
+// With dropout, l sums all weights and o those that are kept; y is o / l, times 1 / (1 - dropout).
 #include "backend/cuda/hopper/hopper.cuh"
 #include "backend/cuda/hopper/tensor_map.h"
 #include "backend/cuda/hopper/wgmma.cuh"
@@ -12,6 +14,7 @@
 #include "base/divide.h"
 #include "ops/attention/cuda/rows.cuh"
 #include "ops/attention/cuda/wgmma.h"
+#include "ops/attention/cuda/wgmma_kept.cuh"
 #include "ops/attention/cuda/wgmma_maps.cuh"
 #include "ops/attention/cuda/wgmma_problem.h"
 
@@ -47,13 +50,20 @@ struct ForwardTile {
   int row, head, batch;  // row: of 128 queries
 };
 
+// Pairs of sequence and head, of this launch.
+template <class T>
+__device__ int pairs_of(const WgmmaForward& p) {
+  return T::kDrops ? p.kept.count : p.size.batch * p.size.heads;
+}
+
 // Longest tiles of a section first: behind a causal mask, the last ones.
+template <class T>
 __device__ ForwardTile tile_number(const WgmmaForward& p, int row_tiles, int n) {
-  const int pairs = p.size.batch * p.size.heads;
+  const int pairs = pairs_of<T>(p);
   const int of_section = p.section * row_tiles, section = n / of_section;
   const int rest = n - section * of_section;
   const int width = min(p.section, pairs - section * p.section);
-  const int pair = section * p.section + rest % width;
+  const int pair = (T::kDrops ? p.kept.first : 0) + section * p.section + rest % width;
   return {row_tiles - 1 - rest / width, pair % p.size.heads, pair / p.size.heads};
 }
 
@@ -116,7 +126,7 @@ template <class T>
 __device__ void load_tiles(const WgmmaForward& p, const ForwardMaps& maps,
                            const ForwardMemory<T>& memory, ForwardBarriers& b, int row_tiles) {
   const bool leads = threadIdx.x == 0;
-  const int tiles = row_tiles * p.size.batch * p.size.heads;
+  const int tiles = row_tiles * pairs_of<T>(p);
   int number = static_cast<int>(blockIdx.x), step = 0, cleared = 0;
 #pragma unroll 1
   for (int turn = 0;; ++turn) {
@@ -127,7 +137,7 @@ __device__ void load_tiles(const WgmmaForward& p, const ForwardMaps& maps,
       if (leads) arrive(&b.queries_there[buffer]);
       break;
     }
-    const ForwardTile t = tile_number(p, row_tiles, number);
+    const ForwardTile t = tile_number<T>(p, row_tiles, number);
     const KeyBlocks blocks = blocks_of(p, t);
     const int key_head = t.head / p.group, end = p.end_key[t.batch];
     if (leads) {
@@ -172,6 +182,9 @@ struct ForwardRows {
   float shrink[2];
   bool moved;  // a maximum
   int first[2], last[2];
+  // With dropout: which keys of a block are kept, and where the first block's are of the first row.
+  uint4 kept[2];
+  const uint4* kept_at;
 };
 
 template <class T>
@@ -188,6 +201,24 @@ __device__ __forceinline__ void start_rows(const WgmmaForward& p, const ForwardT
   }
 #pragma unroll
   for (int i = 0; i < T::kWidth / 2; ++i) f.o[i] = 0;
+  if constexpr (T::kDrops) {
+    const int head = t.batch * p.size.heads + t.head - p.kept.first;
+    f.kept_at = reinterpret_cast<const uint4*>(p.kept.words + p.kept.layout.offset(head, 0, row0));
+  }
+}
+
+// What dropout keeps of a block of keys: on its way while products are. Rows behind the last query
+// have room there, too.
+template <class T>
+__device__ __forceinline__ void load_kept(const WgmmaForward& p, ForwardRows<T>& f, int block) {
+  if constexpr (T::kDrops) {
+    const uint4* const at = f.kept_at + std::int64_t{block} * p.kept.layout.rows;
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(f.kept[r].x), "=r"(f.kept[r].y), "=r"(f.kept[r].z), "=r"(f.kept[r].w)
+                   : "l"(at + 8 * r));
+  }
 }
 
 // Products to weights. `exponent` times a product is an exponent of two.
@@ -241,6 +272,19 @@ template <class T>
 __device__ __forceinline__ void round_weights(ForwardRows<T>& f) {
 #pragma unroll
   for (int i = 0; i < kWgmmaKeys / 4; ++i) f.weights[i] = bf16_pair(f.s[2 * i], f.s[2 * i + 1]);
+  if constexpr (T::kDrops) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const std::uint32_t words[4] = {f.kept[r].x, f.kept[r].y, f.kept[r].z, f.kept[r].w};
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const KeptWord word(words[w], lane);
+#pragma unroll
+        for (int n = 4 * w; n < 4 * w + 4; ++n) f.weights[2 * n + r] &= word.pair(n);
+      }
+    }
+  }
 }
 
 template <class T>
@@ -292,14 +336,16 @@ struct ForwardAddresses {
 // All blocks of keys of a tile. The scores of the next block are multiplied while those of this one
 // are weighed; step counts blocks since the beginning.
 template <class T>
-__device__ __forceinline__ void attend(ForwardRows<T>& f, ForwardBarriers& b,
+__device__ __forceinline__ void attend(const WgmmaForward& p, ForwardRows<T>& f, ForwardBarriers& b,
                                        const ForwardAddresses& at, const KeyBlocks& blocks,
-                                       const TileSpan& span, float exponent, int group, int& step) {
+                                       const TileSpan& span, int group, int& step) {
+  const float exponent = p.exponent;
   Stage now = stage_of(step);
   wait_for(&b.keys_there[now.at], now.parity);
   wait_for_turn(group);
   issue_scores(f, at.queries, at.keys + now.at * T::kKeyBytes);
   pass_turn(group);
+  load_kept(p, f, blocks.end - 1);
   wait_for_products<0>();
   touched(f.s);
   release(&b.keys_done[now.at]);
@@ -318,6 +364,7 @@ __device__ __forceinline__ void attend(ForwardRows<T>& f, ForwardBarriers& b,
     touched(f.o);
     issue_values(f, at.values + now.at * T::kKeyBytes);
     pass_turn(group);
+    load_kept(p, f, block);
     wait_for_products<1>();
     touched(f.s);
     release(&b.keys_done[next.at]);
@@ -353,6 +400,7 @@ __device__ __forceinline__ void put_rows(const WgmmaForward& p, const ForwardTil
     l += __shfl_xor_sync(kWholeWarp, l, 1);
     l += __shfl_xor_sync(kWholeWarp, l, 2);
     inverse[r] = inverse_sum(l);
+    if constexpr (T::kDrops) inverse[r] *= p.kept_scale;
     const int row = row0 + 8 * r;
     if (lane % 4 == 0 && row < p.size.queries)
       static_cast<float*>(p.row_sum)[row_number(p, t.batch, t.head, row)] =
@@ -387,7 +435,7 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaForward& p, const Forw
     wait_for(&b.queries_there[buffer], turn / 2 & 1);
     const int number = b.tile[buffer];
     if (number < 0) break;
-    const ForwardTile t = tile_number(p, row_tiles, number);
+    const ForwardTile t = tile_number<T>(p, row_tiles, number);
     const KeyBlocks blocks = blocks_of(p, t);
     const int span_at = 2 * t.row + group;
     const TileSpan span =
@@ -398,7 +446,7 @@ __device__ __forceinline__ void multiply_tiles(const WgmmaForward& p, const Forw
                               address_in_shared(memory.keys), address_in_shared(memory.values)};
     ForwardRows<T> f;
     start_rows(p, t, row0, f);
-    if (blocks.begin < blocks.end) attend(f, b, at, blocks, span, p.exponent, group, step);
+    if (blocks.begin < blocks.end) attend(p, f, b, at, blocks, span, group, step);
     put_rows(p, t, row0, at.queries, f);
     meet(8 + group, 128);
     if (thread != 0) continue;
@@ -432,12 +480,12 @@ __device__ void make_barriers(ForwardBarriers& b) {
 
 #endif  // HEDDLE_SM90A
 
-template <int kWidth>
+template <int kWidth, bool kDrops>
 __global__ void __launch_bounds__(kWgmmaThreads, 1)
     wgmma_forward_kernel(const __grid_constant__ ForwardMaps maps,
                          const __grid_constant__ WgmmaForward p) {
 #if HEDDLE_SM90A
-  using T = WgmmaForwardShape<kWidth>;
+  using T = WgmmaForwardShape<kWidth, kDrops>;
   __shared__ ForwardBarriers barriers;
   const ForwardMemory<T> memory(reinterpret_cast<char*>(
       (reinterpret_cast<std::uintptr_t>(launched_shared_memory()) + 1023) & ~std::uintptr_t{1023}));
@@ -455,17 +503,17 @@ __global__ void __launch_bounds__(kWgmmaThreads, 1)
 #endif
 }
 
-template <int kWidth>
+template <int kWidth, bool kDrops>
 void launch_forward(const WgmmaForward& p, int multiprocessors, cudaStream_t stream) {
-  using T = WgmmaForwardShape<kWidth>;
+  using T = WgmmaForwardShape<kWidth, kDrops>;
   const RowStrides y = dense_strides(p.size.queries, p.size.heads, kWidth);
   const ForwardMaps maps{map_of(mapped_queries(p, p.q, p.q_strides, T::kRows)),
                          map_of(mapped_keys(p, p.k, p.k_strides, kWgmmaKeys)),
                          map_of(mapped_keys(p, p.v, p.v_strides, kWgmmaKeys)),
                          map_of(mapped_queries(p, p.y, y, kWarpgroupRows))};
-  const std::int64_t tiles =
-      std::int64_t{p.size.batch} * p.size.heads * tiles_of(p.size.queries, T::kRows);
-  start("attention", wgmma_forward_kernel<kWidth>,
+  const std::int64_t pairs = kDrops ? p.kept.count : std::int64_t{p.size.batch} * p.size.heads;
+  const std::int64_t tiles = pairs * tiles_of(p.size.queries, T::kRows);
+  start("attention", wgmma_forward_kernel<kWidth, kDrops>,
         {std::min<std::int64_t>(tiles, multiprocessors), kWgmmaThreads, T::kBytes, stream}, maps,
         p);
 }
@@ -473,8 +521,9 @@ void launch_forward(const WgmmaForward& p, int multiprocessors, cudaStream_t str
 }  // namespace
 
 void wgmma_forward(const WgmmaForward& p, int multiprocessors, cudaStream_t stream) {
-  if (p.size.width == 64) return launch_forward<64>(p, multiprocessors, stream);
-  launch_forward<128>(p, multiprocessors, stream);
+  for_wgmma_shape(p.size.width, p.drops, [&](auto width, auto drops) {
+    launch_forward<width, drops>(p, multiprocessors, stream);
+  });
 }
 
 }  // namespace heddle::cuda::attention

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kPassThreads)
   for (int lane = kPieces / 2; lane > 0; lane /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, lane);
   if (thread % kPieces != 0) return;
   const std::int64_t pair = batch * p.size.heads + head;
-  p.padded_delta[pair * p.padded_queries + query] = sum;
+  p.padded_delta[pair * p.padded_queries + query] = sum * p.delta_scale;
   p.padded_sums[pair * p.padded_queries + query] =
       there ? static_cast<const float*>(p.row_sum)[pair * p.size.queries + query] : INFINITY;
   if (query % kQueries == 0)
