@@ -5,6 +5,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import check_layers
+import draw_house
 import make_site
 from make_site import pages
 
@@ -78,6 +80,15 @@ class Pages(unittest.TestCase):
         self.assertIn(f"[{pages.ENGLISH_ONLY['lab']}（英文）](lab.md)", chinese)
         self.assertIn(f"\n{pages.ENGLISH_ONLY['lab']}（英文） <lab>\n", chinese)
         self.assertIn("\ndata\n", chinese)
+
+
+class House(unittest.TestCase):
+    def test_the_drawing_has_the_layers_in_their_order(self):
+        drawn = [name for rooms in draw_house.rooms_by_floor() for name in rooms if name != "your program"]
+        self.assertEqual(check_layers.LAYERS, drawn[::-1])
+
+    def test_the_file_is_what_the_script_draws(self):
+        self.assertEqual(draw_house.drawing(), draw_house.FILE.read_text(encoding="utf-8"))
 
 
 class BuiltPages(unittest.TestCase):
