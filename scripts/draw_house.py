@@ -92,7 +92,7 @@ def seam(y):
     left, right = MARGIN + 12, WIDTH - MARGIN - 12
     yield f'<line class="line" x1="{left}" y1="{y}" x2="{right}" y2="{y}"/>'
     yield text("seam", left, y - 12, "the seam", middle=False)
-    yield text("code", MARGIN + LABELS, y - 12, "launch(NormCall{x, weight, y}): tensors, numbers and what they cost",
+    yield text("code", MARGIN + LABELS, y - 12, "launch(NormCall{x, gain, bias, y, ...}): tensors, numbers and what they cost",
                middle=False)
     yield text("code", MARGIN + LABELS, y + 23, "Routine<NormCall>{run, plan} of the tensor's device: plans its workspace, runs",
                middle=False)
