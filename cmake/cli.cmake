@@ -37,5 +37,7 @@ target_compile_options(heddle_cli PRIVATE -O1)
 if(BUILD_SHARED_LIBS)
   set_target_properties(heddle_cli PROPERTIES INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 elseif(NOT HEDDLE_SANITIZE)
-  target_link_options(heddle_cli PRIVATE -static-libstdc++ -static-libgcc)
+  # Addresses of the C library are looked up at the start and then read-only, as Debian asks of programs
+  # that read files of others.
+  target_link_options(heddle_cli PRIVATE -static-libstdc++ -static-libgcc LINKER:-z,relro,-z,now)
 endif()
