@@ -41,8 +41,7 @@ GROUPS = (
 
 # Chinese titles, in the navigation, of pages that are still in English.
 ENGLISH_ONLY = {
-    "lab": "实验室：运行理论", "results": "各个配方学到了什么", "tutorial-experimenter": "一次公平的对比",
-    "tutorial-engineer": "C++ 程序里的语言模型", "library": "作为库使用", "performance": "性能",
+    "lab": "实验室：运行理论", "results": "各个配方学到了什么", "library": "作为库使用", "performance": "性能",
     "contributing": "为 Heddle 做贡献", "building": "编译", "architecture": "架构", "backends": "后端",
     "testing": "检验测试本身", "notebook": "优化笔记", "changelog": "更新日志",
 }

@@ -29,13 +29,14 @@ from pathlib import Path
 
 HEDDLE, WORK, SOURCE, BUILD = (Path(p).resolve() for p in sys.argv[1:5])
 DOCUMENTS = ["README.md", "README.zh-CN.md", "docs/tutorial-learner.md", "docs/zh/tutorial-learner.md",
-             "docs/tutorial-experimenter.md", "docs/tutorial-engineer.md", "docs/tutorial-lab.md",
-             "docs/zh/tutorial-lab.md"]
+             "docs/tutorial-experimenter.md", "docs/zh/tutorial-experimenter.md", "docs/tutorial-engineer.md",
+             "docs/zh/tutorial-engineer.md", "docs/tutorial-lab.md", "docs/zh/tutorial-lab.md"]
 # What they claim is seen only in models that have learned it; that takes seconds.
 WHOLE = {"docs/tutorial-lab.md", "docs/zh/tutorial-lab.md"}
 # The same commands as in another document, which runs them: block for block, scripts/chapters.py says.
-SAME_AS_ENGLISH = {"README.zh-CN.md": "README.md", "docs/zh/tutorial-learner.md": "docs/tutorial-learner.md",
-                   "docs/zh/tutorial-lab.md": "docs/tutorial-lab.md"}
+SAME_AS_ENGLISH = {"README.zh-CN.md": "README.md",
+                   **{f"docs/zh/tutorial-{name}.md": f"docs/tutorial-{name}.md"
+                      for name in ("learner", "experimenter", "engineer", "lab")}}
 # What is there before a document begins: the model of `make run`, and a small one in place of the one
 # that `make chat` fetches.
 PREPARED = {"README.md": """
