@@ -117,8 +117,8 @@ class Links:
         if to == self.root / "docs/zh":
             return "site:index.html" if self.language == "zh" else "site:zh/index.html"
         name = to.relative_to(self.root).as_posix()
-        if to.parent == self.root / "docs/images":
-            return f"images/{to.name}"
+        if to.is_relative_to(self.root / "docs/images"):
+            return f"images/{to.relative_to(self.root / 'docs/images')}"
         self.sources.add(name)
         return f"site:sources/{name}.html"
 
