@@ -62,9 +62,9 @@ def start_sphinx(language, out, api):
     folder = out if language == "en" else out / language
     environment = {**os.environ, "HEDDLE_SITE_LANGUAGE": language, "HEDDLE_SITE_TEXTS": str(WORK / "texts"),
                    "HEDDLE_SITE_API": "1" if api else "", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.Popen([str(ENVIRONMENT / "bin/sphinx-build"), "-q", "-E", "-a", "-W", "--keep-going", "-b", "html",
-                             "-c", str(SITE), "-d", str(WORK / f"{language}.doctrees"), str(WORK / language), str(folder)],
-                            env=environment)
+    options = ["-q", "-E", "-a", "-W", "--keep-going", "-b", "html", "-c", SITE, "-d", WORK / f"{language}.doctrees"]
+    command = [ENVIRONMENT / "bin/sphinx-build", *options, WORK / language, folder]
+    return subprocess.Popen([str(word) for word in command], env=environment)
 
 
 class Page(HTMLParser):
@@ -112,11 +112,12 @@ def page_faults(out):
             if not to.is_file():
                 yield f"{name}: leads nowhere: {address}"
             # Doxygen links to parts of pages that it then leaves out.
-            elif parts.fragment and to in found and file.parent != out / "api" and unquote(parts.fragment) not in found[to].names:
+            elif (parts.fragment and to in found and file.parent != out / "api"
+                  and unquote(parts.fragment) not in found[to].names):
                 yield f"{name}: no such place on the page: {address}"
     for file in sorted(out.rglob("*.css")):
-        yield from (f"{file.relative_to(out)}: would fetch {address}"
-                    for address in fetched_by_style(file.read_text(encoding="utf-8", errors="replace")) if elsewhere(address))
+        fetched = fetched_by_style(file.read_text(encoding="utf-8", errors="replace"))
+        yield from (f"{file.relative_to(out)}: would fetch {address}" for address in fetched if elsewhere(address))
 
 
 def build(out, api):
