@@ -28,10 +28,10 @@ step() {
   shift
   printf '\n== %s\n' "$name" >>"$log"
   if took=$(TIMEFORMAT='%U %S'; { time "$@" >>"$log" 2>&1; } 2>&1); then
-    printf '%-40s %5d s %8.0f s of processors\n' "$name" $((SECONDS - start)) \
+    printf '%-46s %5d s %8.0f s of processors\n' "$name" $((SECONDS - start)) \
       "$(awk '{ print $1 + $2 }' <<<"$took")"
   else
-    printf '%-40s failed after %d s; the end of %s:\n' "$name" $((SECONDS - start)) "$log" >&2
+    printf '%-46s failed after %d s; the end of %s:\n' "$name" $((SECONDS - start)) "$log" >&2
     tail -20 "$log" >&2
     exit 1
   fi
@@ -61,6 +61,7 @@ step "make run" inside "cd ~/heddle && make run"
 step "make chat" inside "cd ~/heddle && echo 'What is the capital of France?' | make chat"
 step "make chat, again" inside "cd ~/heddle && echo 'And of Italy?' | make chat"
 step "make install, and what it tells of itself" inside "cd ~/heddle && make install && heddle --version && heddle lab average-of-two"
+step "make deb, its package installed and removed" inside "cd ~/heddle && make deb && dpkg -i build/heddle_*.deb && /usr/bin/heddle --version && dpkg -r heddle"
 # What the README promises of the text: three answers of the model of `make run`.
 grep -q "The curves of the run are in runs/first/report.html" "$log" || { echo "fresh: make run did not come to its end" >&2; exit 1; }
 echo "all good; $log has what was printed"
