@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs install deb tarball clean
+.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs site install deb tarball clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -101,6 +101,10 @@ check: ## layers, style, and links among documents
 docs: tools ## pages of the public headers, in build/release/docs/html; a warning is an error
 	@cmake --preset release > /dev/null
 	@cmake --build build/release --target docs
+
+site: tools ## the documents as a site in English and Chinese, build/site/index.html, tried in a browser
+	@scripts/make_site.py
+	@tests/pages/site.py build/site || [ $$? -eq 77 ]
 
 install: setup ## build what is installed, and install it to PREFIX (default /usr/local)
 	$(call cmake-build,release,heddle_cli)

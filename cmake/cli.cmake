@@ -32,10 +32,16 @@ target_include_directories(heddle_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
 target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(heddle_cli PRIVATE heddle_tools heddle ${HEDDLE_COMPONENTS} CLI11::CLI11
   heddle_fmt nlohmann_json::nlohmann_json edit::edit)
+# The program opens it beside itself, and what is built for `make run` is what `make install` installs.
+if(TARGET heddle_mpi)
+  add_dependencies(heddle_cli heddle_mpi)
+endif()
 # CLI11 lives in headers, and nothing here is worth optimising.
 target_compile_options(heddle_cli PRIVATE -O1)
 if(BUILD_SHARED_LIBS)
   set_target_properties(heddle_cli PROPERTIES INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 elseif(NOT HEDDLE_SANITIZE)
-  target_link_options(heddle_cli PRIVATE -static-libstdc++ -static-libgcc)
+  # Addresses of the C library are looked up at the start and then read-only, as Debian asks of programs
+  # that read files of others.
+  target_link_options(heddle_cli PRIVATE -static-libstdc++ -static-libgcc LINKER:-z,relro,-z,now)
 endif()

@@ -38,7 +38,7 @@ if(TARGET heddle_cli)
       message(STATUS \"Installing: \${root}/\${\${kind}}\")
     endforeach()" COMPONENT program)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
-    COMPONENT program FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
+    COMPONENT program FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "*.svg" PATTERN "site" EXCLUDE)
 endif()
 # To read: the program has them inside (library.cmake).
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/recipes" DESTINATION "${CMAKE_INSTALL_DOCDIR}"

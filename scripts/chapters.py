@@ -13,11 +13,13 @@ from collections import Counter
 from itertools import zip_longest
 from pathlib import Path
 
+import links
+
 ROOT = Path(__file__).resolve().parent.parent
 TOPICS = "cmake/help_topics.cmake"
 TRANSLATIONS = "docs/zh"
 # Pages that the program does not carry: docs/NAME.md, and those at the top.
-PAGES = ("reference", "tutorial-learner", "tutorial-lab")
+PAGES = ("reference", "tutorial-learner", "tutorial-experimenter", "tutorial-engineer", "tutorial-lab")
 TOP = {"README.md": "README.zh-CN.md"}
 CHINESE = "\u3400-\u9fff"
 
@@ -121,8 +123,8 @@ def differences(english, chinese):
 
 
 def check_links(root, path):
-    for number, line in enumerate((root / path).read_text(encoding="utf-8").splitlines(), 1):
-        for target in re.findall(r"\]\(([^)#]+)\)", re.sub(r"`[^`]+`", "", line)):
+    for number, line in enumerate(links.without_code((root / path).read_text(encoding="utf-8")), 1):
+        for target in re.findall(r"\]\(([^)#]+)\)", line):
             if "://" not in target and not (root / path).parent.joinpath(target).exists():
                 yield f"{path}:{number}: no such file: {target}"
 

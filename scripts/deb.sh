@@ -11,7 +11,8 @@ for tool in dpkg-deb dpkg-shlibdeps strip; do
 done
 version=$(sed -nE 's/^project\(heddle VERSION ([0-9.]+).*/\1/p' "$here/CMakeLists.txt")
 architecture=$(dpkg --print-architecture)
-maintainer=${DEBFULLNAME:-Heddle developers} address=${DEBEMAIL:-heddle@localhost.localdomain}
+# Who publishes a package says so. `.invalid` is the domain of addresses that nobody has (RFC 2606).
+maintainer=${DEBFULLNAME:-Heddle developers} address=${DEBEMAIL:-heddle@heddle.invalid}
 SOURCE_DATE_EPOCH=$(git -C "$here" log -1 --format=%ct 2>/dev/null || stat -c %Y "$here/CHANGELOG.md")
 export SOURCE_DATE_EPOCH
 
@@ -43,9 +44,11 @@ TEXT
 } | gzip -9n >"$doc/changelog.gz"
 gzip -9nc "$here/CHANGELOG.md" >"$doc/CHANGELOG.md.gz"
 # The program is one file that is copied to machines without these libraries, so it carries them; a
-# new version of Debian's archives means a new build.
+# new version of Debian's archives means a new build. The word is the name of a key in GGUF files
+# (tokenizer.ggml.seperator_token_id).
 cat >"$root/usr/share/lintian/overrides/heddle" <<'TEXT'
 heddle: embedded-library
+heddle: spelling-error-in-binary seperator separator *
 TEXT
 
 # dpkg-shlibdeps wants a source package around it.

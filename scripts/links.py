@@ -29,8 +29,8 @@ def without_code(text):
 
 
 def anchors_of(text):
-    """What `#part` may be: headings as the sites that show Markdown make anchors of them."""
-    seen, anchors, fenced = {}, set(), False
+    """What `#part` may be: headings as the sites that show Markdown make anchors of them, in their order."""
+    seen, anchors, fenced = {}, [], False
     for line in text.splitlines():
         fenced ^= line.startswith("```")
         heading = re.match(r"#{1,6} +(.*?) *$", line)
@@ -40,7 +40,7 @@ def anchors_of(text):
         anchor = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
         again = seen.get(anchor, 0)
         seen[anchor] = again + 1
-        anchors.add(f"{anchor}-{again}" if again else anchor)
+        anchors.append(f"{anchor}-{again}" if again else anchor)
     return anchors
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The pictures of the README, out of pages that Heddle made: docs/images/*.png.
+"""The pictures of the READMEs, out of pages that Heddle made: docs/images/*.png, docs/images/zh/*.png.
 
-    scripts/pictures.py INSPECT.html COMPARE.html
+    scripts/pictures.py INSPECT.html COMPARE.html [FOLDER]        FOLDER: docs/images, or docs/images/zh for pages in Chinese
 
 INSPECT.html is a page of `heddle inspect`, COMPARE.html the index.html of `heddle compare`. Needs Chromium
 (tests/pages/browser.py).
@@ -31,11 +31,11 @@ def picture(page, first, last, path):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    folder = ROOT / "docs/images"
+    folder = Path(sys.argv[3]) if sys.argv[3:] else ROOT / "docs/images"
     folder.mkdir(exist_ok=True)
-    inspect, compare = (str(Path(p).resolve()) for p in sys.argv[1:])
+    inspect, compare = (str(Path(p).resolve()) for p in sys.argv[1:3])
     with Browser(chromium_or_skip()) as browser:
         page = browser.open(inspect, width=760, height=900)
         page.click(f".thumb[data-layer='{LAYER}'][data-head='{HEAD}']")

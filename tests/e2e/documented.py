@@ -14,7 +14,9 @@ taken in their order:
     ```cpp      elsewhere is compiled against what is installed: as the body of a function.
     other blocks are to read.
 
-`make TARGET` is looked up and not made. Exits with 1 when something is not as it should be.
+`make TARGET` is looked up and not made. Beside the blocks, every `heddle COMMAND --option` in a sentence of any
+document is looked up in the help: there must be such a command, with such an option. Exits with 1 when something is
+not as it should be.
 """
 
 import os
@@ -27,13 +29,14 @@ from pathlib import Path
 
 HEDDLE, WORK, SOURCE, BUILD = (Path(p).resolve() for p in sys.argv[1:5])
 DOCUMENTS = ["README.md", "README.zh-CN.md", "docs/tutorial-learner.md", "docs/zh/tutorial-learner.md",
-             "docs/tutorial-experimenter.md", "docs/tutorial-engineer.md", "docs/tutorial-lab.md",
-             "docs/zh/tutorial-lab.md"]
+             "docs/tutorial-experimenter.md", "docs/zh/tutorial-experimenter.md", "docs/tutorial-engineer.md",
+             "docs/zh/tutorial-engineer.md", "docs/tutorial-lab.md", "docs/zh/tutorial-lab.md"]
 # What they claim is seen only in models that have learned it; that takes seconds.
 WHOLE = {"docs/tutorial-lab.md", "docs/zh/tutorial-lab.md"}
 # The same commands as in another document, which runs them: block for block, scripts/chapters.py says.
-SAME_AS_ENGLISH = {"README.zh-CN.md": "README.md", "docs/zh/tutorial-learner.md": "docs/tutorial-learner.md",
-                   "docs/zh/tutorial-lab.md": "docs/tutorial-lab.md"}
+SAME_AS_ENGLISH = {"README.zh-CN.md": "README.md",
+                   **{f"docs/zh/tutorial-{name}.md": f"docs/tutorial-{name}.md"
+                      for name in ("learner", "experimenter", "engineer", "lab")}}
 # What is there before a document begins: the model of `make run`, and a small one in place of the one
 # that `make chat` fetches.
 PREPARED = {"README.md": """
@@ -171,6 +174,48 @@ def same_commands(name, original):
         FAILURES.append(f"{name}: other commands than in {original}: {different}")
 
 
+def mentions(text):
+    """What a document calls a command of Heddle where nothing runs it: in sentences, tables and lists of commands."""
+    fence = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            fence = None if fence is not None else line[3:].strip()
+        elif fence == "" and line.startswith("heddle "):
+            yield number, re.split(" {2,}", line)[0]
+        elif fence is None:
+            yield from ((number, code) for code in re.findall(r"`(heddle [^`]+)`", line))
+
+
+def help_of(command, known):
+    if command not in known:
+        done = subprocess.run([HEDDLE, *command, "--help"], env=environment(), capture_output=True, text=True, timeout=60)
+        known[command] = done.stdout if done.returncode == 0 else None
+    return known[command]
+
+
+def check_mentions(names):
+    known, count = {}, 0
+    everywhere = help_of((), known)
+    for name in names:
+        for number, code in mentions((SOURCE / name).read_text(encoding="utf-8")):
+            # `heddle tag | classify MODEL` are two commands.
+            together = re.match(r"heddle ((?:[a-z]+ \| )*[a-z]+)(?![\w./-])", code)
+            commands = [(command,) for command in together[1].split(" | ")] if together else []
+            # `heddle bench train` is a command of a command.
+            if second := re.match(r"heddle (bench|data|tokenizer) ([a-z]+)\b", code):
+                commands.append(second.groups())
+            texts = [help_of(command, known) for command in commands]
+            if None in texts:
+                FAILURES.append(f"{name}:{number}: no such command: {code}")
+                continue
+            count += len(commands)
+            FAILURES.extend(f"{name}:{number}: no command has {option}: {code}"
+                            for option in re.findall(r"(?<=[\s\[])--[a-z][a-z0-9-]*", code)
+                            if not re.search(re.escape(option) + r"(?![\w-])", "".join([everywhere, *texts])))
+    if count < 100:
+        FAILURES.append(f"only {count} mentions of commands were found in {len(names)} documents")
+
+
 def prepare():
     shutil.rmtree(WORK, ignore_errors=True)
     (WORK / "bin").mkdir(parents=True)
@@ -184,6 +229,9 @@ def prepare():
 def main():
     names = sys.argv[5:] or DOCUMENTS
     prepare()
+    if not sys.argv[5:]:
+        check_mentions(["README.md", "README.zh-CN.md", *(str(file.relative_to(SOURCE)) for folder in ("docs", "docs/zh")
+                                                          for file in sorted((SOURCE / folder).glob("*.md")))])
     for name in names:
         before, start = len(FAILURES), time.monotonic()
         original = SAME_AS_ENGLISH.get(name)

@@ -169,6 +169,7 @@ class Page:
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def load(self, url):
+        self._loaded = False
         self.send("Page.navigate", url=url)
         while not self._loaded:
             self.evaluate("1")
