@@ -89,7 +89,7 @@ Talk talk_of(std::int64_t sent_bytes, int ranks) {
 }
 
 double seconds_on(const Link& link, const Talk& talk) {
-  return 8 * static_cast<double>(talk.bytes) / link.bits_per_s +
+  return static_cast<double>(talk.bytes) * (8 / link.bits_per_s + 1 / kBufferRate) +
          static_cast<double>(talk.exchanges) * link.latency +
          static_cast<double>(talk.messages) * kMessageSeconds;
 }

@@ -24,6 +24,10 @@ inline constexpr double kUsualLatency = 20e-6;
 // The work of a rank's processor for a message, sent or received, whatever is in it.
 inline constexpr double kMessageSeconds = 1e-6;
 
+// Bytes a second that a rank sends while it packs, unpacks and adds, by one thread in memory; the
+// link is not busy then. 2.2 to 4.1e9 were measured (docs/distributed.md).
+inline constexpr double kBufferRate = 3e9;
+
 struct Link {
   double bits_per_s = 0;  // of a rank, in each direction
   double latency = kUsualLatency;

@@ -66,11 +66,11 @@ TEST(Link, ExchangesAreThoseOfFullBuffers) {
   EXPECT_EQ(talk_of(9 << 20, 4).messages, 2 * 5 * 3);
 }
 
-TEST(Link, TimeIsBytesLatenciesAndMessages) {
-  const Talk talk{1'250'000'000, 300, 2000};
-  EXPECT_DOUBLE_EQ(seconds_on({1e10, 0}, talk), 1 + 2e-3);
-  EXPECT_DOUBLE_EQ(seconds_on({1e9, 0}, talk), 10 + 2e-3);
-  EXPECT_DOUBLE_EQ(seconds_on({1e10, 1e-3}, talk), 1 + 0.3 + 2e-3);
+TEST(Link, TimeIsBytesBuffersLatenciesAndMessages) {
+  const Talk talk{1'500'000'000, 300, 2000};
+  EXPECT_DOUBLE_EQ(seconds_on({1.2e10, 0}, talk), 1 + 0.5 + 2e-3);
+  EXPECT_DOUBLE_EQ(seconds_on({1.2e9, 0}, talk), 10 + 0.5 + 2e-3);
+  EXPECT_DOUBLE_EQ(seconds_on({1.2e10, 1e-3}, talk), 1 + 0.5 + 0.3 + 2e-3);
 }
 
 TEST(Link, WorkOfARankIsThatOfItsPlan) {
@@ -86,7 +86,8 @@ TEST(Link, WorkOfARankIsThatOfItsPlan) {
 }
 
 // N ranks send 2 · (N − 1)/N times 4 P bytes: with W the time of one alone and b bits a second,
-// half of the speed of each is left where 64 P (N − 1) / b = W.
+// half of the speed of each is left where 64 P (N − 1) / b = W. (At these speeds buffers take no
+// time.)
 TEST(Link, RanksPayWhileTheyTalkNoLongerThanTheyCompute) {
   const recipe::Recipe r = recipe_of_ranks(16, 8);
   const double parameters =
