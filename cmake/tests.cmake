@@ -268,7 +268,10 @@ if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   set(ranks Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/ranks.py $<TARGET_FILE:heddle_cli>)
   heddle_test(e2e.ranks quick 120 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks few)
   heddle_test(e2e.ranks.all slow 600 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks.all all)
-  set_tests_properties(e2e.ranks e2e.ranks.all PROPERTIES SKIP_RETURN_CODE 77)
+  heddle_test(e2e.compare_ranks slow 600 Python3::Interpreter
+    ${PROJECT_SOURCE_DIR}/tests/e2e/compare_ranks.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_BINARY_DIR}/e2e/compare_ranks)
+  set_tests_properties(e2e.ranks e2e.ranks.all e2e.compare_ranks PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 # What commands print for people.
 if(Python3_FOUND AND TARGET heddle_cli)

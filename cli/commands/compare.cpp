@@ -2,21 +2,29 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "command.h"
+#include "commit.h"
 #include "compare/comparison.h"
 #include "compare/results.h"
+#include "distributed/launcher.h"
 #include "find_recipe.h"
 #include "help/help.h"
+#include "io/files/checksums/seal.h"
+#include "io/files/file.h"
 #include "language/language.h"
 #include "language/layout.h"
 #include "print_json.h"
 #include "progress.h"
 #include "report/compare/compare.h"
 #include "report/page/numbers.h"
+#include "share_threads.h"
 #include "signals.h"
 #include "tell.h"
 
@@ -118,9 +126,15 @@ void print(const ComparisonResults& r) {
   if (suggests) print_wrapped(report::seeds_formula());
 }
 
+// The runs of the others are known by their number alone.
+std::string share_of_ranks(std::int64_t done, std::int64_t runs) {
+  return tr("{} of {} runs done", done, runs);
+}
+
 void show(ProgressLine& line, const compare::TurnReport& t) {
   // The name stands last: a narrow terminal cuts what is too long.
-  std::string text = fmt::format("{:3.0f}%", 100 * t.share_done);
+  std::string text = t.runs > 0 ? share_of_ranks(t.runs_done, t.runs)
+                                : fmt::format("{:3.0f}%", 100 * t.share_done);
   if (t.seconds_left > 0) text += "  " + tr("{} left", report::duration_text(t.seconds_left));
   text += "  " + tr("round {}/{}", t.round, t.rounds);
   text += "  " + tr("step {}/{}  loss {:.4f}  {:.3g} ms", t.step.step, t.steps, t.step.loss,
@@ -129,9 +143,21 @@ void show(ProgressLine& line, const compare::TurnReport& t) {
   line.show(text + "  " + t.variant->name);
 }
 
+// What a rank other than the first says is of its own doing: progress is told by rank 0 alone.
+void complain(const compare::Team* team, const std::string& what) {
+  const bool named = team != nullptr && team->rank() > 0;
+  tell("heddle: {}{}\n", named ? "rank " + std::to_string(team->rank()) + ": " : "", what);
+}
+
 bool run_turns(Comparison& comparison, ProgressLine& line) {
+  const bool speaks = comparison.team() == nullptr || comparison.team()->rank() == 0;
   compare::ComparisonHooks hooks;
-  hooks.on_step = [&line](const compare::TurnReport& t) { show(line, t); };
+  if (speaks) {
+    hooks.on_step = [&line](const compare::TurnReport& t) { show(line, t); };
+    hooks.on_wait = [&line](std::int64_t done, std::int64_t runs) {
+      line.show(sentences(share_of_ranks(done, runs), tr("(other ranks are at the rest)")));
+    };
+  }
   hooks.machine = plan::measure_machine;
   hooks.on_note = [&line](const std::string& sentence) {
     line.say(line.live() ? wrapped(sentence, help_columns() - 2, 2) : sentence);
@@ -141,10 +167,95 @@ bool run_turns(Comparison& comparison, ProgressLine& line) {
     return comparison.run(hooks);
   } catch (const Error& e) {
     line.finish();
-    tell("heddle: {}\n{}\n", e.what(),
-         tr("what was saved is whole; the same command again goes on"));
+    complain(comparison.team(), e.what());
+    if (speaks) tell("{}\n", tr("what was saved is whole; the same command again goes on"));
     throw ExitStatus{1};
   }
+}
+
+// Version, commit and the sum of the program's file: builds differ in more than they say.
+std::string program_sum() {
+  return std::string("heddle " HEDDLE_VERSION " ") + commit() + " sum " +
+         io::crc32_of(io::read_whole("/proc/self/exe", std::size_t{1} << 31));
+}
+
+Comparison open_comparison(compare::ComparisonSpec spec, const compare::Seat& seat) {
+  try {
+    return Comparison(std::move(spec), seat);
+  } catch (const Error& e) {
+    if (seat.rank == 0) throw;
+    // Rank 0 says the same, where it is there, and a launcher ends all when the first has ended.
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    tell("heddle: rank {}: {}\n", seat.rank, e.what());
+    throw ExitStatus{e.code() == ErrorCode::failed || e.code() == ErrorCode::out_of_memory ? 1 : 2};
+  }
+}
+
+compare::Seat take_seat() {
+  const distributed::Launch launch = distributed::launch();
+  if (!launch.distributed()) return {};
+  share_threads(launch);
+  return {.rank = launch.rank, .ranks = launch.size, .program = program_sum()};
+}
+
+void announce(const Comparison& comparison, ProgressLine& line) {
+  const std::string& out = comparison.spec().out;
+  const std::size_t variants = comparison.variants().size();
+  const std::string& budget = comparison.budget().text;
+  line.say(comparison.seeds() == 1
+               ? tr("{} variants x 1 seed, {} each; writing to {}", variants, budget, out)
+               : tr("{} variants x {} seeds, {} each; writing to {}", variants, comparison.seeds(),
+                    budget, out));
+  if (comparison.team() == nullptr) return;
+  const int ranks = comparison.team()->ranks(), there = comparison.ranks_there();
+  line.say(
+      tr("{} ranks; each run is trained by one of them, and times are not taken in turns", ranks));
+  if (there < ranks)
+    line.say(tr("{} of them are not there yet, and are not waited for any longer", ranks - there));
+}
+
+// All ranks stop when one is asked to, with its signal.
+[[noreturn]] void end_stopped(const Comparison& comparison) {
+  int signal = caught_signal();
+  const compare::Team* team = comparison.team();
+  if (team != nullptr) {
+    if (signal != 0) team->ask_to_stop(signal);
+    signal = team->stop_signal();
+  }
+  if (team == nullptr || team->rank() == 0)
+    tell("{}\n", tr("stopped; the same command again goes on"));
+  if (team != nullptr) team->end_together();
+  throw ExitStatus{128 + signal};
+}
+
+// Of several ranks one tells the results; the others go when it has.
+bool tells(const Comparison& comparison) {
+  const compare::Team* team = comparison.team();
+  if (team == nullptr) return true;
+  const bool told = !team->is_teller([] { return caught_signal() != 0; });
+  if (told && caught_signal() != 0) end_stopped(comparison);
+  if (!told && team->rank() > 0)
+    tell("{}\n", tr("rank {} tells the results: those before it are gone", team->rank()));
+  return !told;
+}
+
+void tell_results(const Comparison& comparison, bool as_json) {
+  const std::string& out = comparison.spec().out;
+  const ComparisonResults results = compare::collect(comparison);
+  compare::write_results(out, results);
+  const std::string page = report::write_comparison_report(out, results);
+  if (as_json)
+    cli::print_json(compare::to_json(results));
+  else {
+    print(results);
+    fmt::print("{}\n", page);
+  }
+  if (comparison.team() != nullptr) {
+    std::fflush(stdout);
+    comparison.team()->set_told();
+    comparison.team()->end_together();
+  }
+  if (!results.best) throw ExitStatus{1};  // all diverged
 }
 
 void run(const Arguments& a) {
@@ -154,34 +265,21 @@ void run(const Arguments& a) {
   for (std::string& other : spec.also) other = recipe_file(other);
   if (spec.out.empty()) spec.out = "runs/compare-" + recipe_name(a.recipe);
   if (a.seeds > 0) spec.seeds = a.seeds;
-  end_on_signals(tr("heddle: interrupted before the first step; the same command again begins") +
-                 "\n");
-  Comparison comparison(std::move(spec));
+  const compare::Seat seat = take_seat();
+  const std::string words =
+      tr("heddle: interrupted before the first step; the same command again begins") + "\n";
+  end_on_signals(seat.rank == 0 ? words : "");
+  Comparison comparison = open_comparison(std::move(spec), seat);
   catch_signals();
   ProgressLine line;
-  const std::string& out = comparison.spec().out;
-  const std::size_t variants = comparison.variants().size();
-  const std::string& budget = comparison.budget().text;
-  line.say(comparison.seeds() == 1
-               ? tr("{} variants x 1 seed, {} each; writing to {}", variants, budget, out)
-               : tr("{} variants x {} seeds, {} each; writing to {}", variants, comparison.seeds(),
-                    budget, out));
+  if (seat.rank == 0) announce(comparison, line);
   const bool finished = run_turns(comparison, line);
   line.finish();
-  if (!finished) {
-    tell("{}\n", tr("stopped; the same command again goes on"));
-    throw ExitStatus{128 + caught_signal()};
-  }
-  const ComparisonResults results = compare::collect(comparison);
-  compare::write_results(out, results);
-  const std::string page = report::write_comparison_report(out, results);
-  if (a.as_json)
-    cli::print_json(compare::to_json(results));
-  else {
-    print(results);
-    fmt::print("{}\n", page);
-  }
-  if (!results.best) throw ExitStatus{1};  // all diverged
+  if (!finished) end_stopped(comparison);
+  if (tells(comparison))
+    tell_results(comparison, a.as_json);
+  else
+    comparison.team()->end_together();
 }
 
 }  // namespace
@@ -197,7 +295,8 @@ void add(CLI::App& app) {
       "Examples:\n"
       "  heddle compare rope-gqa\n"
       "  heddle compare char-gpt --vary model.attention.kv_heads=1,2,4 --seeds 3\n"
-      "      --budget steps=200 --out runs/kv-heads");
+      "      --budget steps=200 --out runs/kv-heads\n"
+      "  mpirun -np 8 heddle compare rope-gqa     runs dealt out to eight processes");
   auto a = std::make_shared<Arguments>();
   declare_recipe(*command, a->recipe);
   declare_device(*command, a->recipe);

@@ -1,6 +1,7 @@
 // heddle plan: memory and time of a training, before it begins.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "find_recipe.h"
 #include "heddle/error.h"
 #include "language/language.h"
+#include "plan/link.h"
 #include "plan/plan_run.h"
 #include "print_json.h"
 #include "recipe/recipe.h"
@@ -32,7 +34,8 @@ struct Arguments {
   std::int64_t memory = 0;
   std::int64_t vocabulary = 0;
   std::int64_t context = 0;
-  int ranks = 1;
+  int ranks = 0;  // 0: not said
+  std::string link, latency, flops;
   bool as_json = false;
 };
 
@@ -41,6 +44,8 @@ struct Answer {
   plan::Forecast forecast;
   plan::Fit fit;
   std::optional<std::int64_t> cache_bytes;  // of --context tokens
+  std::optional<plan::Link> link;
+  plan::Scaling scaling;  // with a link
 };
 
 // The sizes that the data would decide.
@@ -64,11 +69,39 @@ std::int64_t room_of_device(Device device) {
        "none");
 }
 
+std::optional<plan::Link> link_of(const Arguments& a) {
+  if (a.link.empty() && a.latency.empty()) return std::nullopt;
+  if (a.link.empty())
+    fail(ErrorCode::invalid_argument, "--latency", "is of a link", "--link beside it, as in 10G",
+         "no --link");
+  if (a.ranks == 0)
+    fail(ErrorCode::invalid_argument, "--link", "is what ranks talk over",
+         "--ranks beside it: how many there are", "no --ranks");
+  plan::Link link{.bits_per_s = plan::parse_bits_per_s(a.link, "--link")};
+  if (!a.latency.empty()) link.latency = plan::parse_seconds(a.latency, "--latency");
+  return link;
+}
+
+// The time of a step on this machine, or on one of --flops, and among ranks over a link.
+void forecast_time(Answer& out, const Arguments& a, const plan::RunPlan& planned) {
+  plan::Plan& p = out.forecast.plan;
+  if (!a.flops.empty())
+    p.step_seconds = planned.usual.flops_per_step / plan::parse_flops_per_s(a.flops, "--flops");
+  out.link = link_of(a);
+  if (!out.link) return;
+  if (p.step_seconds <= 0)
+    fail(ErrorCode::invalid_argument, "--link", "speed of " + to_string(out.recipe.train.device),
+         "--flops beside it, as in --flops 20T: it was not measured here", "not known");
+  out.scaling = plan::scaling_on(*out.link, out.recipe, a.ranks, p.step_seconds);
+  p.step_seconds = out.scaling.here.seconds();
+}
+
 Answer make(const Arguments& a) {
   Answer out;
+  const int ranks = std::max(1, a.ranks);
   out.recipe = run::load_recipe(recipe_file(a.recipe), a.recipe.set);
   if (a.ranks > 1 && !out.recipe.train.parts) {
-    out.recipe.train.parts = recipe::usual_parts(out.recipe.train, a.ranks);
+    out.recipe.train.parts = recipe::usual_parts(out.recipe.train, ranks);
     recipe::with_places(out.recipe, [&] { recipe::validate(out.recipe.train); });
   }
   model::ModelConfig& m = out.recipe.model;
@@ -88,11 +121,13 @@ Answer make(const Arguments& a) {
     fail(ErrorCode::invalid_argument, "--context", "model",
          "a decoder or an encoder-decoder, which keep the keys of earlier tokens",
          model::to_string(m.kind));
-  out.forecast = plan::forecast(out.recipe, plan::plan_run(out.recipe, shapes, a.ranks), data.get(),
-                                plan::measure_machine);
+  const plan::RunPlan planned = plan::plan_run(out.recipe, shapes, ranks);
+  out.forecast = plan::forecast(out.recipe, planned, data.get(),
+                                a.flops.empty() ? plan::measure_machine : plan::MachineProbe());
+  forecast_time(out, a, planned);
   out.fit = t.device.is_cpu()
                 ? plan::fit_into(out.recipe, shapes.largest, out.forecast.process,
-                                 a.memory > 0 ? a.memory : plan::room_of_process(), a.ranks)
+                                 a.memory > 0 ? a.memory : plan::room_of_process(), ranks)
                 : plan::fit_onto_device(out.recipe, shapes.largest, out.forecast.plan,
                                         a.memory > 0 ? a.memory : room_of_device(t.device));
   return out;
@@ -105,6 +140,17 @@ json to_json(const Answer& answer, const Arguments& a) {
     j["ranks"] = a.ranks;
     j["parts"] = *answer.recipe.train.parts;
     j["sent_bytes_per_step"] = p.sent_bytes;
+  }
+  if (answer.link) {
+    const plan::Scaling& s = answer.scaling;
+    j["link"] = {{"bits_per_s", answer.link->bits_per_s},
+                 {"latency_seconds", answer.link->latency}};
+    j["compute_seconds"] = s.here.compute;
+    j["communication_seconds"] = s.here.communication;
+    j["communication_share"] = s.here.share_of_communication();
+    j["pays_to_ranks"] = s.pays_to;
+    j["fastest_ranks"] = s.fastest;
+    j["most_ranks_tried"] = s.tried;
   }
   j["process_peak_bytes"] = plan::to_json(answer.forecast.process);
   j["steps"] = answer.recipe.train.steps;
@@ -183,6 +229,31 @@ std::string batch_that_fits(const Answer& answer) {
             answer.recipe.train.batch);
 }
 
+std::string time_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3g} ms", 1e3 * seconds) : report::duration_text(seconds);
+}
+
+void print_ranks(const plan::Scaling& s) {
+  line(tr("  computing"), time_text(s.here.compute));
+  line(tr("  talking to the others, after that"),
+       tr("{}, {:.0f}% of the step", time_text(s.here.communication),
+          100 * s.here.share_of_communication()));
+  line(tr("ranks that pay at this batch"),
+       s.pays_to == s.tried
+           ? tr("all that it has work for: {}", s.pays_to)
+           : tr("up to {}: beyond, each reads less than half of what one alone does", s.pays_to));
+  line(tr("ranks whose step is the shortest"), std::to_string(s.fastest));
+}
+
+void print_times(const Answer& answer) {
+  const double seconds = answer.forecast.plan.step_seconds;
+  if (seconds <= 0) return;
+  line(tr("time of a step, about"), time_text(seconds));
+  if (answer.link) print_ranks(answer.scaling);
+  line(tr("time of {} steps", answer.recipe.train.steps),
+       report::duration_text(seconds * static_cast<double>(answer.recipe.train.steps)));
+}
+
 void print(const Answer& answer, const Arguments& a) {
   const plan::Plan& p = answer.forecast.plan;
   if (a.ranks > 1) {
@@ -194,13 +265,7 @@ void print(const Answer& answer, const Arguments& a) {
   line(tr("arithmetic of a step"), report::count_text(p.flops_per_step) + "FLOP");
   print_tensors(p);
   print_process(answer.forecast.process);
-  if (p.step_seconds > 0) {
-    line(tr("time of a step, about"), p.step_seconds < 1
-                                          ? fmt::format("{:.3g} ms", 1e3 * p.step_seconds)
-                                          : report::duration_text(p.step_seconds));
-    line(tr("time of {} steps", answer.recipe.train.steps),
-         report::duration_text(p.step_seconds * static_cast<double>(answer.recipe.train.steps)));
-  }
+  print_times(answer);
   if (p.kv_bytes_per_token > 0) bytes_line(tr("cache per token"), p.kv_bytes_per_token);
   if (answer.cache_bytes) bytes_line(tr("cache of {} tokens", a.context), *answer.cache_bytes);
   fmt::print("{}\n\n{}\n{}\n", tr("(1 GB is 10^9 bytes, 1 MB 10^6, 1 kB 1000.)"),
@@ -219,7 +284,9 @@ void add(CLI::App& app) {
       "no data is read.\n"
       "The status is 0 where the process fits into what this machine has free for it (its memory,\n"
       "control groups and ulimits; or --memory), and 1 where it does not. 1 GB is 10^9 bytes.\n"
-      "Example: heddle plan llama-style --memory 8G");
+      "Examples:\n"
+      "  heddle plan llama-style --memory 8G\n"
+      "  heddle plan llama-style --vocabulary 256 --ranks 8 --link 10G");
   auto a = std::make_shared<Arguments>();
   declare_recipe(*command, a->recipe);
   declare_device(*command, a->recipe);
@@ -236,6 +303,20 @@ void add(CLI::App& app) {
       ->add_option("--ranks", a->ranks,
                    "plan for each of so many processes that train together (mpirun -np N)")
       ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--link", a->link,
+                   "the network of each rank, in bits a second, as in 10G or 400G: with --ranks, "
+                   "the time of communication and how many ranks pay")
+      ->type_name("BITS");
+  command
+      ->add_option("--latency", a->latency,
+                   "of the link, from sending to having it, as in 2us (default: 20us)")
+      ->type_name("TIME");
+  command
+      ->add_option("--flops", a->flops,
+                   "FLOP a second that each process reaches in training, as in 20T (default: this "
+                   "machine is measured)")
+      ->type_name("RATE");
   command->add_flag("--json", a->as_json, "one JSON document on standard output");
   command->callback([a] {
     const Answer answer = make(*a);

@@ -1,10 +1,8 @@
 // heddle train: from a recipe to a run's directory.
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -31,6 +29,7 @@
 #include "report/run/live_report.h"
 #include "run/recipe_file.h"
 #include "run/unit.h"
+#include "share_threads.h"
 #include "signals.h"
 #include "tell.h"
 #include "train/job.h"
@@ -89,15 +88,6 @@ struct Ranks {
     return *std::ranges::max_element(all);
   }
 };
-
-// Without HEDDLE_THREADS and without cores of its own from the launcher, a rank takes its share of
-// the machine.
-void share_threads(const distributed::Launch& launch) {
-  const char* given = std::getenv("HEDDLE_THREADS");
-  if (given != nullptr && *given != '\0') return;
-  if (threads() < sysconf(_SC_NPROCESSORS_ONLN)) return;
-  set_threads(std::max(1, threads() / launch.local_size));
-}
 
 distributed::Communicator join(const distributed::Launch& launch) {
   if (!launch.distributed()) return {};

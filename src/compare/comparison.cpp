@@ -2,18 +2,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "base/divide.h"
 #include "base/stopwatch.h"
 #include "compare/run_end.h"
 #include "compare/statistics.h"
+#include "compare/timing.h"
 #include "heddle/error.h"
+#include "heddle/runtime.h"
 #include "io/files/checksums/seal.h"
 #include "io/files/file.h"
 #include "language/language.h"
@@ -42,7 +46,7 @@ bool holds_other_things(const std::string& out) {
   if (!fs::is_directory(out, error)) return true;
   for (const fs::directory_entry& entry : fs::directory_iterator(out, error)) {
     const std::string name = entry.path().filename().string();
-    if (name != "lock" && !name.ends_with(".tmp")) return true;
+    if (name != "lock" && name != "ranks" && !name.ends_with(".tmp")) return true;
   }
   return false;
 }
@@ -87,6 +91,9 @@ struct Comparison::Progress {
   std::int64_t round = 0;
   Stopwatch sitting = {};
   double stepping = 0;  // seconds of this sitting that were steps
+  bool stopped = false;
+  std::int64_t runs_done = 0;  // by all ranks, when it was looked last
+  double looked_for_stop = -1, looked_for_done = -1;
   std::map<std::pair<DType, std::uint64_t>, plan::MachineSpeed> machines = {};
   std::set<std::size_t> diverged = {};  // runs without further turns
 
@@ -94,6 +101,14 @@ struct Comparison::Progress {
   void give_up(const Comparison& c, std::size_t run) {
     diverged.insert(run);
     done[run] = c.steps_[c.runs_[run].variant];
+  }
+
+  // Whether it is so long ago that what other ranks left was looked at; if so, it is now.
+  bool is_due(double& last, double seconds) const {
+    const double now = sitting.seconds();
+    if (last >= 0 && now - last < seconds) return false;
+    last = now;
+    return true;
   }
 
   void note(const std::string& sentence) const {
@@ -142,7 +157,7 @@ struct Comparison::Progress {
   }
 };
 
-Comparison::Comparison(ComparisonSpec spec)
+Comparison::Comparison(ComparisonSpec spec, const Seat& seat)
     : spec_(std::move(spec)), variants_(make_variants(spec_)) {
   if (spec_.out.empty())
     fail(ErrorCode::invalid_argument, "--out", "is empty", "a directory for the comparison");
@@ -168,7 +183,7 @@ Comparison::Comparison(ComparisonSpec spec)
     fail(ErrorCode::invalid_argument, spec_.out, "is there already and holds no comparison",
          "a new directory");
   open_data();
-  take_directory();
+  take_directory(seat);
 }
 
 void Comparison::open_data() {
@@ -191,30 +206,56 @@ void Comparison::open_data() {
   }
 }
 
-void Comparison::take_directory() {
+void Comparison::take_directory(const Seat& seat) {
   // A refused comparison leaves nothing on disk: a budget too small for a step or for train.warmup
-  // is known before there is a directory.
-  if (!io::file_exists(manifest_path(spec_.out))) {
+  // is known before there is a directory. Of ranks one measures, when it has come in.
+  const bool measures = budget_.kind == Budget::Kind::seconds;
+  if (!io::file_exists(manifest_path(spec_.out)) && (seat.alone() || !measures)) {
     settle_steps();
     for (std::size_t v = 0; v < variants_.size(); ++v)
       of_variant(variants_[v].place,
                  [&] { return recipe_of(variants_[v], steps_[v], first_seed_); });
   }
   io::make_directories(spec_.out);
-  lock_ = run::lock_directory(spec_.out, "another process is at this comparison");
+  if (seat.alone()) {
+    lock_ = run::lock_directory(spec_.out, "another process is at this comparison");
+    settle_runs(true);
+    return;
+  }
+  lock_ = share_directory(spec_.out);
+  team_.emplace(spec_.out, seat, facts(seat), [this](bool is_first) { settle_runs(is_first); });
+  ranks_there_ = team_->meet();
+  team_->check_alike();
+}
+
+void Comparison::settle_runs(bool is_first) {
   if (!read_manifest() && steps_.empty()) settle_steps();
   for (std::int64_t seed = first_seed_; seed < first_seed_ + seeds_; ++seed)
     for (std::size_t v = 0; v < variants_.size(); ++v)
       runs_.push_back(
           {v, seed, spec_.out + "/runs/" + variants_[v].folder + "/seed-" + std::to_string(seed)});
   // Runs that cannot be built, or do not continue what is there, are refused before anything runs.
-  for (const ComparedRun& run : runs_) {
-    const recipe::Recipe recipe = recipe_of(variants_[run.variant], steps_[run.variant], run.seed);
-    if (!run::is_run(run.directory)) continue;
-    recipe::check_resumable(run::recipe_begun_with(run::RunPaths{run.directory}), recipe);
-    check_data(run.directory, *data_[run.variant], recipe.train, name_of(run));
-  }
+  for (const ComparedRun& run : runs_)
+    if (is_first) check_continues(run);
   write_manifest();
+}
+
+void Comparison::check_continues(const ComparedRun& run) const {
+  const recipe::Recipe recipe = recipe_of(variants_[run.variant], steps_[run.variant], run.seed);
+  if (!run::is_run(run.directory)) return;
+  recipe::check_resumable(run::recipe_begun_with(run::RunPaths{run.directory}), recipe);
+  check_data(run.directory, *data_[run.variant], recipe.train, name_of(run));
+}
+
+// What would give other numbers.
+Team::Facts Comparison::facts(const Seat& seat) const {
+  std::string asked = budget_.text + "\n" + std::to_string(seeds_) + "\n";
+  for (const Variant& v : variants_) asked += v.name + "\n" + v.recipe.toml + "\n";
+  return {{"program", seat.program},
+          {"instruction set (HEDDLE_ISA sets a lower one)", instruction_set()},
+          {"comparison: recipes, variants, seeds or budget", "sum " + io::crc32_of(asked)},
+          {"data of [data]",
+           "sum " + std::to_string(train::fingerprint(*data_[0], variants_[0].recipe.train))}};
 }
 
 std::string Comparison::name_of(const ComparedRun& run) const {
@@ -307,12 +348,20 @@ train::EvaluateOptions Comparison::evaluation() const {
 }
 
 bool Comparison::run(const ComparisonHooks& hooks) {
-  Progress progress{hooks, {}, std::vector<double>(variants_.size()), 0};
-  for (const ComparedRun& run : runs_) {
-    const auto state = state_of(run.directory);
-    progress.done.push_back(state ? state->step : 0);
-    if (read_divergence(run.directory)) progress.give_up(*this, progress.done.size() - 1);
-  }
+  Progress progress{hooks, std::vector<std::int64_t>(runs_.size()),
+                    std::vector<double>(variants_.size()), 0};
+  return team_ ? run_dealt(progress) : run_in_turns(progress);
+}
+
+// How far a run is, by its files.
+void Comparison::look_up(std::size_t run, Progress& progress) const {
+  const auto state = state_of(runs_[run].directory);
+  progress.done[run] = state ? state->step : 0;
+  if (read_divergence(runs_[run].directory)) progress.give_up(*this, run);
+}
+
+bool Comparison::run_in_turns(Progress& progress) {
+  for (std::size_t i = 0; i < runs_.size(); ++i) look_up(i, progress);
   std::vector<std::size_t> order(runs_.size());
   std::iota(order.begin(), order.end(), 0);
   for (std::int64_t round = 1; round <= kRounds; ++round) {
@@ -325,6 +374,60 @@ bool Comparison::run(const ComparisonHooks& hooks) {
     std::ranges::reverse(order);
   }
   return true;
+}
+
+// Whichever run no rank has is the next one. At the end those of the others are waited for: one
+// that dies leaves its run.
+bool Comparison::run_dealt(Progress& progress) {
+  std::vector<bool> done(runs_.size());
+  while (true) {
+    bool all = true, worked = false;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (done[i] || team_->is_done(i)) {
+        done[i] = true;
+        continue;
+      }
+      const std::optional<io::Descriptor> claim = team_->claim(i);
+      if (!claim) {
+        all = false;
+        continue;
+      }
+      if (!finish(i, progress)) return false;
+      team_->set_done(i);
+      done[i] = worked = true;
+    }
+    if (all) return true;
+    if (must_stop(progress)) return false;
+    if (worked) continue;
+    if (progress.hooks.on_wait)
+      progress.hooks.on_wait(std::ranges::count(done, true),
+                             static_cast<std::int64_t>(runs_.size()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+// Another rank may have begun it, here or in an earlier sitting. A tenth at a time, as in turns: so
+// the files are the same, and as little is lost with a rank.
+bool Comparison::finish(std::size_t run, Progress& progress) {
+  check_continues(runs_[run]);
+  look_up(run, progress);
+  if (!has_turn(run, kRounds, progress)) return true;
+  note_rank(runs_[run].directory, team_->ranks(), team_->host());
+  for (std::int64_t round = 1; round <= kRounds; ++round) {
+    progress.round = round;
+    if (has_turn(run, round, progress) &&
+        !advance(runs_[run], steps_[runs_[run].variant] * round / kRounds, progress))
+      return false;
+  }
+  return true;
+}
+
+bool Comparison::must_stop(Progress& progress) const {
+  constexpr double kSeconds = 0.1;  // between looks at a file that another machine may have
+  if (progress.hooks.should_stop && progress.hooks.should_stop()) progress.stopped = true;
+  if (team_ && !progress.stopped && progress.is_due(progress.looked_for_stop, kSeconds))
+    progress.stopped = team_->stop_signal() != 0;
+  return progress.stopped;
 }
 
 // The last turn has the evaluation in it, which may be all that is left.
@@ -351,6 +454,20 @@ bool Comparison::advance(const ComparedRun& run, std::int64_t target, Progress& 
   }
 }
 
+void Comparison::tell_progress(TurnReport& report, Progress& progress) const {
+  if (!team_) {
+    report.share_done = progress.share(*this);
+    report.seconds_left = progress.left(*this);
+    return;
+  }
+  report.runs = static_cast<std::int64_t>(runs_.size());
+  if (progress.is_due(progress.looked_for_done, 1)) {
+    progress.runs_done = 0;
+    for (std::size_t i = 0; i < runs_.size(); ++i) progress.runs_done += team_->is_done(i) ? 1 : 0;
+  }
+  report.runs_done = progress.runs_done;
+}
+
 bool Comparison::train(const ComparedRun& run, std::int64_t target, Progress& progress) {
   const std::size_t v = run.variant;
   const auto index = static_cast<std::size_t>(&run - runs_.data());
@@ -360,7 +477,6 @@ bool Comparison::train(const ComparedRun& run, std::int64_t target, Progress& pr
     plan::write_plan(run.directory, job.plan().on(plan::speed_for(job.recipe().train, job.plan(),
                                                                   progress.machine())
                                                       .value_or(plan::MachineSpeed{})));
-  bool stopped = false;
   train::Hooks hooks;
   TurnReport report{&variants_[v], run.seed, seeds_, progress.round, kRounds, {}, steps_[v]};
   hooks.on_begin = [&](const run::TrainState& state) { progress.done[index] = state.step; };
@@ -369,16 +485,12 @@ bool Comparison::train(const ComparedRun& run, std::int64_t target, Progress& pr
     progress.done[index] = step.step;
     progress.count(v, step.seconds);
     report.step = step;
-    report.share_done = progress.share(*this);
-    report.seconds_left = progress.left(*this);
+    tell_progress(report, progress);
     if (progress.hooks.on_step) progress.hooks.on_step(report);
   };
-  hooks.should_stop = [&] {
-    stopped = stopped || (progress.hooks.should_stop && progress.hooks.should_stop());
-    return stopped || progress.done[index] >= target;
-  };
+  hooks.should_stop = [&] { return must_stop(progress) || progress.done[index] >= target; };
   job.run(hooks);
-  if (stopped) return false;
+  if (progress.stopped) return false;
   if (target == steps_[v] && validates()) evaluate_last(run, job.model());
   return true;
 }

@@ -144,14 +144,15 @@ Difference95 loss_difference(const Seeds& a, const Seeds& b, Noise noise) {
   return found;
 }
 
-// Rounds in which both had a turn.
-Difference95 time_difference(const Seeds& a, const Seeds& b) {
+// Rounds in which both had a turn. On ranks a round of one is no round of another: the ratio is
+// told, and no verdict.
+Difference95 time_difference(const Seeds& a, const Seeds& b, bool in_turns) {
   std::vector<double> ratios;
   for (std::size_t s = 0; s < a.size(); ++s)
     for (std::size_t i = 0; i < a[s].round_seconds.size(); ++i)
       if (a[s].round_seconds[i] > 0 && b[s].round_seconds[i] > 0)
         ratios.push_back(std::log(a[s].round_seconds[i] / b[s].round_seconds[i]));
-  return judge(ratios);
+  return in_turns ? judge(ratios) : Difference95{mean_of(ratios), {}, Verdict::unknown};
 }
 
 }  // namespace
@@ -168,6 +169,9 @@ ComparisonResults collect(const Comparison& c) {
   else if (r.validation)
     r.noise = Noise::evaluation;
   std::vector<Seeds> found(c.variants().size());
+  std::vector<std::string> directories;
+  for (const ComparedRun& run : c.runs()) directories.push_back(run.directory);
+  r.timing = timing_of(directories);
   for (const ComparedRun& run : c.runs())
     found[run.variant].push_back(findings_of(run, c.steps(run.variant), r.validation));
   const auto judged = [&r](std::size_t i) { return r.variants[i].diverged.empty(); };
@@ -179,9 +183,16 @@ ComparisonResults collect(const Comparison& c) {
     for (std::size_t b = a + 1; b < found.size(); ++b)
       if (judged(a) && judged(b))
         r.pairs.push_back({a, b, loss_difference(found[a], found[b], r.noise),
-                           time_difference(found[a], found[b])});
-  r.effects = main_effects(r.variants);
+                           time_difference(found[a], found[b], r.timing.in_turns())});
+  r.effects = effects_of(r);
   return r;
+}
+
+std::vector<MainEffect> effects_of(const ComparisonResults& results) {
+  std::vector<MainEffect> effects = main_effects(results.variants);
+  if (!results.timing.in_turns())
+    for (MainEffect& e : effects) e.time_ratio = 0;
+  return effects;
 }
 
 std::size_t ComparisonResults::base() const {

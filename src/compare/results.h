@@ -11,6 +11,7 @@
 #include "compare/comparison.h"
 #include "compare/run_end.h"
 #include "compare/statistics.h"
+#include "compare/timing.h"
 #include "run/unit.h"
 
 namespace heddle::compare {
@@ -63,7 +64,8 @@ enum class Noise : std::uint8_t {
 struct PairResult {
   std::size_t a = 0, b = 0;  // variants
   Difference95 loss;         // of a, less that of b
-  Difference95 time;         // log of (seconds of a's step / seconds of b's), in turns
+  // Log of (seconds of a's step / seconds of b's). Without a verdict unless both went in turns.
+  Difference95 time;
 };
 
 // The effect of one key, averaged over the values of the others: where several vary.
@@ -83,6 +85,7 @@ struct ComparisonResults {
                             // training
   bool same_batches = true;
   Noise noise = Noise::none;
+  Timing timing = {};
   std::vector<VariantResult> variants;
   std::vector<PairResult> pairs;         // each once, a < b; of variants that did not diverge
   std::optional<std::size_t> best = {};  // of the variants, by loss; none: all diverged
@@ -106,6 +109,9 @@ std::string_view to_string(Noise noise);  // "seeds", "evaluation", "none"
 // Of variants that are combinations of the same keys; the first value of each is the baseline of
 // the others.
 std::vector<MainEffect> main_effects(const std::vector<VariantResult>& variants);
+
+// The same of results, with times where they can be compared.
+std::vector<MainEffect> effects_of(const ComparisonResults& results);
 
 // DIR/results.json
 void write_results(const std::string& directory, const ComparisonResults& results);

@@ -222,6 +222,7 @@ json to_json(const ComparisonResults& r) {
               {"loss", r.validation ? "validation" : "training"},
               {"noise", to_string(r.noise)},
               {"same_batches", r.same_batches},
+              {"times", to_json(r.timing)},
               {"variants", variants},
               {"differences", differences}};
   for (const MainEffect& e : r.effects) all["main_effects"].push_back(to_json(e));
@@ -243,6 +244,7 @@ ComparisonResults read_results(const std::string& directory) {
   const std::string noise = j.at("noise").string();
   for (const Noise n : {Noise::seeds, Noise::evaluation, Noise::none})
     if (noise == to_string(n)) r.noise = n;
+  if (j.has("times")) r.timing = timing_of_json(j.at("times"));
   const io::Json variants = j.at("variants"), differences = j.at("differences");
   for (std::size_t i = 0; i < variants.size(); ++i) {
     r.variants.push_back(variant_of(variants.at(i)));
@@ -251,7 +253,7 @@ ComparisonResults read_results(const std::string& directory) {
   }
   for (std::size_t i = 0; i < differences.size(); ++i)
     r.pairs.push_back(pair_of(differences.at(i), r.variants));
-  r.effects = main_effects(r.variants);
+  r.effects = effects_of(r);
   return r;
 }
 

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 #include "base/test_support.h"
 #include "compare/comparison.h"
@@ -51,6 +54,7 @@ class CompareTest : public testing::Test {
       v.erase("tokens_per_s");
     }
     for (json& d : j["differences"]) d.erase("step_seconds");
+    j.erase("times");
     return j;
   }
 
@@ -380,6 +384,66 @@ TEST_F(CompareTest, AnotherComparisonInTheDirectoryIsRefused) {
   s = spec({"model.norm=layer,rms"}, "dir");
   s.set = {"model.width=16"};
   expect_says([&] { Comparison c(s); }, {"model.width", "8", "16"});
+}
+
+// Rank 0 of two, beside a rank that has a run and dies with it.
+TEST_F(CompareTest, RunsThatAreDealtOutGiveTheSameNumbers) {
+  const std::vector<std::string> vary = {"model.attention.kv_heads=1,2"};
+  ComparisonSpec turns = spec(vary, "turns"), ranks = spec(vary, "ranks");
+  turns.seeds = ranks.seeds = 2;
+  const Seat seat{.ranks = 2, .patience = std::chrono::milliseconds(0)};
+  json dealt;
+  {
+    Comparison c(ranks, seat);
+    EXPECT_EQ(c.ranks_there(), 1);
+    const Team other(dir_.file("ranks"), {.rank = 1, .ranks = 2}, {}, [](bool) {});
+    expect_says([&] { Comparison alone(ranks); }, {"another process is at this comparison"});
+    std::optional<io::Descriptor> claim = other.claim(2);
+    std::int64_t waited = 0, seen = 0;
+    ComparisonHooks hooks;
+    hooks.on_wait = [&](std::int64_t done, std::int64_t runs) {
+      EXPECT_EQ(done, 3);
+      EXPECT_EQ(runs, 4);
+      EXPECT_FALSE(std::filesystem::exists(c.runs()[2].directory));
+      ++waited;
+      claim.reset();
+    };
+    hooks.on_step = [&seen](const TurnReport& t) { seen = std::max(seen, t.runs); };
+    EXPECT_TRUE(c.run(hooks));
+    EXPECT_EQ(waited, 1);
+    EXPECT_EQ(seen, 4);
+    const ComparisonResults results = collect(c);
+    EXPECT_EQ(results.timing.ranks, 2);
+    EXPECT_EQ(results.pairs[0].time.verdict, Verdict::unknown);
+    EXPECT_FALSE(results.pairs[0].time.interval);
+    dealt = to_json(results);
+  }
+  EXPECT_EQ(dealt["times"]["taken"], "on-ranks");
+  const json in_turns = finish(turns);
+  EXPECT_EQ(in_turns["times"], json({{"taken", "in-turns"}}));
+  EXPECT_EQ(timeless(dealt), timeless(in_turns));
+  // Written and read again, and gone on with by one process: it stays what it was.
+  EXPECT_EQ(timeless(finish(ranks)), timeless(dealt));
+  EXPECT_EQ(finish(ranks)["times"], dealt["times"]);
+}
+
+// Stopped by the signal of another rank; later it goes on in turns, to the same end.
+TEST_F(CompareTest, RanksStopTogether) {
+  const ComparisonSpec s = spec({"model.norm=layer,rms"}, "stopped");
+  {
+    Comparison c(s, {.ranks = 2, .patience = std::chrono::milliseconds(0)});
+    const Team other(dir_.file("stopped"), {.rank = 1, .ranks = 2}, {}, [](bool) {});
+    ComparisonHooks hooks;
+    hooks.on_step = [&other](const TurnReport& t) {
+      if (t.step.step == 5) {
+        other.ask_to_stop(15);
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      }
+    };
+    EXPECT_FALSE(c.run(hooks));
+    EXPECT_EQ(c.team()->stop_signal(), 15);
+  }
+  EXPECT_EQ(timeless(finish(s)), timeless(finish(spec({"model.norm=layer,rms"}, "whole"))));
 }
 
 }  // namespace

@@ -242,7 +242,11 @@ TEST(CompareResults, WhatIsWrittenIsReadAgain) {
       {2, {7, {{"loss {}", {"nan"}}, {"parameter {} is {} at {}", {"w", "inf", "[3]"}}}}}};
   r.variants[2].unit = {"images", 49};
   write_results(dir.path(), r);
+  EXPECT_TRUE(read_results(dir.path()).timing.in_turns());
+  r.timing = {8, {"node1", "node2"}};
+  write_results(dir.path(), r);
   const ComparisonResults again = read_results(dir.path());
+  EXPECT_EQ(again.timing, r.timing);
   const auto exact = [](nlohmann::json j) {  // but for ratios, of which logarithms are kept
     for (auto& pair : j["differences"]) pair["step_seconds"].erase("ratio");
     for (auto& pair : j["differences"]) pair["step_seconds"].erase("low");

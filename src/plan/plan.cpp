@@ -151,6 +151,17 @@ Plan plan_training(const model::ModelConfig& config, const recipe::TrainConfig& 
   return plan;
 }
 
+RankWork rank_work(const model::ModelConfig& config, const recipe::TrainConfig& train, int ranks) {
+  if (!train.parts) return {};
+  const Device meta = Device::meta_like(train.device);
+  const std::unique_ptr<model::Model> model =
+      model::build_model(config, {.seed = train.seed, .device = meta});
+  const distributed::Range own =
+      distributed::parts_of(fullest_rank(*train.parts, ranks), ranks, *train.parts);
+  return {PlannedStep(train, model->parameters(), ranks).traffic(),
+          static_cast<double>(own.count()) / static_cast<double>(*train.parts)};
+}
+
 // An op takes as long as its arithmetic or its traffic, whichever is longer.
 double seconds_on(const MachineSpeed& machine, const Plan& plan) {
   if (machine.flops_per_s <= 0 || machine.bytes_per_s <= 0) return 0;

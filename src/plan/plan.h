@@ -59,6 +59,14 @@ model::Batch meta_batch(const model::ModelConfig& config, const BatchShape& shap
 Plan plan_training(const model::ModelConfig& model, const recipe::TrainConfig& config,
                    const BatchShape& shape, int ranks = 1);
 
+// Of the rank that needs most, without planning a step: what it sends in one, and its share of the
+// batch.
+struct RankWork {
+  std::int64_t sent_bytes = 0;
+  double share = 1;
+};
+RankWork rank_work(const model::ModelConfig& model, const recipe::TrainConfig& config, int ranks);
+
 // How long the planned step takes, about; 0 on a machine whose speed is not known.
 double seconds_on(const MachineSpeed& machine, const Plan& plan);
 

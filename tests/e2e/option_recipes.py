@@ -30,7 +30,7 @@ def train_options():
 
 
 @row("data --set", "data --examples", "plan --set", "plan --memory", "plan --vocabulary",
-     "plan --context", "plan --ranks", "check --set")
+     "plan --context", "plan --ranks", "plan --link", "plan --latency", "plan --flops", "check --set")
 def recipe_options():
     check(ask("data", "language.toml", "--set", "data.context=7")["sizes"]["context"] == 7, "data --set")
     for count in (1, 3):
@@ -56,6 +56,17 @@ def recipe_options():
         check(fits <= 1.5 * more and too_much > more / 2, "plan --memory", more, batch, fits, too_much)
     ranks = [ask(*plan, "--vocabulary", 50, *more)["peak_bytes"]["optimizer"] for more in ((), ("--ranks", 2))]
     check(abs(ranks[1] / ranks[0] - 0.5) < 0.2, "plan --ranks", ranks)  # each has its half of the state
+    link = lambda *more: ask(*plan, "--vocabulary", 50, "--ranks", 2, *more)
+    slow, fast = link("--link", "1M"), link("--link", "2M")
+    sent = 8 * slow["sent_bytes_per_step"]
+    same = lambda a, b: abs(a - b) <= 1e-6 * abs(b)
+    check(same(slow["communication_seconds"] - fast["communication_seconds"], sent / 1e6 - sent / 2e6), "plan --link", slow)
+    late = link("--link", "1M", "--latency", "1s")
+    check(late["communication_seconds"] > slow["communication_seconds"] + 2, "plan --latency", late)
+    known = link("--link", "1M", "--flops", "1G")
+    check(same(known["compute_seconds"], known["flops_per_step"] / 1e9), "plan --flops", known)
+    check(same(known["step_seconds"], known["compute_seconds"] + known["communication_seconds"]), "a step", known)
+    check(known["pays_to_ranks"] == 1 and known["communication_share"] > 0.5, "ranks that pay", known)
     d = ask("check", "language.toml", "--set", "model.attention.kv_heads=1")
     check(d["pass"] and d["model"]["kv_heads"] == 1, "check --set", d["model"])
 

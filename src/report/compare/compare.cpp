@@ -206,13 +206,21 @@ Html effects(const ComparisonResults& r) {
   return join({table(t), paragraph(effects_note(r))});
 }
 
+std::string subtitle(const ComparisonResults& r) {
+  if (!r.timing.in_turns())
+    return r.seeds == 1 ? tr("{} variants, 1 seed, {} each, on {} ranks", r.variants.size(),
+                             r.budget, r.timing.ranks)
+                        : tr("{} variants, {} seeds, {} each, on {} ranks", r.variants.size(),
+                             r.seeds, r.budget, r.timing.ranks);
+  return r.seeds == 1
+             ? tr("{} variants, 1 seed, {} each, in turns", r.variants.size(), r.budget)
+             : tr("{} variants, {} seeds, {} each, in turns", r.variants.size(), r.seeds, r.budget);
+}
+
 }  // namespace
 
 std::string comparison_page(const ComparisonResults& r) {
-  Page page(tr("Comparing {}", r.recipe),
-            r.seeds == 1 ? tr("{} variants, 1 seed, {} each, in turns", r.variants.size(), r.budget)
-                         : tr("{} variants, {} seeds, {} each, in turns", r.variants.size(),
-                              r.seeds, r.budget));
+  Page page(tr("Comparing {}", r.recipe), subtitle(r));
   if (r.best) {
     const VariantResult& best = r.variants[*r.best];
     page.add(facts({{tr("lowest loss"), fmt::format("{:.4f}", best.mean)},

@@ -42,6 +42,9 @@ std::string time_text(const compare::VariantResult& variant);
 // The note below a table of these: `star` marks the lowest loss there.
 std::string figures_note(const compare::ComparisonResults& results, const char* star);
 
+// That times are of several ranks; empty where they were taken in turns.
+std::string timing_note(const compare::ComparisonResults& results);
+
 // "+0.0120 ± 0.0040"
 std::string difference_text(const compare::Difference95& difference);
 std::string verdict_text(compare::Verdict verdict);

@@ -116,6 +116,7 @@ std::string divergence_in_words(const VariantResult& v, std::int64_t seeds) {
 }
 
 std::string time_in_words(const PairResult& p, const ComparisonResults& r) {
+  if (!r.timing.in_turns()) return "";  // of other ranks as much as of other variants
   const std::string& base = r.variants[p.a].name;
   const double ratio = std::exp(-p.time.mean);  // of b's step to a's
   if (!p.time.interval) return tr("A step takes {:.2f} times as long as that of {}.", ratio, base);
@@ -148,12 +149,25 @@ std::string noise_note(const ComparisonResults& r) {
 }
 
 std::string figures_note(const ComparisonResults& r, const char* star) {
-  if (r.seeds == 1)
-    return tr("{} lowest loss; times are medians, with the middle half of them in brackets.", star);
-  return tr(
-      "{} lowest loss; here ± is the standard deviation over the seeds; times are medians, with "
-      "the middle half of them in brackets.",
-      star);
+  const std::string note =
+      r.seeds == 1
+          ? tr("{} lowest loss; times are medians, with the middle half of them in brackets.", star)
+          : tr("{} lowest loss; here ± is the standard deviation over the seeds; times are "
+               "medians, with the middle half of them in brackets.",
+               star);
+  return sentences(note, timing_note(r));
+}
+
+std::string timing_note(const ComparisonResults& r) {
+  const compare::Timing& t = r.timing;
+  if (t.in_turns()) return "";
+  return t.hosts.size() == 1
+             ? tr("Times were not taken in turns: {} ranks on one machine had runs of their own, "
+                  "at once, so that times of variants cannot be compared.",
+                  t.ranks)
+             : tr("Times were not taken in turns: {} ranks on {} machines had runs of their own, "
+                  "at once, so that times of variants cannot be compared.",
+                  t.ranks, t.hosts.size());
 }
 
 std::string loss_text(const VariantResult& v) {

@@ -90,6 +90,22 @@ TEST(ReportCompare, ComparisonsAreToldInWords) {
   EXPECT_TRUE(has(page, "A step takes 0.90 times as long as that of a&lt;1&gt; (0.86 to 0.95)."));
 }
 
+// Times of other ranks are shown, and never held against each other.
+TEST(ReportCompare, TimesOfRanksAreNotCompared) {
+  auto r = two_variants({0.1, 0.01, compare::Verdict::exceeds_noise});
+  EXPECT_EQ(timing_note(r), "");
+  EXPECT_TRUE(has(comparison_page(r), "in turns"));
+  r.timing = {8, {"node1", "node2"}};
+  EXPECT_EQ(time_in_words(r.pairs[0], r), "");
+  EXPECT_TRUE(has(figures_note(r, "*"), "not taken in turns: 8 ranks on 2 machines"));
+  const std::string page = comparison_page(r);
+  EXPECT_FALSE(has(page, "A step takes"));
+  EXPECT_TRUE(has(page, "on 8 ranks"));
+  EXPECT_TRUE(has(page, "8 ranks on 2 machines"));
+  r.timing.hosts = {"node1"};
+  EXPECT_TRUE(has(timing_note(r), "8 ranks on one machine"));
+}
+
 TEST(ReportCompare, AVariantThatDivergedIsMarked) {
   auto r = two_variants({0.1, 0.01, compare::Verdict::exceeds_noise});
   r.variants[0].diverged = {{2, {12, {{"loss {}", {"nan"}}}}}};
