@@ -239,6 +239,25 @@ TEST_F(RanksTest, ThePlanIsThatOfTheRankThatNeedsMost) {
   }
 }
 
+// Layers that are computed twice give their gradients away while the pass goes on, too.
+TEST_F(RanksTest, RecomputedLayersKeepNoGradients) {
+  model::ModelConfig config = toy_model();
+  config.width = 128;
+  config.layers = 6;
+  recipe::TrainConfig c = toy_training();
+  c.batch = 8;
+  c.parts = 4;
+  const auto gradients = [&](recipe::Shard shard, bool recompute) {
+    c.shard = shard;
+    c.recompute = recompute;
+    const plan::Plan plan = plan::plan_training(config, c, {8, kToyContext, 0, false}, 4);
+    return plan.memory.peak_by_purpose[static_cast<std::size_t>(Purpose::gradients)];
+  };
+  const auto whole = gradients(recipe::Shard::optimizer, true);
+  EXPECT_LT(gradients(recipe::Shard::gradients, false), 0.6 * static_cast<double>(whole));
+  EXPECT_LT(gradients(recipe::Shard::gradients, true), 0.6 * static_cast<double>(whole));
+}
+
 // The plan of a rank is what the first step of one takes; here one rank computes, so that memory is
 // its own.
 TEST_F(RanksTest, ThePlanOfPartsIsExact) {
