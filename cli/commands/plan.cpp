@@ -104,6 +104,7 @@ Answer make(const Arguments& a) {
     out.recipe.train.parts = recipe::usual_parts(out.recipe.train, ranks);
     recipe::with_places(out.recipe, [&] { recipe::validate(out.recipe.train); });
   }
+  recipe::with_places(out.recipe, [&] { recipe::check_shard(out.recipe.train); });
   model::ModelConfig& m = out.recipe.model;
   plan::BatchShapes shapes;
   std::unique_ptr<data::Dataset> data;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "autograd/nested.h"
+#include "autograd/receive.h"
 #include "autograd/record.h"
 #include "heddle/tape.h"
 
@@ -52,6 +53,9 @@ void differentiate(const Region& region, const std::vector<autograd::Saved>& sav
 std::vector<Tensor> recompute(const Region& region, std::span<const Tensor> inputs) {
   if (!autograd::recording()) return region(inputs);
   std::vector<Tensor> outputs;
+  // Leaves that the region uses besides get their gradients from its own tape. As inputs of the op
+  // they tell this one where they are used.
+  autograd::NoteLeaves notes;
   {
     const NoGrad no_grad;
     outputs = region(inputs);
@@ -62,6 +66,7 @@ std::vector<Tensor> recompute(const Region& region, std::span<const Tensor> inpu
     input_pointers.push_back(&x);
     saved.emplace_back(x);
   }
+  for (const Tensor& leaf : notes.leaves()) input_pointers.push_back(&leaf);
   std::vector<Tensor*> output_pointers;
   for (Tensor& y : outputs) {
     y = y.detach();  // a region may hand an input through; its output is a tensor of its own

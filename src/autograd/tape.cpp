@@ -1,5 +1,6 @@
 #include "heddle/tape.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/nested.h"
 #include "autograd/observe.h"
+#include "autograd/receive.h"
 #include "autograd/record.h"
 #include "backend/routine.h"
 #include "tensor/storage.h"
@@ -15,6 +17,20 @@ namespace heddle {
 
 namespace {
 thread_local const autograd::OpObserver* active_observer = nullptr;
+thread_local const autograd::GradientReceiver* active_receiver = nullptr;
+thread_local autograd::NoteLeaves* active_notes = nullptr;
+
+// Takes what a pointer of the thread points to, and puts it back.
+template <class T>
+struct Unset {
+  explicit Unset(const T*& at) : value(std::exchange(at, nullptr)), place(at) {}
+  ~Unset() { place = value; }
+  Unset(const Unset&) = delete;
+  Unset& operator=(const Unset&) = delete;
+
+  const T* const value;
+  const T*& place;
+};
 }  // namespace
 
 // A slot stands for one tensor on the tape; an entry for one recorded op, with its input and output
@@ -29,6 +45,7 @@ struct TapeState {
   struct Entry {
     const char* op = "";
     std::size_t first_edge = 0;
+    std::size_t first_slot = 0;  // those of tensors that it is the first to use, or to give
     int inputs = 0;
     int outputs = 0;
     std::unique_ptr<autograd::Vjp> vjp;
@@ -117,7 +134,22 @@ struct TapeState {
     (*active_observer)(event);
   }
 
+  // Leaves whose first use is an op that has been differentiated: nothing more can arrive.
+  void tell_complete(const autograd::GradientReceiver& receiver, std::size_t begin,
+                     std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      Slot& slot = slots[i];
+      if (slot.leaf == nullptr) continue;
+      if (slot.grad.defined()) deliver(slot);
+      Tensor leaf(slot.leaf);
+      receiver(leaf);
+    }
+  }
+
   void run() {
+    // Tapes of recomputed regions begin within this pass, and have no receiver.
+    const Unset<autograd::GradientReceiver> receiver(active_receiver);
+    std::size_t told = slots.size();
     for (std::size_t i = entries.size(); i-- > 0;) {
       Entry& e = entries[i];
       if (has_cotangent(e)) {
@@ -127,7 +159,11 @@ struct TapeState {
       }
       e.vjp = nullptr;  // releases what the op had saved
       for (int o = 0; o < e.outputs; ++o) slots[output_slot(e, o)].grad = Tensor();
+      if (receiver.value == nullptr) continue;
+      tell_complete(*receiver.value, e.first_slot, told);
+      told = e.first_slot;
     }
+    if (receiver.value != nullptr) tell_complete(*receiver.value, 0, told);
     for (Slot& slot : slots)
       if (slot.leaf != nullptr && slot.grad.defined()) deliver(slot);
   }
@@ -276,6 +312,18 @@ ObserveOps::ObserveOps(OpObserver observer)
     : observer_(std::move(observer)), outer_(std::exchange(active_observer, &observer_)) {}
 ObserveOps::~ObserveOps() { active_observer = outer_; }
 
+ReceiveGradients::ReceiveGradients(GradientReceiver receiver)
+    : receiver_(std::move(receiver)), outer_(std::exchange(active_receiver, &receiver_)) {}
+ReceiveGradients::~ReceiveGradients() { active_receiver = outer_; }
+
+NoteLeaves::NoteLeaves() : outer_(std::exchange(active_notes, this)) {}
+NoteLeaves::~NoteLeaves() { active_notes = outer_; }
+
+void NoteLeaves::note(const Tensor& tensor) {
+  const auto known = [&tensor](const Tensor& t) { return t.impl() == tensor.impl(); };
+  if (std::ranges::none_of(leaves_, known)) leaves_.push_back(tensor);
+}
+
 const Tensor& Saved::get() const {
   if (tensor_.defined() && tensor_.version() != version_)
     fail(ErrorCode::autograd, "backward",
@@ -299,6 +347,9 @@ bool tracked(std::initializer_list<const Tensor*> inputs) {
 }
 
 bool tracked(Inputs inputs) {
+  if (active_notes != nullptr)
+    for (const Tensor* t : inputs)
+      if (t != nullptr && t->defined() && t->impl()->requires_grad) active_notes->note(*t);
   const TapeState* tape = recorder();
   if (tape == nullptr) return false;
   bool any = false;
@@ -312,6 +363,7 @@ void record_vjp(const char* op, Inputs inputs, Outputs outputs, std::unique_ptr<
   TapeState::Entry e;
   e.op = op;
   e.first_edge = tape->edges.size();
+  e.first_slot = tape->slots.size();
   e.inputs = static_cast<int>(inputs.size());
   e.outputs = static_cast<int>(outputs.size());
   e.vjp = std::move(vjp);

@@ -65,6 +65,10 @@ Peer peer_of(const std::string& text) {
   return peer;
 }
 
+double seconds_since(Clock::time_point moment) {
+  return std::chrono::duration<double>(Clock::now() - moment).count();
+}
+
 Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace
@@ -150,12 +154,54 @@ void Communicator::wait(std::string_view what, milliseconds timeout) {
 void Communicator::exchange(std::span<const Bytes> sends, std::span<const MutableBytes> receives,
                             std::string_view what, milliseconds timeout) {
   if (!transport_) return;  // planned, or alone
-  transport_->begin(sends, receives);
-  wait(what, timeout);
+  begin(sends, receives);
+  end(what, timeout);
 }
 
-void Communicator::all_to_all(std::span<const Bytes> sends, std::span<const MutableBytes> receives,
-                              std::string_view what) {
+void Communicator::begin(std::span<const Bytes> sends, std::span<const MutableBytes> receives) {
+  if (!background_.empty())
+    fail(ErrorCode::failed, "communicator", "an exchange in the background",
+         "its end before others", background_);
+  began_ = Clock::now();
+  for (std::size_t i = 0; i < sends.size(); ++i)
+    if (static_cast<int>(i) != rank_) traffic_.sent += static_cast<std::int64_t>(sends[i].size());
+  transport_->begin(sends, receives);
+  traffic_.waited += seconds_since(began_);
+}
+
+void Communicator::end(std::string_view what, milliseconds timeout) {
+  const Clock::time_point here = Clock::now();
+  wait(what, timeout);
+  traffic_.waited += seconds_since(here);
+  traffic_.under_way += seconds_since(began_);
+}
+
+void Communicator::begin_all_to_all(std::span<const Bytes> sends,
+                                    std::span<const MutableBytes> receives, std::string what) {
+  keep_own(sends, receives);
+  if (!transport_) return;
+  begin(sends, receives);
+  background_ = std::move(what);
+}
+
+void Communicator::go_on() {
+  if (background_.empty()) return;
+  const Clock::time_point here = Clock::now();
+  if (transport_->test()) {
+    traffic_.under_way += seconds_since(began_);
+    background_.clear();
+  }
+  traffic_.waited += seconds_since(here);
+}
+
+void Communicator::finish() {
+  if (background_.empty()) return;
+  end(std::exchange(background_, {}), timeout_);
+}
+
+// What a rank has for itself, after a look at the buffers.
+void Communicator::keep_own(std::span<const Bytes> sends,
+                            std::span<const MutableBytes> receives) const {
   const auto own = static_cast<std::size_t>(rank_);
   if (sends.size() != static_cast<std::size_t>(size_) || receives.size() != sends.size() ||
       sends[own].size() != receives[own].size())
@@ -163,6 +209,11 @@ void Communicator::all_to_all(std::span<const Bytes> sends, std::span<const Muta
          "one for each of " + std::to_string(size_) + " ranks, and its own of one size",
          std::to_string(sends.size()) + " and " + std::to_string(receives.size()));
   if (!sends[own].empty()) std::memcpy(receives[own].data(), sends[own].data(), sends[own].size());
+}
+
+void Communicator::all_to_all(std::span<const Bytes> sends, std::span<const MutableBytes> receives,
+                              std::string_view what) {
+  keep_own(sends, receives);
   exchange(sends, receives, what, timeout_);
 }
 

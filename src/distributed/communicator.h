@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "distributed/transport.h"
@@ -37,6 +38,22 @@ struct Peer {
 
 struct CommunicatorOptions {
   std::chrono::milliseconds timeout{60'000};
+};
+
+// What it took to talk to the others, as one rank sees it.
+struct Traffic {
+  std::int64_t sent = 0;  // bytes
+  double waited = 0;      // seconds in which this rank did nothing else
+  double under_way = 0;   // seconds from the beginnings of exchanges to their ends
+
+  Traffic& operator+=(const Traffic& more) {
+    sent += more.sent;
+    waited += more.waited;
+    under_way += more.under_way;
+    return *this;
+  }
+  // The share of the last in which this rank computed.
+  double hidden() const { return under_way > waited ? 1 - waited / under_way : 0; }
 };
 
 class Communicator {
@@ -67,6 +84,16 @@ class Communicator {
   // Buffer i of `sends` goes to rank i, buffer i of `receives` comes from it. Sizes must agree.
   void all_to_all(std::span<const Bytes> sends, std::span<const MutableBytes> receives,
                   std::string_view what);
+  // The same in the background: goes on whenever it is asked to, and is done after finish(). Until
+  // then the buffers stay where they are, and nothing else is said.
+  void begin_all_to_all(std::span<const Bytes> sends, std::span<const MutableBytes> receives,
+                        std::string what);
+  void go_on();
+  void finish();
+
+  // Since it was last asked for.
+  Traffic take_traffic() { return std::exchange(traffic_, {}); }
+
   // `all` has the buffers of all ranks one after the other, each as large as `mine`.
   void all_gather(Bytes mine, MutableBytes all, std::string_view what);
   void broadcast(MutableBytes bytes, int root, std::string_view what);
@@ -101,6 +128,9 @@ class Communicator {
  private:
   void exchange(std::span<const Bytes> sends, std::span<const MutableBytes> receives,
                 std::string_view what, std::chrono::milliseconds timeout);
+  void keep_own(std::span<const Bytes> sends, std::span<const MutableBytes> receives) const;
+  void begin(std::span<const Bytes> sends, std::span<const MutableBytes> receives);
+  void end(std::string_view what, std::chrono::milliseconds timeout);
   void wait(std::string_view what, std::chrono::milliseconds timeout);
   [[noreturn]] void give_up(const std::vector<int>& ranks, std::string_view what,
                             const std::string& why) const;
@@ -111,6 +141,10 @@ class Communicator {
   std::string stage_;
   std::vector<Peer> peers_;
   bool all_know_ = false;
+  // Of the exchange that is under way.
+  std::string background_;  // what it is for, where it is one in the background
+  std::chrono::steady_clock::time_point began_;
+  Traffic traffic_;
 };
 
 }  // namespace heddle::distributed

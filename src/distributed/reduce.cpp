@@ -288,47 +288,65 @@ void broadcast(Communicator& group, std::vector<Tensor>& tensors) {
   }
 }
 
-double sum_of_squares(Communicator& group, const Shards& shards,
+namespace {
+
+// Sums of squares of the pieces of a slice, one after the other.
+void add_squares(const Tensor& slice, std::vector<double>& all) {
+  const float* x = slice.data<float>();
+  const std::int64_t count = slice.elements(), pieces = ceil_div(count, kPiece);
+  const std::size_t first = all.size();
+  all.resize(first + static_cast<std::size_t>(pieces));
+  parallel_ranges(pieces, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t piece = begin; piece < end; ++piece) {
+      std::array<double, 8> sums{};
+      const std::int64_t last = std::min(count, (piece + 1) * kPiece);
+      std::int64_t i = piece * kPiece;
+      for (; i + 8 <= last; i += 8)
+        for (std::size_t lane = 0; lane < 8; ++lane) {
+          const double v = x[i + static_cast<std::int64_t>(lane)];
+          sums[lane] += v * v;
+        }
+      for (; i < last; ++i) sums[0] += double{x[i]} * double{x[i]};
+      double sum = 0;
+      for (const double s : sums) sum += s;
+      all[first + static_cast<std::size_t>(piece)] = sum;
+    }
+  });
+}
+
+// Calls place(n, piece) for each piece of the rank: its n-th one, and where that is among all.
+void each_piece(std::span<const Shards> buckets, int rank, const auto& place) {
+  std::size_t n = 0;
+  for (const Shards& shards : buckets)
+    for (const Slice& s : shards.slices(shards.of(rank)))
+      for (std::int64_t i = 0; i < ceil_div(s.count(), kPiece); ++i)
+        place(n++, static_cast<std::size_t>(shards.piece_of(s) + i));
+}
+
+}  // namespace
+
+double sum_of_squares(Communicator& group, std::span<const Shards> buckets,
                       const std::vector<Tensor>& slices) {
   if (!slices.empty() && slices.front().device().is_meta()) return 0;
   std::vector<double> mine;
-  for (const Tensor& slice : slices) {
-    const float* x = slice.data<float>();
-    const std::int64_t count = slice.elements(), pieces = ceil_div(count, kPiece);
-    const std::size_t first = mine.size();
-    mine.resize(first + static_cast<std::size_t>(pieces));
-    parallel_ranges(pieces, 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t piece = begin; piece < end; ++piece) {
-        std::array<double, 8> sums{};
-        const std::int64_t last = std::min(count, (piece + 1) * kPiece);
-        std::int64_t i = piece * kPiece;
-        for (; i + 8 <= last; i += 8)
-          for (std::size_t lane = 0; lane < 8; ++lane) {
-            const double v = x[i + static_cast<std::int64_t>(lane)];
-            sums[lane] += v * v;
-          }
-        for (; i < last; ++i) sums[0] += double{x[i]} * double{x[i]};
-        double sum = 0;
-        for (const double s : sums) sum += s;
-        mine[first + static_cast<std::size_t>(piece)] = sum;
-      }
-    });
-  }
+  for (const Tensor& slice : slices) add_squares(slice, mine);
   std::vector<std::vector<double>> theirs(static_cast<std::size_t>(group.size()));
   std::vector<MutableBytes> receives;
   for (int rank = 0; rank < group.size(); ++rank) {
-    std::int64_t pieces = 0;
-    for (const Slice& s : shards.slices(shards.of(rank))) pieces += ceil_div(s.count(), kPiece);
     auto& numbers = theirs[static_cast<std::size_t>(rank)];
-    numbers.resize(static_cast<std::size_t>(pieces));
+    each_piece(buckets, rank, [&](std::size_t n, std::size_t) { numbers.resize(n + 1); });
     receives.push_back(std::as_writable_bytes(std::span(numbers)));
   }
   const std::vector<Bytes> sends(static_cast<std::size_t>(group.size()),
                                  std::as_bytes(std::span(mine)));
   group.all_to_all(sends, receives, "the length of the gradient");
+  std::vector<double> all(static_cast<std::size_t>(buckets.front().pieces()));
+  for (int rank = 0; rank < group.size(); ++rank)
+    each_piece(buckets, rank, [&](std::size_t n, std::size_t piece) {
+      all[piece] = theirs[static_cast<std::size_t>(rank)][n];
+    });
   double sum = 0;
-  for (const auto& numbers : theirs)
-    for (const double s : numbers) sum += s;
+  for (const double s : all) sum += s;
   return sum;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -42,7 +43,10 @@ void scatter(Communicator& group, const Shards& shards, std::vector<Tensor>& sli
 void broadcast(Communicator& group, std::vector<Tensor>& tensors);
 
 // The sum of the squares of all elements of all shards, of which this rank has the slices: summed
-// in f64 piece by piece, and the pieces in their order, for any number of ranks the same.
-double sum_of_squares(Communicator& group, const Shards& shards, const std::vector<Tensor>& slices);
+// in f64 piece by piece, and the pieces in their order, for any number of ranks the same, and
+// however the tensors are dealt out: `buckets` are all of them together, and the slices in their
+// order.
+double sum_of_squares(Communicator& group, std::span<const Shards> buckets,
+                      const std::vector<Tensor>& slices);
 
 }  // namespace heddle::distributed

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "base/test_support.h"
 #include "distributed/communicator.h"
@@ -73,6 +75,48 @@ TEST(Communicator, EveryOperationOnOneToEightRanks) {
                                 size * (size - 1) / 2.0);
     });
   }
+}
+
+// An exchange that goes on in the background, of one number for each rank; rank 0 comes late.
+TEST(Communicator, AnExchangeGoesOnWhileItsRankComputes) {
+  for (const bool asking : {false, true})
+    as_ranks(3, [asking](Communicator& group) {
+      group.barrier("begin");
+      (void)group.take_traffic();
+      if (group.is_first()) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      std::vector<int> out, in(3, -1);
+      for (int i = 0; i < 3; ++i) out.push_back(10 * group.rank() + i);
+      std::vector<Bytes> sends;
+      std::vector<MutableBytes> receives;
+      for (std::size_t i = 0; i < 3; ++i) {
+        sends.push_back(std::as_bytes(std::span(&out[i], 1)));
+        receives.push_back(std::as_writable_bytes(std::span(&in[i], 1)));
+      }
+      group.begin_all_to_all(sends, receives, "the first one");
+      EXPECT_EQ(in[static_cast<std::size_t>(group.rank())], 11 * group.rank());  // its own
+      for (int i = 0; asking && i < 100; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        group.go_on();
+      }
+      if (!asking)
+        expect_says([&] { group.barrier("another"); }, {"in the background", "the first one"});
+      group.finish();
+      group.finish();  // nothing more to do
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(in[static_cast<std::size_t>(i)], 10 * i + group.rank());
+      const Traffic traffic = group.take_traffic();
+      EXPECT_EQ(traffic.sent, 8);
+      EXPECT_LE(traffic.waited, traffic.under_way);
+      // Who asks meanwhile waits for nobody; who does not, and is early, waits for rank 0.
+      if (group.is_first()) {
+        EXPECT_GE(traffic.hidden(), 0);
+      } else if (asking) {
+        EXPECT_GT(traffic.hidden(), 0.5);
+      } else {
+        EXPECT_GT(traffic.waited, 0.01);
+      }
+      EXPECT_EQ(group.take_traffic().sent, 0);
+      group.barrier("end");
+    });
 }
 
 TEST(Communicator, SizesThatDoNotFitAreRefused) {

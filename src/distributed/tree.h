@@ -66,6 +66,7 @@ class TreeSum {
   }
 
   const std::vector<std::pair<Node, T>>& held() const { return held_; }
+  std::vector<std::pair<Node, T>>& held() { return held_; }
   std::vector<std::pair<Node, T>> take() { return std::move(held_); }
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -30,11 +31,19 @@ struct StepSums {
 StepSums add_gradients(const model::Model& model, const model::Batch& batch,
                        const recipe::TrainConfig& config, std::int64_t step);
 
-// The same for one of several parts of a batch in which `counted` targets count: it is computed in
-// config.accumulate parts of its own, of which the first is number `first` of the step.
+// Where one of several parts of a batch belongs.
+struct PartOfStep {
+  std::int64_t counted = 0;  // targets of the whole batch
+  std::size_t first = 0;     // its number, where each of its own parts has one
+  // Gets the gradients of the part as they become complete, while the last of its own parts is
+  // differentiated (autograd/receive.h). One that took no part in that stays with its parameter.
+  std::function<void(Tensor& leaf)> receive = {};
+};
+
+// The same for one of several parts, which is computed in config.accumulate parts of its own.
 StepSums add_part_gradients(const model::Model& model, const model::Batch& part,
-                            std::int64_t counted, const recipe::TrainConfig& config,
-                            std::int64_t step, std::size_t first);
+                            const PartOfStep& place, const recipe::TrainConfig& config,
+                            std::int64_t step);
 
 // How a forward pass of training is run, for part `part` of the batch.
 nn::Pass training_pass(const recipe::TrainConfig& config, std::int64_t step, std::size_t part);

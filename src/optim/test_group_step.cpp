@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <optional>
 
 #include "distributed/test_threads.h"
 #include "model/test_support.h"
@@ -58,10 +59,13 @@ std::vector<std::vector<float>> values(const std::vector<nn::Parameter>& all) {
   return numbers;
 }
 
+// Small enough for several of them in these models, and for tables that are cut.
+constexpr std::int64_t kSmallBucket = 1100;
+
 // Three steps of so many ranks; where `moved` is not 0, the last one by so many, from the state of
-// the others.
+// the others, and with the shards of `then`.
 Result train_on(int ranks, const model::ModelConfig& model, const recipe::TrainConfig& config,
-                int moved = 0) {
+                int moved = 0, std::optional<recipe::Shard> then = {}) {
   const model::Batch batch = batch_of_eight(model);
   Result result;
   std::vector<nn::Parameter> weights, state;
@@ -70,7 +74,9 @@ Result train_on(int ranks, const model::ModelConfig& model, const recipe::TrainC
     distributed::as_ranks(group_size, [&](Communicator& group) {
       // As in a run, the others get the weights of rank 0.
       const auto own = model::build_model(model, {.seed = group.is_first() ? 1U : 2U});
-      GroupStep step(config, own->parameters(), group);
+      recipe::TrainConfig here = config;
+      if (first > 1) here.shard = then.value_or(config.shard);
+      GroupStep step(here, own->parameters(), group, kSmallBucket);
       if (first > 1 && group.is_first())
         for (std::size_t i = 0; i < weights.size(); ++i)
           overwrite(own->parameters().all()[i].tensor, weights[i].tensor);
@@ -158,6 +164,56 @@ TEST(GroupStep, PartsAndMovesAndOptimisers) {
     }
 }
 
+// Every kind, with dropout and with experts some of which get no token: what is sharded changes no
+// bit, also where layers are computed twice and where parts have parts of their own.
+TEST(GroupStep, ShardedGradientsHaveTheSameBits) {
+  const std::vector<std::pair<Kind, Task>> kinds = {
+      {Kind::decoder, Task::language},     {Kind::encoder, Task::tag},
+      {Kind::encoder, Task::classify},     {Kind::encoder, Task::masked},
+      {Kind::vit, Task::classify},         {Kind::encoder_decoder, Task::translate},
+      {Kind::rnn, Task::language},         {Kind::birnn, Task::tag},
+      {Kind::rnn_seq2seq, Task::translate}};
+  for (const auto& [kind, task] : kinds)
+    for (const bool experts : {false, true}) {
+      model::ModelConfig model = model::small(kind, task);
+      if (experts && model.recurrent()) continue;
+      model.dropout = 0.2;
+      if (experts) model.moe = nn::MoeOptions{.experts = 8, .capacity = 1.0, .balance = 0.1};
+      SCOPED_TRACE(std::string(to_string(kind)) + " " + std::string(to_string(task)) +
+                   (experts ? " with experts" : ""));
+      recipe::TrainConfig config = config_in(experts ? 3 : 8);
+      config.accumulate = experts ? 2 : 1;
+      const Result one = train_on(1, model, config);
+      config.shard = recipe::Shard::gradients;
+      for (const bool recompute : {false, true}) {
+        SCOPED_TRACE(recompute);
+        config.recompute = recompute;
+        for (const int ranks : {1, 2, 3, 4, 8}) expect_same(train_on(ranks, model, config), one);
+      }
+    }
+}
+
+TEST(GroupStep, ShardsMayChangeOnTheWay) {
+  model::ModelConfig model = model::small(Kind::decoder, Task::language);
+  model.dropout = 0.1;
+  for (const std::int64_t parts : {1, 2, 5, 8}) {
+    SCOPED_TRACE(std::to_string(parts) + " parts");
+    recipe::TrainConfig config = config_in(parts);
+    config.precision = DType::bf16;
+    if (parts == 2) {
+      config.optimizer = recipe::OptimizerKind::sgd;
+      config.momentum = 0.9;
+      config.weight_decay = 0;
+    }
+    const Result one = train_on(1, model, config);
+    expect_same(train_on(2, model, config, 3, recipe::Shard::gradients), one);
+    config.shard = recipe::Shard::gradients;
+    expect_same(train_on(3, model, config, 2, recipe::Shard::optimizer), one);
+    expect_same(train_on(8, model, config, 1), one);
+    expect_same(train_on(1, model, config, 4), one);
+  }
+}
+
 // The parts are those of train.accumulate, weighed alike: the sum differs in its order alone.
 TEST(GroupStep, TheGradientIsThatOfTheWholeBatch) {
   const model::ModelConfig config = model::small(Kind::decoder, Task::language);
@@ -206,22 +262,46 @@ TEST(GroupStep, TrafficIsAsPlanned) {
   model::ModelConfig config = model::small(Kind::decoder, Task::language);
   config.width = 32;
   const model::Batch batch = batch_of_eight(config);
-  const recipe::TrainConfig c = config_in(8);
-  for (const int ranks : {2, 3, 4}) {
-    std::atomic<std::int64_t> planned = 0;
-    const auto bytes = [&](std::int64_t steps) {
-      planned = 0;
-      return distributed::as_ranks(ranks, [&](Communicator& group) {
-        const auto model = model::build_model(config, {.seed = 1});
-        GroupStep step(c, model->parameters(), group);
-        planned += step.traffic();
-        for (std::int64_t i = 1; i <= steps; ++i) step.take(*model, batch, i, 0.01);
-      });
-    };
-    const std::int64_t one = bytes(1), two = bytes(2);
-    EXPECT_NEAR(static_cast<double>(two - one), static_cast<double>(planned.load()),
-                0.02 * static_cast<double>(planned.load()));
-  }
+  recipe::TrainConfig c = config_in(8);
+  for (const auto shard : {recipe::Shard::optimizer, recipe::Shard::gradients})
+    for (const int ranks : {2, 3, 4}) {
+      c.shard = shard;
+      std::atomic<std::int64_t> planned = 0, counted = 0;
+      const auto bytes = [&](std::int64_t steps) {
+        planned = counted = 0;
+        return distributed::as_ranks(ranks, [&](Communicator& group) {
+          const auto model = model::build_model(config, {.seed = 1});
+          GroupStep step(c, model->parameters(), group, kSmallBucket);
+          planned += step.traffic();
+          for (std::int64_t i = 1; i <= steps; ++i) {
+            (void)group.take_traffic();
+            step.take(*model, batch, i, 0.01);
+          }
+          counted += group.take_traffic().sent;  // in the last one
+        });
+      };
+      const std::int64_t one = bytes(1), two = bytes(2);
+      EXPECT_EQ(counted, two - one);
+      EXPECT_NEAR(static_cast<double>(two - one), static_cast<double>(planned.load()),
+                  0.02 * static_cast<double>(planned.load()));
+    }
+}
+
+// With a part for each rank nothing more travels than with shards of the optimiser alone.
+TEST(GroupStep, APartForEachRankTravelsOnce) {
+  const model::ModelConfig config = model::small(Kind::decoder, Task::language);
+  const auto model = model::build_model(config, {.seed = 1});
+  recipe::TrainConfig c = config_in(4);
+  const auto bytes = [&](recipe::Shard shard) {
+    c.shard = shard;
+    Communicator group = Communicator::planned(0, 4);
+    return GroupStep(c, model->parameters(), group).traffic();
+  };
+  EXPECT_NEAR(static_cast<double>(bytes(recipe::Shard::gradients)),
+              static_cast<double>(bytes(recipe::Shard::optimizer)), 8.0 * 4 * distributed::kPiece);
+  const std::int64_t once = bytes(recipe::Shard::gradients);
+  c.parts = 8;  // each of the two parts of a rank travels
+  EXPECT_GT(bytes(recipe::Shard::gradients), once + once / 3);
 }
 
 }  // namespace

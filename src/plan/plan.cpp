@@ -87,13 +87,23 @@ int fullest_rank(std::int64_t parts, int ranks) {
   return fullest;
 }
 
+// Where parts come in rounds all ranks hold alike. Of those that have most parts the last one has
+// what is left over of the shards.
+int last_of_the_busiest(std::int64_t parts, int ranks) {
+  const auto busiest = static_cast<int>(parts % ranks);
+  return (busiest == 0 ? ranks : busiest) - 1;
+}
+
 // One step, in parts where the configuration has them.
 class PlannedStep {
  public:
   PlannedStep(const recipe::TrainConfig& train, nn::Parameters& parameters, int ranks)
       : train_(train) {
     if (train.parts) {
-      group_ = distributed::Communicator::planned(fullest_rank(*train.parts, ranks), ranks);
+      const int fullest = train.shard == recipe::Shard::gradients
+                              ? last_of_the_busiest(*train.parts, ranks)
+                              : fullest_rank(*train.parts, ranks);
+      group_ = distributed::Communicator::planned(fullest, ranks);
       in_parts_ = std::make_unique<optim::GroupStep>(train, parameters, group_);
     } else {
       whole_ = std::make_unique<optim::Optimizer>(train, parameters);

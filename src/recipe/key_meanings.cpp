@@ -213,6 +213,8 @@ std::span<const KeyMeaning> key_meanings() {
        mark("parts of a batch whose gradients are added in a fixed order, for runs on several "
             "processes"),
        mark("none; 8 on several processes")},
+      {"train.shard", mark("what several processes share out: the optimiser's state, or the sum of "
+                           "gradients as well")},
       {"train.timeout", mark("seconds until a process that is silent is given up"),
        mark("60 seconds")},
       {"train.precision", mark("of activations; parameters are always fp32")},

@@ -207,7 +207,8 @@ void check_resumable(const Recipe& before, const Recipe& now) {
     if (d.key.starts_with("compare.")) continue;  // not about this run
     // A run may go on on another device: what it has learned is the same, its last digits are not.
     if (d.key == "train.save_every" || d.key == "train.keep" || d.key == "train.log" ||
-        d.key == "train.device" || d.key == "train.timeout" || has_moved(d))
+        d.key == "train.device" || d.key == "train.timeout" || d.key == "train.shard" ||
+        has_moved(d))
       continue;
     std::string expected = "the run's " + d.was();
     if (d.key == "train.steps") {

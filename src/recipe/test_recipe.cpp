@@ -77,6 +77,8 @@ TEST(ParseTrain, RefusesWithTheReason) {
   refused("parts = 2\naccumulate = 3", {"train.parts", "train.accumulate"});
   refused("parts = 2\ndevice = \"cuda\"", {"train.parts", "device = \"cpu\""});
   refused("parts = 0", {"train.parts"});
+  refused("shard = \"weights\"", {"train.shard", "\"optimizer\" or \"gradients\""});
+  refused("shard = \"parameters\"", {"train.shard", "not there"});
   refused("timeout = 0", {"train.timeout"});
   refused("precision = \"fp16\"", {"train.precision", "bf16", "fp32"});
   refused("beta2 = 1.0", {"train.beta2", "below 1"});
@@ -286,6 +288,7 @@ TEST(Recipe, SaysWhatMayChangeOnResume) {
   EXPECT_TRUE(differences(before, before).empty());
   check_resumable(before, with({"train.keep=9", "train.save_every=1"}));
   check_resumable(before, with({"train.steps=90", "train.warmup=3"}));
+  check_resumable(with({"train.parts=2"}), with({"train.parts=2", "train.shard=gradients"}));
   const auto refused = [&](const Recipe& was, const std::vector<std::string>& set,
                            std::initializer_list<std::string_view> parts) {
     expect_says([&] { check_resumable(was, with(set)); }, parts);

@@ -74,6 +74,10 @@ std::string_view to_string(LogFormat format) {
   return "unknown";
 }
 
+std::string_view to_string(Shard shard) {
+  return shard == Shard::optimizer ? "optimizer" : "gradients";
+}
+
 std::int64_t usual_warmup(std::int64_t steps) { return std::min<std::int64_t>(100, steps / 10); }
 
 std::int64_t usual_parts(const TrainConfig& config, int ranks) {
@@ -100,6 +104,13 @@ void validate_parts(const TrainConfig& c) {
 }
 
 }  // namespace
+
+void check_shard(const TrainConfig& c) {
+  require(c.parts || c.shard == Shard::optimizer, kWhere, {"train.shard", "train.parts"},
+          "several ranks (mpirun -np N), or train.parts: the gradients of parts are what is shared "
+          "out",
+          "one process without train.parts");
+}
 
 void validate(const TrainConfig& c) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;  // steps are keys of random numbers

@@ -21,12 +21,16 @@ namespace heddle::recipe {
 enum class OptimizerKind : std::uint8_t { adamw, sgd };
 enum class ScheduleKind : std::uint8_t { cosine, linear, inverse_sqrt, constant };
 
+// What each of several ranks has a share of alone, besides the state of the optimiser.
+enum class Shard : std::uint8_t { optimizer, gradients };
+
 // Files that the log goes to: log.jsonl, log.csv, event files of TensorBoard.
 enum class LogFormat : std::uint8_t { jsonl, csv, tensorboard };
 
 std::string_view to_string(OptimizerKind kind);  // as in a recipe
 std::string_view to_string(ScheduleKind kind);   // "inverse-sqrt"
 std::string_view to_string(LogFormat format);
+std::string_view to_string(Shard shard);
 
 inline constexpr std::int64_t kEvalEvery = 250;
 inline constexpr std::int64_t kTimeout = 60;  // seconds
@@ -39,6 +43,7 @@ struct TrainConfig {
   // Parts of a batch whose gradients are added in a fixed order: any number of ranks up to it ends
   // with the same bits. Absent: a batch is summed as one process does it, by itself.
   std::optional<std::int64_t> parts = {};
+  Shard shard = Shard::optimizer;            // what ranks share out; no bit depends on it
   std::optional<std::int64_t> timeout = {};  // seconds until a rank that is silent is given up
   DType precision = DType::f32;  // of activations; weights and their updates are f32. bf16 | fp32
   Device device = Device::cpu;   // that computes; what a machine lacks is refused when it is used
@@ -85,6 +90,10 @@ std::int64_t usual_parts(const TrainConfig& config, int ranks);
 // Throws Error naming the key, what it may be and what it was. Everything that takes a
 // configuration calls it.
 void validate(const TrainConfig& config);
+
+// Throws Error where one process would train without train.parts and have nothing to share out: its
+// train.shard would mean nothing. Several ranks take usual_parts().
+void check_shard(const TrainConfig& config);
 
 // The table [train]: values out of range and keys that the chosen optimizer or schedule would have
 // to ignore are refused by name; unknown keys are left to the document's finish(). Defaults that

@@ -104,6 +104,14 @@ Device device_of(const io::TomlTable& t) {
   }
 }
 
+Shard shard_of(const io::TomlTable& t) {
+  if (t.has("shard") && t.string("shard") == "parameters")
+    t.refuse("shard", "\"optimizer\" or \"gradients\": sharded parameters are not there yet");
+  return t.choice_or("shard", "optimizer", {"optimizer", "gradients"}) == "gradients"
+             ? Shard::gradients
+             : Shard::optimizer;
+}
+
 }  // namespace
 
 TrainConfig parse_train(const io::TomlTable& t) {
@@ -112,6 +120,7 @@ TrainConfig parse_train(const io::TomlTable& t) {
   c.batch = t.integer("batch", {1, 1 << 20});
   c.accumulate = t.integer_or("accumulate", 1, {1, 4096});
   c.parts = t.integer_if("parts", {1, 4096});
+  c.shard = shard_of(t);
   c.timeout = t.integer_if("timeout", {1, 86400});
   c.precision =
       t.choice_or("precision", "fp32", {"bf16", "fp32"}) == "bf16" ? DType::bf16 : DType::f32;
@@ -135,6 +144,7 @@ void put_train(io::TomlDocument& document, const TrainConfig& c) {
   put("batch", c.batch);
   put("accumulate", c.accumulate);
   if (c.parts) put("parts", *c.parts);
+  if (c.parts || c.shard != Shard::optimizer) put("shard", std::string(to_string(c.shard)));
   if (c.timeout) put("timeout", *c.timeout);
   put("precision", std::string(c.precision == DType::bf16 ? "bf16" : "fp32"));
   put("device", to_string(c.device));

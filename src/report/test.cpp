@@ -100,6 +100,14 @@ TEST(Report, ReadsALogAndLeavesAHalfWrittenLineOut) {
   const std::string page = training_page({.name = "run", .log = log});
   EXPECT_TRUE(contains(page, "best validation loss"));
   EXPECT_TRUE(contains(page, "2.2500 (step 10)"));
+  EXPECT_FALSE(contains(page, "communication")) << "one process talks to nobody";
+  const std::string more =
+      R"(,"sent_bytes":2500000,"communication_seconds":0.0125,"communication_hidden":0.4})";
+  const TrainingLog ranks =
+      parse_training_log(line.substr(0, line.size() - 1) + more + "\n", "log");
+  ASSERT_EQ(ranks.steps.size(), 1u);
+  EXPECT_TRUE(contains(training_page({.name = "run", .log = ranks}),
+                       "2.50 MB sent, 12.5 ms of waiting, 40 % hidden"));
 }
 
 TEST(Report, HeatMapsShowNumbersAndWhatIsNone) {

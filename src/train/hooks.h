@@ -24,6 +24,10 @@ struct StepReport {
   double flops = 0;               // of this step
   std::int64_t live_bytes = 0;    // after it
   std::int64_t peak_bytes = 0;    // during it
+  // Of this rank, where there are several: sent to others; spent with waiting for them and nothing
+  // else; between the beginnings and ends of exchanges, part of which was spent with computing.
+  std::int64_t sent_bytes = 0;
+  double waited_seconds = 0, exchange_seconds = 0;
 };
 
 struct EvalReport {

@@ -82,7 +82,10 @@ void Job::open_data(std::shared_ptr<const data::Codec> codec) {
 void Job::take_data(std::shared_ptr<const data::Dataset> data) {
   data_ = std::move(data);
   recipe::take_sizes(recipe_, *data_);
-  recipe::with_places(recipe_, [&] { evaluation_rhythm(recipe_.train, *data_); });
+  recipe::with_places(recipe_, [&] {
+    recipe::check_shard(recipe_.train);
+    evaluation_rhythm(recipe_.train, *data_);
+  });
 }
 
 namespace {

@@ -458,8 +458,8 @@ std::vector<Row> rows_of_training() {
       {"train.batch", "text", "2", "LBTGUM"},
       {"train.accumulate", "sgd", "3", "M"},
       {"train.parts", "sgd", "3", "M"},
-      // How long others are waited for: tests/e2e/ranks.py has its effect.
-      {"train.timeout", "text", "7", ""},
+      {"train.shard", "sgd", "gradients;train.parts=3", "M"},
+      {"train.timeout", "text", "7", ""},  // others are waited for: tests/e2e/ranks.py
       {"train.precision", "text", "bf16", "LTGUM"},
       {"train.device", "text", "plugin:0", "DWUM"},
       {"train.recompute", "text", "true", "M"},

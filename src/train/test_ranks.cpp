@@ -7,7 +7,9 @@
 
 #include "base/test_support.h"
 #include "distributed/test_threads.h"
+#include "heddle/memory.h"
 #include "io/test_support.h"
+#include "optim/group_step.h"
 #include "plan/plan.h"
 #include "recipe/test_toys.h"
 #include "run/recipe_file.h"
@@ -114,12 +116,48 @@ TEST_F(RanksTest, TheSameFileOnAnyNumberOfRanksAndAfterAMove) {
     std::istringstream text(slurp(out + "/log.jsonl"));
     for (std::string line; std::getline(text, line);) {
       auto j = nlohmann::json::parse(line);
-      for (const char* key : {"seconds", "tokens_per_s", "live_bytes"}) j.erase(key);
+      for (const char* key : {"seconds", "tokens_per_s", "live_bytes", "sent_bytes",
+                              "communication_seconds", "communication_hidden"})
+        j.erase(key);
       all.push_back(j);
     }
     return all;
   };
   EXPECT_EQ(lines(moved), lines(one));
+  // So is one that shares out its gradients, from the beginning or from its third step.
+  const std::string sharded = dir_.file("sharded");
+  train(4, sharded, {"train.shard=gradients"}, false, 3);
+  EXPECT_EQ(train(3, sharded, {"train.shard=gradients"}, true).ending, Ending::finished);
+  EXPECT_EQ(weights(sharded), weights(one));
+  EXPECT_EQ(lines(sharded), lines(one));
+  const std::string later = dir_.file("later");
+  train(2, later, {}, false, 3);
+  train(4, later, {"train.shard=gradients"}, true);
+  EXPECT_EQ(weights(later), weights(one));
+}
+
+TEST_F(RanksTest, TheLogTellsWhatTalkingTakes) {
+  const std::string alone = dir_.file("alone"), two = dir_.file("two");
+  train(1, alone, {"train.parts=8"});
+  train(2, two, {});
+  EXPECT_EQ(slurp(alone + "/log.jsonl").find("sent_bytes"), std::string::npos);
+  std::istringstream text(slurp(two + "/log.jsonl"));
+  int told = 0;
+  for (std::string line; std::getline(text, line);) {
+    const auto j = nlohmann::json::parse(line);
+    if (!j.contains("loss")) continue;
+    ++told;
+    EXPECT_GT(j["sent_bytes"].get<double>(), 1000);
+    EXPECT_GT(j["communication_seconds"].get<double>(), 0);
+    EXPECT_GE(j["communication_hidden"].get<double>(), 0);
+    EXPECT_LE(j["communication_hidden"].get<double>(), 1);
+  }
+  EXPECT_EQ(told, 6);
+}
+
+TEST_F(RanksTest, OneProcessWithoutPartsHasNothingToShareOut) {
+  expect_says([&] { train(1, dir_.file("no"), {"train.shard=gradients"}); },
+              {"train.shard", "train.parts", "one process"});
 }
 
 TEST_F(RanksTest, ARunOfOneProcessStaysOne) {
@@ -157,6 +195,67 @@ TEST_F(RanksTest, UsualPartsAreEightAndNoMoreThanTheBatch) {
   EXPECT_EQ(recipe::usual_parts(c, 9), 16);
   c.accumulate = 16;
   EXPECT_EQ(recipe::usual_parts(c, 2), 4);
+}
+
+// The step of a rank without the others: its memory is its own, and its numbers mean nothing.
+std::int64_t peak_of_rank(int rank, int ranks, const model::ModelConfig& config,
+                          const recipe::TrainConfig& train, const model::Batch& batch) {
+  const std::int64_t before = memory_use(Device::cpu).live;
+  Communicator group = Communicator::planned(rank, ranks);
+  const auto model = model::build_model(config, {.seed = 1});
+  optim::GroupStep step(train, model->parameters(), group);
+  step.take(*model, batch, 1, 0.01);  // prepares weights
+  reset_peak_memory(Device::cpu);
+  step.take(*model, batch, 2, 0.01);
+  return memory_use(Device::cpu).peak - before;
+}
+
+TEST_F(RanksTest, ThePlanIsThatOfTheRankThatNeedsMost) {
+  model::ModelConfig config = toy_model();
+  config.width = 128;
+  config.layers = 4;
+  const ToyData data;
+  recipe::TrainConfig c = toy_training();
+  c.batch = 8;
+  c.parts = 8;
+  const model::Batch batch = data.training_batch(0, c.batch, c.seed);
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    std::int64_t before = 0;
+    for (const auto shard : {recipe::Shard::optimizer, recipe::Shard::gradients}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::string(to_string(shard)));
+      c.shard = shard;
+      std::int64_t most = 0;
+      for (int rank = 0; rank < ranks; ++rank)
+        most = std::max(most, peak_of_rank(rank, ranks, config, c, batch));
+      const plan::Plan plan = plan::plan_training(config, c, {8, kToyContext, 0, false}, ranks);
+      EXPECT_NEAR(static_cast<double>(most), static_cast<double>(plan.memory.peak),
+                  0.01 * static_cast<double>(plan.memory.peak));
+      // Gradients, partial sums and all, are most of it when they are whole.
+      if (shard == recipe::Shard::gradients && ranks >= 2) {
+        EXPECT_LT(most, before);
+      }
+      before = most;
+    }
+  }
+}
+
+// Layers that are computed twice give their gradients away while the pass goes on, too.
+TEST_F(RanksTest, RecomputedLayersKeepNoGradients) {
+  model::ModelConfig config = toy_model();
+  config.width = 128;
+  config.layers = 6;
+  recipe::TrainConfig c = toy_training();
+  c.batch = 8;
+  c.parts = 4;
+  const auto gradients = [&](recipe::Shard shard, bool recompute) {
+    c.shard = shard;
+    c.recompute = recompute;
+    const plan::Plan plan = plan::plan_training(config, c, {8, kToyContext, 0, false}, 4);
+    return plan.memory.peak_by_purpose[static_cast<std::size_t>(Purpose::gradients)];
+  };
+  const auto whole = gradients(recipe::Shard::optimizer, true);
+  EXPECT_LT(gradients(recipe::Shard::gradients, false), 0.6 * static_cast<double>(whole));
+  EXPECT_LT(gradients(recipe::Shard::gradients, true), 0.6 * static_cast<double>(whole));
 }
 
 // The plan of a rank is what the first step of one takes; here one rank computes, so that memory is

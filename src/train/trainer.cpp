@@ -92,6 +92,7 @@ Trainer::Trainer(model::Model& model, const data::Dataset& data, const recipe::T
       group_(group != nullptr ? *group : alone_),
       eval_every_(evaluation_rhythm(config, data)) {
   validate(config);
+  recipe::check_shard(config);
   if (!config.parts) {
     if (!group_.alone())
       fail(ErrorCode::invalid_argument, "train", "train.parts",
@@ -113,6 +114,7 @@ void Trainer::check_alike() {
       {"number of parameters", std::to_string(model_.parameters().count())},
       {"train.steps", std::to_string(config_.steps)},
       {"train.parts", std::to_string(config_.parts.value_or(0))},
+      {"train.shard", std::string(to_string(config_.shard))},
       {"train.seed", std::to_string(config_.seed)}};
   std::vector<std::vector<std::string>> told;  // of each fact, by all ranks
   for (const auto& [name, value] : facts)
@@ -239,6 +241,7 @@ StepReport Trainer::take_step() {
   const CostMeter meter;
   reset_peak_memory(model_.device());
   const std::int64_t step = state_.step + 1;
+  (void)group_.take_traffic();  // of what was between steps
   const model::Batch batch = batch_of(step);
   const double rate = optim::learning_rate_at(config_, step);
   const auto [loss, norm] = compute_step(batch, step, rate);
@@ -254,6 +257,7 @@ StepReport Trainer::take_step() {
   report.tokens = optim::tokens_of(batch, model_.config());
   report.flops = meter.cost().flops;
   count_memory(report);
+  count_traffic(report);
   report.seconds = watch.seconds();
   count_for_rate(report);
   state_.step = step;
@@ -290,6 +294,13 @@ void Trainer::count_memory(StepReport& report) {
     state_.peak_by_purpose[i] = all[most + 1 + i];
 }
 
+void Trainer::count_traffic(StepReport& report) {
+  const distributed::Traffic traffic = group_.take_traffic();
+  report.sent_bytes = traffic.sent;
+  report.waited_seconds = traffic.waited;
+  report.exchange_seconds = traffic.under_way;
+}
+
 model::Batch Trainer::batch_of(std::int64_t step) {
   if (ahead_ && ahead_->first == step) return std::exchange(ahead_, std::nullopt)->second;
   return data_.training_batch(step - 1, config_.batch, config_.seed);
@@ -311,6 +322,8 @@ void Trainer::count_for_rate(const StepReport& report) {
   interval_.cold = std::exchange(is_first_, false);
   interval_.tokens += report.tokens;
   interval_.seconds += report.seconds;
+  interval_.steps += 1;
+  interval_.traffic += {report.sent_bytes, report.waited_seconds, report.exchange_seconds};
 }
 
 // The step is computed once more, with every op under observation. Nothing was updated, so it gives
@@ -340,6 +353,12 @@ void Trainer::write_log(const StepReport& report) {
   line["tokens_per_s"] = static_cast<double>(interval_.tokens) / interval_.seconds;
   line["grad_norm"] = report.grad_norm;
   line["live_bytes"] = report.live_bytes;
+  if (!group_.alone()) {
+    const auto steps = static_cast<double>(interval_.steps);
+    line["sent_bytes"] = std::round(static_cast<double>(interval_.traffic.sent) / steps);
+    line["communication_seconds"] = interval_.traffic.waited / steps;
+    line["communication_hidden"] = interval_.traffic.hidden();
+  }
   append(line);
   state_.loss_sum = state_.loss_weight = 0;
   interval_ = {};

@@ -91,6 +91,7 @@ class Trainer {
   void prepare_batch(std::int64_t step);
   void count_for_rate(const StepReport& report);
   void count_memory(StepReport& report);
+  void count_traffic(StepReport& report);
   optim::GroupStep::Numbers compute_step(const model::Batch& batch, std::int64_t step, double rate);
   [[noreturn]] void refuse_step(const model::Batch& batch, const Sentence& what);
   void write_log(const StepReport& report);
@@ -122,6 +123,8 @@ class Trainer {
   struct Interval {
     std::int64_t tokens = 0;
     double seconds = 0;
+    std::int64_t steps = 0;
+    distributed::Traffic traffic = {};
     bool cold = false;  // all there is of it is that first step
   };
   Interval interval_;

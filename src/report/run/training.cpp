@@ -99,6 +99,21 @@ std::string state_text(const RunView& run) {
   return "";
 }
 
+// The median, as rank 0 sees it.
+std::string communication_text(const TrainingLog& log) {
+  const auto median = [&log](double TrainingLog::Step::* field) {
+    std::vector<double> all;
+    for (const TrainingLog::Step& s : log.steps) all.push_back(s.*field);
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end());
+    return *middle;
+  };
+  return tr("{} sent, {:.3g} ms of waiting, {:.0f} % hidden behind computing",
+            bytes_text(median(&TrainingLog::Step::sent_bytes)),
+            1e3 * median(&TrainingLog::Step::communication_seconds),
+            100 * median(&TrainingLog::Step::communication_hidden));
+}
+
 Html summary(const RunView& run) {
   const TrainingLog& log = run.log;
   std::vector<std::pair<std::string, std::string>> all;
@@ -127,6 +142,7 @@ Html summary(const RunView& run) {
     add(tr("{}, median", run.unit.rate_title()),
         count_text(run.unit.count(rates[rates.size() / 2])));
     add(tr("memory between steps"), bytes_text(bytes));
+    if (last.sent_bytes > 0) add(tr("communication of a step"), communication_text(log));
   }
   return facts(all);
 }

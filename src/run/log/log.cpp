@@ -22,7 +22,9 @@ TrainingLog parse_training_log(std::string_view text, const std::string& where) 
     }
     log.steps.push_back({step, j.at("loss").number(), j.at("lr").number(), j.at("tokens").number(),
                          j.at("seconds").number(), j.at("tokens_per_s").number(),
-                         j.at("grad_norm").number(), j.at("live_bytes").number()});
+                         j.at("grad_norm").number(), j.at("live_bytes").number(),
+                         j.number_or("sent_bytes", 0), j.number_or("communication_seconds", 0),
+                         j.number_or("communication_hidden", 0)});
   }
 }
 

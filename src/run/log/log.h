@@ -15,6 +15,8 @@ struct TrainingLog {
   struct Step {
     double step = 0, loss = 0, lr = 0, tokens = 0, seconds = 0, tokens_per_s = 0, grad_norm = 0,
            live_bytes = 0;
+    // Of a step on average, in runs of several ranks: see docs/training.md.
+    double sent_bytes = 0, communication_seconds = 0, communication_hidden = 0;
   };
   struct Eval {
     double step = 0, loss = 0;

@@ -24,17 +24,21 @@ struct LogField {
   const char* name;
   const char* tag;
 };
-constexpr std::array<LogField, 11> kLogFields = {{{"step", nullptr},
-                                                  {"loss", "train/loss"},
-                                                  {"lr", "train/learning_rate"},
-                                                  {"tokens", "train/tokens"},
-                                                  {"seconds", nullptr},
-                                                  {"tokens_per_s", "train/tokens_per_s"},
-                                                  {"grad_norm", "train/grad_norm"},
-                                                  {"live_bytes", "train/live_bytes"},
-                                                  {"eval_loss", "validation/loss"},
-                                                  {"eval_tokens", "validation/tokens"},
-                                                  {"accuracy", "validation/accuracy"}}};
+constexpr std::array<LogField, 14> kLogFields = {
+    {{"step", nullptr},
+     {"loss", "train/loss"},
+     {"lr", "train/learning_rate"},
+     {"tokens", "train/tokens"},
+     {"seconds", nullptr},
+     {"tokens_per_s", "train/tokens_per_s"},
+     {"grad_norm", "train/grad_norm"},
+     {"live_bytes", "train/live_bytes"},
+     {"eval_loss", "validation/loss"},
+     {"eval_tokens", "validation/tokens"},
+     {"accuracy", "validation/accuracy"},
+     {"sent_bytes", "train/sent_bytes"},
+     {"communication_seconds", "train/communication_seconds"},
+     {"communication_hidden", "train/communication_hidden"}}};
 
 void remove_file(const std::string& path) {
   std::error_code error;

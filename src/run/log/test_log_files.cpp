@@ -66,7 +66,7 @@ LogLine eval_log_line(int step) {
 
 constexpr const char* kCsvHead =
     "step,loss,lr,tokens,seconds,tokens_per_s,grad_norm,live_bytes,eval_loss,eval_tokens,"
-    "accuracy\n";
+    "accuracy,sent_bytes,communication_seconds,communication_hidden\n";
 
 TEST(LogFiles, CsvHasARowForEachLine) {
   const TempDir dir;
@@ -78,9 +78,9 @@ TEST(LogFiles, CsvHasARowForEachLine) {
   labelled["accuracy"] = 0.5;
   log.append(labelled);
   EXPECT_EQ(io::slurp(dir.file("log.csv")), std::string(kCsvHead) +
-                                                "10,2.5,1e-05,1000,5.0,200.0,1.25,4096,,,\n"
-                                                "10,,,,5.25,,,,3.0,64,\n"
-                                                "20,,,,10.25,,,,3.0,64,0.5\n");
+                                                "10,2.5,1e-05,1000,5.0,200.0,1.25,4096,,,,,,\n"
+                                                "10,,,,5.25,,,,3.0,64,,,,\n"
+                                                "20,,,,10.25,,,,3.0,64,0.5,,,\n");
   EXPECT_EQ(io::slurp(dir.file("log.jsonl")).size(), log.size());
 }
 
@@ -140,9 +140,9 @@ TEST(LogFiles, WhatLiesBehindTheCheckpointIsCutFromAllOfThem) {
       log.append(step_log_line(20));
     }
     EXPECT_EQ(io::slurp(csv), std::string(kCsvHead) +
-                                  "10,2.5,1e-05,1000,5.0,200.0,1.25,4096,,,\n"
-                                  "10,,,,5.25,,,,3.0,64,\n"
-                                  "20,2.5,1e-05,2000,10.0,200.0,1.25,4096,,,\n");
+                                  "10,2.5,1e-05,1000,5.0,200.0,1.25,4096,,,,,,\n"
+                                  "10,,,,5.25,,,,3.0,64,,,,\n"
+                                  "20,2.5,1e-05,2000,10.0,200.0,1.25,4096,,,,,,\n");
     const TempDir whole;  // the same lines in one sitting
     const std::string name = std::filesystem::path(events).filename().string();
     whole.file(name, "");  // the same beginning
@@ -195,7 +195,7 @@ TEST(LogFiles, ACopyOfAResumedRunIsThatOfItsLog) {
     wanted += cell("step") + "," + cell("loss") + "," + cell("lr") + "," + cell("tokens") + "," +
               cell("seconds") + "," + cell("tokens_per_s") + "," + cell("grad_norm") + "," +
               cell("live_bytes") + "," + cell("eval_loss") + "," + cell("eval_tokens") + "," +
-              cell("accuracy") + "\n";
+              cell("accuracy") + ",,,\n";  // one process talks to nobody
   }
   EXPECT_EQ(io::slurp(csv), wanted);
   const std::string bytes = io::slurp(events);
