@@ -27,8 +27,9 @@ void ReadingLine::show(const data::ReadingProgress& progress) {
       progress.phase == Phase::counting
           ? tr("reading for the tokenizer: {} of {}", size(progress.done), size(progress.total))
           : tr("tokenising: {} of {}", size(progress.done), size(progress.total));
-  if (progress.done > 0 && progress.done < progress.total) {
-    const double left = since_.seconds() * static_cast<double>(progress.total - progress.done) /
+  const double seconds = since_.seconds();
+  if (seconds > 1 && progress.done > 0 && progress.done < progress.total) {
+    const double left = seconds * static_cast<double>(progress.total - progress.done) /
                         static_cast<double>(progress.done);
     text += "  " + tr("{} left", report::duration_text(left));
   }
