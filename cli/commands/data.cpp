@@ -15,6 +15,7 @@
 #include "language/language.h"
 #include "language/layout.h"
 #include "print_json.h"
+#include "reading_line.h"
 #include "recipe/recipe.h"
 #include "run/recipe_file.h"
 
@@ -52,7 +53,12 @@ std::string named(const std::string& name, const std::string& text) {
 
 void print(const DataOptions& options) {
   const recipe::Recipe recipe = run::load_recipe(recipe_file(options.recipe), options.recipe.set);
-  const auto dataset = recipe::open_data(recipe);
+  const auto dataset = [&recipe] {
+    ReadingLine line;
+    data::OpenOptions options;
+    options.reading = line.sink();
+    return recipe::open_data(recipe, options);
+  }();
   const std::vector<data::Preview> previews =
       data::preview(*dataset, options.examples, recipe.train.batch, recipe.train.seed);
   if (options.as_json) {

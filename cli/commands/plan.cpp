@@ -18,6 +18,7 @@
 #include "plan/link.h"
 #include "plan/plan_run.h"
 #include "print_json.h"
+#include "reading_line.h"
 #include "recipe/recipe.h"
 #include "report/page/numbers.h"
 #include "run/recipe_file.h"
@@ -112,7 +113,10 @@ Answer make(const Arguments& a) {
     shapes = plan::batch_shapes(out.recipe);
     assume_sizes(out.recipe, a.vocabulary, shapes.largest.tokens);
   } else {
-    data = recipe::open_data(out.recipe);
+    ReadingLine line;
+    data::OpenOptions options;
+    options.reading = line.sink();
+    data = recipe::open_data(out.recipe, options);
     recipe::take_sizes(out.recipe, *data);
     shapes = plan::batch_shapes(*data, out.recipe.train);
   }

@@ -24,6 +24,7 @@
 #include "plan/plan_run.h"
 #include "print_json.h"
 #include "progress.h"
+#include "reading_line.h"
 #include "recipe/shipped/shipped.h"
 #include "report/page/numbers.h"
 #include "report/run/live_report.h"
@@ -326,9 +327,11 @@ void run_as_rank(const Arguments& a, Ranks& ranks) {
   ranks.chosen_parts = shared.chosen_parts;
   std::optional<Job> job;
   ranks.group.together("opening the run", [&] {
-    job.emplace(a.resume
-                    ? Job::resume(std::move(shared.recipe), directory, &ranks.group)
-                    : Job::begin(std::move(shared.recipe), directory, catch_signals, &ranks.group));
+    ReadingLine line;
+    const data::ReadingSink reading = ranks.group.is_first() ? line.sink() : data::ReadingSink();
+    job.emplace(a.resume ? Job::resume(std::move(shared.recipe), directory, &ranks.group, reading)
+                         : Job::begin(std::move(shared.recipe), directory, catch_signals,
+                                      &ranks.group, reading));
   });
   if (a.resume) catch_signals();
   if (ranks.group.is_first())

@@ -8,6 +8,8 @@
 #include "base/number_text.h"
 #include "data/keys.h"
 #include "data/library/library.h"
+#include "data/library/pattern.h"
+#include "data/order/mixture.h"
 #include "heddle/error.h"
 #include "nn/require.h"
 #include "text/train.h"
@@ -216,6 +218,38 @@ void check_documents(const DataConfig& config, const Use& use, Kind kind) {
                    "none: the state of a recurrent network runs through the whole window", got);
 }
 
+void check_token_folder(const DataConfig& config, const Use& use) {
+  if (config.token_folder.empty()) return;
+  require_for_task(is_used(use, "text"), "token_folder", "nothing, unless a text is read",
+                   config.token_folder);
+}
+
+void check_field(const DataConfig& config, const Use& use) {
+  if (config.field.empty()) return;
+  require_for_task(is_used(use, "text"), "field", "nothing, unless a text is read", config.field);
+  const bool fits = config.documents == Documents::none || config.documents == Documents::line;
+  require(fits, kWhere, {"data.documents", "data.field"},
+          "line or none: with field each line is a document", to_string(config.documents));
+}
+
+void check_mixture(const DataConfig& config, const Use& use) {
+  if (config.mixture.empty()) return;
+  const std::string got = std::to_string(config.mixture.size()) + " weights";
+  require_for_task(is_used(use, "text"), "mixture", "nothing, unless a text is read", got);
+  const std::size_t texts = config.training.text.size();
+  require(config.mixture.size() == texts || texts == 0, kWhere, {"data.mixture", "data.text"},
+          "as many weights as text has entries: " + std::to_string(texts), got);
+  require(texts <= kMostCorpora, kWhere, {"data.mixture", "data.text"},
+          "at most " + std::to_string(kMostCorpora) + " names of text", got);
+  for (const double weight : config.mixture)
+    require(weight > 0, kWhere, in_data("mixture"), "weights above 0", weight);
+  const std::vector<std::int64_t> shares = mixture_shares(config.mixture);
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    require(shares[i] > 0, kWhere, in_data("mixture"),
+            "weights of at least a part in " + std::to_string(kMixtureRound) + " of their sum",
+            config.mixture[i]);
+}
+
 void check_rest(const DataConfig& config, const Use& use) {
   if (config.mask_share) {
     require_for_task(use.task == Task::masked, "mask_share", "nothing, unless the task is masked",
@@ -288,7 +322,22 @@ void validate(const DataConfig& config, Kind kind, Task task, const DataNeeds& n
   check_lengths(config, use, needs);
   check_chat(config, use);
   check_documents(config, use, kind);
+  check_token_folder(config, use);
+  check_field(config, use);
+  check_mixture(config, use);
   check_rest(config, use);
+}
+
+std::vector<std::string> resolve_texts(const DataConfig& config,
+                                       const std::vector<std::string>& names) {
+  std::vector<std::string> paths;
+  for (const std::string& name : names) {
+    const std::string path = resolve_path(config, name);
+    std::vector<std::string> files = files_matching(path);
+    if (files.empty()) files = {path};
+    paths.insert(paths.end(), files.begin(), files.end());
+  }
+  return paths;
 }
 
 std::string resolve_path(const DataConfig& config, const std::string& path) {
@@ -299,6 +348,7 @@ std::string resolve_path(const DataConfig& config, const std::string& path) {
     expected += " or in " + config.directory;
   if (std::filesystem::path(path).is_absolute()) expected = "the path of a file that is there";
   if (known != nullptr) expected = "the file (" + how_to_get(*known) + ")";
+  if (is_pattern(path)) expected = "a pattern that some file matches: " + expected;
   const std::string key = key_of_path(config, path);
   if (key.empty()) fail(ErrorCode::io, path, "there is no such file", expected);
   throw KeyError(kWhere, {in_data(key)}, ": there is no such file", expected, path);

@@ -28,9 +28,10 @@ std::string_view to_string(Documents documents);
 // The files of one split. A recipe names those of validation and test with a prefix: `pairs`,
 // `validation_pairs`, `test_pairs`; only `text` has the shorter `validation` and `test`.
 struct Files {
-  std::vector<std::string> text = {};  // language, masked: joined in this order
-  std::string chat = {};               // language: a conversation a line, as JSON
-  std::string source = {};             // translate: line n of `source` is line n of `target`
+  // language, masked: joined in this order. A name may be a pattern, "part-*.txt".
+  std::vector<std::string> text = {};
+  std::string chat = {};    // language: a conversation a line, as JSON
+  std::string source = {};  // translate: line n of `source` is line n of `target`
   std::string target = {};
   std::string pairs = {};         // translate: source<TAB>target
   std::string tags = {};          // tag: word<TAB>tag, a blank line between sentences
@@ -65,6 +66,14 @@ struct DataConfig {
   // language, masked: where a text falls into documents that do not see each other. Each ends with
   // its last line's end; the first token of one is not predicted, since nothing tells of it.
   Documents documents = Documents::none;
+  // language, masked: texts are JSON lines, and this key of each has a document.
+  std::string field = {};
+  // language, masked: the folder of token files, which texts are tokenised into a piece at a time.
+  // Empty: tokens are kept in memory.
+  std::string token_folder = {};
+  // language, masked: the share of training windows that each name of training.text has, in
+  // proportion. Empty: the texts are one.
+  std::vector<double> mixture = {};
   // language: windows begin with a prompt of random length (half of the window in evaluations),
   // which is not predicted. Not a key of its own: it follows from model.attention.prefix.
   bool prompts = false;
@@ -101,6 +110,11 @@ struct DataNeeds {
 };
 void validate(const DataConfig& config, model::Kind kind, model::Task task,
               const DataNeeds& needs = {});
+
+// The files that the names of a text lead to: those of a pattern in the order of their names'
+// bytes.
+std::vector<std::string> resolve_texts(const DataConfig& config,
+                                       const std::vector<std::string>& names);
 
 // `path` if it is absolute or exists, otherwise the one in config.directory. An Error names both
 // when neither exists.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -97,12 +98,23 @@ class Dataset {
 //
 // Beside an existing codec, splits can be left out: an evaluation of the test split does not read
 // the training files.
+struct ReadingProgress {
+  // Words are counted for a tokenizer, pairs merged; tokens written to a token file; another
+  // process writes there.
+  enum class Phase : std::uint8_t { counting, merging, tokenising, waiting };
+  Phase phase;
+  std::int64_t done, total;  // bytes of text; tokens while merging
+};
+// Called on the calling thread, several times a second. It may throw to give up.
+using ReadingSink = std::function<void(const ReadingProgress&)>;
+
 struct OpenOptions {
   std::shared_ptr<const Codec> codec = {};
   bool training = true;
   bool validation = true;  // where the configuration has it
   bool test = true;
   text::ProgressSink progress = {};  // of training tokenizers
+  ReadingSink reading = {};          // of texts that go to token files
 };
 std::unique_ptr<Dataset> open_dataset(const DataConfig& config, model::Kind kind, model::Task task,
                                       const OpenOptions& options = {});

@@ -47,6 +47,19 @@ text::TokenizerSpec tokenizer_spec(const DataConfig& config, std::string_view ke
   return parsed;
 }
 
+namespace {
+
+// Who watches a text being read sees merges as well.
+text::ProgressSink merging_told(const OpenOptions& options) {
+  if (!options.reading) return {};
+  return [&options](const text::TrainingProgress& p) {
+    if (p.phase == text::TrainingProgress::Phase::merging)
+      options.reading({ReadingProgress::Phase::merging, p.done, p.total});
+  };
+}
+
+}  // namespace
+
 MadeTokenizer make_tokenizer(const LoadRequest& request, const TokenizerRequest& what) {
   using Kind = text::TokenizerSpec::Kind;
   text::TokenizerSpec spec = tokenizer_spec(request.config, what.key, what.spec);
@@ -57,8 +70,11 @@ MadeTokenizer make_tokenizer(const LoadRequest& request, const TokenizerRequest&
   }
   text::SpecialTokens specials = what.specials;
   if (spec.kind == Kind::byte || spec.kind == Kind::bpe) specials.unknown = false;
+  const text::ProgressSink progress =
+      request.options.progress ? request.options.progress : merging_told(request.options);
   try {
-    return {text::train_tokenizer(spec, what.texts, specials, request.options.progress),
+    return {what.pieces != nullptr ? text::train_on_pieces(spec, *what.pieces, specials, progress)
+                                   : text::train_tokenizer(spec, what.texts, specials, progress),
             text::SpecialsInText::plain};
   } catch (const Error& e) {
     if (e.where() != "tokenizer") throw;
@@ -172,6 +188,10 @@ std::string describe_labels(const Codec& codec) {
   if (labels.size() > kShown) list += ", …";
   const std::string count = grouped(static_cast<std::int64_t>(labels.size()));
   return titled(mark("labels:")) + tr("{}: {}", count, list) + "\n";
+}
+
+std::string describe_token_folder(const std::string& folder, std::int64_t bytes) {
+  return titled(mark("files:")) + tr("{} bytes of tokens in {}", grouped(bytes), folder) + "\n";
 }
 
 std::string describe_tokenizers(const Codec& codec) {

@@ -50,6 +50,7 @@ struct TokenizerRequest {
   std::string spec;
   std::span<const std::string_view> texts;
   text::SpecialTokens specials;
+  const text::TextPieces* pieces = nullptr;  // instead of the texts
 };
 struct MadeTokenizer {
   std::shared_ptr<const text::Tokenizer> tokenizer;
@@ -86,6 +87,7 @@ void check_not_empty(const LoadRequest& request, Split split, const SplitFacts& 
 std::string describe(Split split, const SplitFacts& facts, std::int64_t max_length);
 std::string describe_tokenizers(const Codec& codec);  // and labels
 std::string describe_labels(const Codec& codec);
+std::string describe_token_folder(const std::string& folder, std::int64_t bytes);
 std::string grouped(std::int64_t number);  // "1,115,394"
 std::int64_t count_of(std::span<const std::int32_t> ids, std::optional<std::int32_t> id);
 

@@ -8,6 +8,7 @@
 namespace heddle::data {
 namespace {
 
+constexpr double kMostWeight = 1e9;
 constexpr std::int64_t kMost = std::int64_t{1} << 24;
 
 // "one.txt" or ["one.txt", "two.txt"].
@@ -63,6 +64,12 @@ DataConfig parse_data(const io::TomlTable& table, const std::string& directory) 
   config.documents =
       model::choice_or(table, "documents", Documents::none,
                        {Documents::none, Documents::line, Documents::blank_line, Documents::file});
+  config.field = table.string_or("field", "");
+  if (table.has("mixture"))
+    config.mixture = table.numbers("mixture", {0, kMostWeight});
+  else
+    table.note("mixture", {.type = "number", .list = true});
+  config.token_folder = table.string_or("token_folder", "");
   if (const auto given = table.integer_if("max_length", {1, kMost})) config.max_length = *given;
   if (const auto given = table.boolean_if("skip_long")) config.skip_long = *given;
   if (const auto given = table.number_if("mask_share", {0, 1})) config.mask_share = *given;

@@ -32,6 +32,7 @@ TEST(DataConfigTest, EveryKeyIsRead) {
       "validation_share = 0.25\ntokenizer = \"bpe:500\"\ntarget_tokenizer = \"char\"\n"
       "source_end = false\nmin_count = 3\nword_shapes = false\ncontext = 64\nmax_length = "
       "99\nskip_long = true\nmask_share = 0.2\n"
+      "field = \"body\"\ntoken_folder = \"tokens\"\nmixture = [3, 0.5]\n"
       "documents = \"blank-line\"\nflip = true\nshift = 4\nlabel_names = [\"x\", \"y\"]\n";
   const DataConfig config = parsed(text);
   EXPECT_EQ(config.training.text, (std::vector<std::string>{"a.txt", "b.txt"}));
@@ -53,6 +54,9 @@ TEST(DataConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(config.skip_long, true);
   EXPECT_EQ(config.mask_share, 0.2);
   EXPECT_EQ(config.documents, Documents::blank_line);
+  EXPECT_EQ(config.field, "body");
+  EXPECT_EQ(config.token_folder, "tokens");
+  EXPECT_EQ(config.mixture, (std::vector<double>{3, 0.5}));
   EXPECT_TRUE(config.flip);
   EXPECT_EQ(config.shift, 4);
   EXPECT_EQ(config.label_names, (std::vector<std::string>{"x", "y"}));
@@ -148,6 +152,23 @@ TEST(DataConfigTest, WhatATaskHasNoUseForIsRefused) {
       {images, [](C c) { c.max_length = 9; }, "key data.max_length"},
       {images, [](C c) { c.shift = -1; }, "key data.shift"},
       {translate, [](C c) { c.documents = Documents::line; }, "key data.documents"},
+      {translate, [](C c) { c.token_folder = "x"; }, "key data.token_folder"},
+      {translate, [](C c) { c.field = "x"; }, "key data.field"},
+      {translate, [](C c) { c.mixture = {1}; }, "key data.mixture"},
+      {language,
+       [](C c) {
+         c.field = "x";
+         c.documents = Documents::file;
+       },
+       "key data.documents"},
+      {language, [](C c) { c.mixture = {1, 2}; }, "key data.mixture"},
+      {language, [](C c) { c.mixture = {0}; }, "key data.mixture"},
+      {language,
+       [](C c) {
+         c.training.text = {"a", "b"};
+         c.mixture = {1, 1e5};
+       },
+       "a part in 4096"},
   };
   for (const Refused& row : table) {
     Sample sample = row.make(files);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/keys.h"
+#include "data/library/pattern.h"
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "recipe/shipped/shipped.h"
@@ -43,9 +44,12 @@ void check_chain(const std::vector<std::string>& chain, const std::string& file,
 // there stays as it is, to be looked for where paths of any recipe are.
 void keep_paths(io::TomlDocument& base, const fs::path& folder) {
   const auto beside_base = [&folder](const std::string& path) {
-    std::error_code error;
+    const auto is_there = [](const fs::path& place) {
+      std::error_code error;
+      return fs::exists(place, error) || !data::files_matching(place.string()).empty();
+    };
     const fs::path beside = folder / path;
-    const bool elsewhere = path.empty() || fs::exists(path, error) || !fs::exists(beside, error);
+    const bool elsewhere = path.empty() || is_there(path) || !is_there(beside);
     return elsewhere ? path : beside.string();
   };
   data::map_paths(base, beside_base);

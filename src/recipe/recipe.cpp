@@ -90,6 +90,11 @@ Recipe parse_document(io::TomlDocument& document, const std::string& directory) 
   data::map_paths(document, [&recipe](const std::string& path) {
     return absolute(path, recipe.data.directory);
   });
+  // It need not be there yet.
+  document.map_strings("data.token_folder", [](const std::string& folder) {
+    std::error_code error;
+    return fs::absolute(folder, error).lexically_normal().string();
+  });
   recipe.keys = document.values();
   recipe.toml = document.text();
   return recipe;
@@ -208,6 +213,7 @@ void check_resumable(const Recipe& before, const Recipe& now) {
     // A run may go on on another device: what it has learned is the same, its last digits are not.
     if (d.key == "train.save_every" || d.key == "train.keep" || d.key == "train.log" ||
         d.key == "train.device" || d.key == "train.timeout" || d.key == "train.shard" ||
+        d.key == "data.token_folder" ||
         has_moved(d))
       continue;
     std::string expected = "the run's " + d.was();

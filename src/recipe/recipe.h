@@ -94,9 +94,9 @@ std::vector<Difference> differences(const Recipe& before, const Recipe& now);
 
 // Whether a run that began with `before` may continue with `now` and be what it would have been
 // from the start. Throws Error naming the first key that may not change. These may change:
-// train.save_every, train.keep, train.log, train.shard and train.timeout; train.steps may grow
-// where the schedule does not depend on it (constant, inverse-sqrt); and files of data that are not
-// where they were may be elsewhere (what is in them is compared later).
+// train.save_every, train.keep, train.log, train.shard, train.timeout and data.token_folder;
+// train.steps may grow where the schedule does not depend on it (constant, inverse-sqrt); and files
+// of data that are not where they were may be elsewhere (what is in them is compared later).
 void check_resumable(const Recipe& before, const Recipe& now);
 
 }  // namespace heddle::recipe

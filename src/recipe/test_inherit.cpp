@@ -67,6 +67,12 @@ TEST_F(InheritTest, KeysOfTheChildWinAndTheOthersStay) {
   EXPECT_EQ(load_recipe(dir_.file("child.toml"), {"model.width=32"}).model.width, 32);
 }
 
+TEST_F(InheritTest, PatternsOfABaseAreThoseBesideIt) {
+  dir_.file("bases/patterns.toml", "base = \"base.toml\"\n[data]\ntext = \"wor*.txt\"\n");
+  const Recipe r = load_recipe(child("base = \"bases/patterns.toml\"\n"));
+  EXPECT_EQ(io::toml_inline(r.keys.at("data.text")), "\"" + dir_.file("bases/wor*.txt") + "\"");
+}
+
 TEST_F(InheritTest, ErrorsNameTheFileWhereTheKeyStands) {
   expect_says([&] { load_recipe(child("base = \"bases/base.toml\"\n[model]\nwidth = 9\n")); },
               {"bases/base.toml:6: key model.attention.heads", "divisor of the width 9",

@@ -43,6 +43,11 @@ void Pipeline::encode_plain(std::string_view text, std::size_t offset,
   for (const std::string_view word : words.list) words_.encode(word, offset, *workspace, ids);
 }
 
+// Patterns with code of their own are known; words of a model are independent of each other.
+Cuts Pipeline::plain_cuts() const {
+  return !parts_.normalizer && word_end_ != nullptr ? Cuts::spaces_and_lines : Cuts::nowhere;
+}
+
 std::string Pipeline::joined(std::span<const std::int32_t> ids) const {
   if (!parts_.decoder) return Tokenizer::joined(ids);
   std::vector<std::string> tokens;

@@ -43,6 +43,7 @@ class Pipeline final : public Tokenizer {
   void encode_plain(std::string_view text, std::size_t offset,
                     std::vector<std::int32_t>& ids) const override;
   std::string joined(std::span<const std::int32_t> ids) const override;
+  Cuts plain_cuts() const override;
 
  private:
   PipelineParts parts_;

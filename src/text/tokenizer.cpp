@@ -105,6 +105,25 @@ void Tokenizer::encode_normalized(std::string_view text, std::size_t offset, boo
   }
 }
 
+// An added token must not lie across a cut, and neither look nor reach beyond one.
+Cuts Tokenizer::cuts(SpecialsInText specials) const {
+  const Cuts plain = plain_cuts();
+  bool any = false, across_line = plain == Cuts::spaces;
+  for (const AddedToken& token : added_) {
+    if (token.special && specials == SpecialsInText::plain) continue;
+    any = true;
+    across_line = across_line || token.lstrip || token.content.find('\n') != std::string::npos;
+    const std::size_t first_ink = token.content.find_first_not_of(" \t\r\n\v\f");
+    const bool across_space =
+        first_ink != std::string::npos && token.content.find(' ', first_ink) != std::string::npos;
+    // At the beginning of a piece it would not see what it touches.
+    const bool looks_back = token.single_word && token.content.starts_with(' ');
+    if (token.rstrip || across_space || looks_back) return Cuts::nowhere;
+  }
+  if (!any || plain == Cuts::nowhere) return plain;
+  return across_line ? Cuts::spaces : Cuts::spaces_and_lines;
+}
+
 std::optional<std::int32_t> Tokenizer::find(std::string_view name) const {
   for (const AddedToken& token : added_)
     if (token.content == name) return token.id;

@@ -31,6 +31,11 @@ enum class SpecialsInText : std::uint8_t { recognised, plain };
 // Whether decoded text shows special tokens by their names.
 enum class ShowSpecials : std::uint8_t { yes, no };
 
+// Where a text may be cut in two so that the ids of both, one behind the other, are those of the
+// whole (split/find_cut.h): between any two characters; in front of white space behind a word; in
+// front of a space behind a word, and behind the end of a line between two words.
+enum class Cuts : std::uint8_t { nowhere, spaces, spaces_and_lines, white_space, characters };
+
 // One token: the bytes it stands for, and its name in tokenizer.json (the same but for byte-level
 // tokenizers, where each byte is written as a printable character).
 struct Piece {
@@ -96,6 +101,11 @@ class Tokenizer {
   const Frame& frame() const { return frame_; }
   void set_frame(Frame frame) { frame_ = std::move(frame); }
 
+  // Where texts that are larger than memory are cut. Nowhere where it is not known that a cut
+  // changes nothing: normalizers, patterns of all kinds and tokens that take white space may look
+  // at any distance.
+  Cuts cuts(SpecialsInText specials = SpecialsInText::recognised) const;
+
   // The id of an added token, or of a token of the model, by its name.
   std::optional<std::int32_t> find(std::string_view name) const;
 
@@ -123,6 +133,9 @@ class Tokenizer {
   // text that encode() was given: for errors.
   virtual void encode_plain(std::string_view text, std::size_t offset,
                             std::vector<std::int32_t>& ids) const = 0;
+
+  // cuts() of a text that has no added tokens in it.
+  virtual Cuts plain_cuts() const { return Cuts::nowhere; }
 
   // The text as encode_plain() takes it; nothing where that is the text itself.
   virtual std::optional<std::string> normalized(std::string_view text) const;

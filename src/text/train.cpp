@@ -69,37 +69,49 @@ void check_texts(std::span<const std::string_view> texts) {
                texts.size() == 1 ? "training text" : "training text " + std::to_string(i + 1));
 }
 
-std::unique_ptr<Tokenizer> train_characters(std::span<const std::string_view> texts,
-                                            const SpecialTokens& specials) {
-  check_texts(texts);
-  std::vector<bool> seen(0x110000);  // of every code point
-  for (const std::string_view text : texts) {
+// The code points of texts.
+class Alphabet {
+ public:
+  void add(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint c = code_point_at(text, at);
-      seen[static_cast<std::size_t>(c.value)] = true;
+      seen_[static_cast<std::size_t>(c.value)] = true;
       at += c.bytes;
     }
   }
-  std::vector<Piece> pieces;
-  for (std::size_t c = 0; c < seen.size(); ++c) {
-    if (!seen[c]) continue;
-    const std::string character = to_utf8(static_cast<std::int32_t>(c));
-    pieces.push_back({character, character});
+
+  std::unique_ptr<Tokenizer> tokenizer(const SpecialTokens& specials) const {
+    std::vector<Piece> pieces;
+    for (std::size_t c = 0; c < seen_.size(); ++c) {
+      if (!seen_[c]) continue;
+      const std::string character = to_utf8(static_cast<std::int32_t>(c));
+      pieces.push_back({character, character});
+    }
+    return make_word_level(std::move(pieces), Unit::character, specials);
   }
-  return make_word_level(std::move(pieces), Unit::character, specials);
+
+ private:
+  std::vector<bool> seen_ = std::vector<bool>(0x110000);  // of every code point
+};
+
+std::unique_ptr<Tokenizer> train_characters(std::span<const std::string_view> texts,
+                                            const SpecialTokens& specials) {
+  check_texts(texts);
+  Alphabet alphabet;
+  for (const std::string_view text : texts) alphabet.add(text);
+  return alphabet.tokenizer(specials);
 }
 
-std::unique_ptr<Tokenizer> train_words(const TokenizerSpec& spec,
-                                       std::span<const std::string_view> texts,
-                                       const SpecialTokens& specials,
-                                       const ProgressSink& progress) {
+void check_words(const TokenizerSpec& spec, const SpecialTokens& specials) {
   if (spec.minimum_count > 1 && !specials.unknown)
     fail(ErrorCode::invalid_argument, "tokenizer",
          "a tokenizer of words seen at least " + std::to_string(spec.minimum_count) +
              " times needs an unknown token for the rarer ones",
          "an unknown token, or word:1");
-  check_texts(texts);
-  std::vector<WordCount> words = count_words(texts, WordRule::white_space, progress);
+}
+
+std::unique_ptr<Tokenizer> word_tokenizer(const TokenizerSpec& spec, std::vector<WordCount> words,
+                                          const SpecialTokens& specials) {
   const std::vector<std::string_view> names = names_of(specials);
   std::erase_if(words, [&](const WordCount& w) {
     return w.count < spec.minimum_count ||
@@ -126,9 +138,7 @@ std::unique_ptr<Tokenizer> make_bytes(const SpecialTokens& specials) {
   return std::make_unique<ByteBpe>(std::move(pieces), std::move(added), std::move(model));
 }
 
-std::unique_ptr<Tokenizer> train_bpe(const TokenizerSpec& spec,
-                                     std::span<const std::string_view> texts,
-                                     const SpecialTokens& specials, const ProgressSink& progress) {
+void check_bpe(const TokenizerSpec& spec, const SpecialTokens& specials) {
   const auto special_count = static_cast<std::int64_t>(names_of(specials).size());
   const std::int64_t fewest = 256 + special_count;
   if (spec.vocabulary < fewest || spec.vocabulary > kMaxVocabulary)
@@ -136,7 +146,13 @@ std::unique_ptr<Tokenizer> train_bpe(const TokenizerSpec& spec,
          "from " + std::to_string(fewest) + " (all bytes and " + std::to_string(special_count) +
              " special tokens) to " + std::to_string(kMaxVocabulary),
          std::to_string(spec.vocabulary));
-  const std::vector<WordCount> words = count_words(texts, WordRule::gpt2, progress);
+}
+
+std::unique_ptr<Tokenizer> bpe_tokenizer(const TokenizerSpec& spec,
+                                         std::span<const WordCount> words,
+                                         const SpecialTokens& specials,
+                                         const ProgressSink& progress) {
+  const auto special_count = static_cast<std::int64_t>(names_of(specials).size());
   LearnedMerges learned =
       learn_merges(words, static_cast<std::size_t>(spec.vocabulary - special_count), progress);
 
@@ -215,11 +231,43 @@ std::unique_ptr<Tokenizer> train_tokenizer(const TokenizerSpec& spec,
   switch (spec.kind) {
     case Kind::character: return train_characters(texts, specials);
     case Kind::byte: return make_bytes(specials);
-    case Kind::word: return train_words(spec, texts, specials, progress);
-    case Kind::bpe: return train_bpe(spec, texts, specials, progress);
+    case Kind::word:
+      check_words(spec, specials);
+      check_texts(texts);
+      return word_tokenizer(spec, count_words(texts, WordRule::white_space, progress), specials);
+    case Kind::bpe:
+      check_bpe(spec, specials);
+      return bpe_tokenizer(spec, count_words(texts, WordRule::gpt2, progress), specials, progress);
     case Kind::file: return load_with(spec.file, specials);
   }
   return nullptr;
+}
+
+std::unique_ptr<Tokenizer> train_on_pieces(const TokenizerSpec& spec, const TextPieces& pieces,
+                                           const SpecialTokens& specials,
+                                           const ProgressSink& progress) {
+  if (spec.kind == Kind::byte || spec.kind == Kind::file)
+    return train_tokenizer(spec, {}, specials, progress);
+  if (spec.kind == Kind::character) {
+    Alphabet alphabet;
+    pieces([&alphabet](std::span<const std::string_view> texts) {
+      check_texts(texts);
+      for (const std::string_view text : texts) alphabet.add(text);
+    });
+    return alphabet.tokenizer(specials);
+  }
+  const bool is_word = spec.kind == Kind::word;
+  if (is_word)
+    check_words(spec, specials);
+  else
+    check_bpe(spec, specials);
+  WordCounter counter(is_word ? WordRule::white_space : WordRule::gpt2);
+  pieces([&](std::span<const std::string_view> texts) {
+    if (is_word) check_texts(texts);
+    counter.add(texts);
+  });
+  if (is_word) return word_tokenizer(spec, counter.words(), specials);
+  return bpe_tokenizer(spec, counter.words(), specials, progress);
 }
 
 }  // namespace heddle::text

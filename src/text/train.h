@@ -61,4 +61,16 @@ std::unique_ptr<Tokenizer> train_tokenizer(const TokenizerSpec& spec,
                                            const SpecialTokens& specials = {},
                                            const ProgressSink& progress = {});
 
+// A text that is larger than memory, as pieces: calls `take` with one after the other. The pieces
+// of one call of `take` may be counted at the same time; a tokenizer's characters or words must be
+// whole in each.
+using TextPieces =
+    std::function<void(const std::function<void(std::span<const std::string_view>)>& take)>;
+
+// The same tokenizer as of the whole text. Memory is that of the pieces of a call and, for word and
+// bpe, of the different words.
+std::unique_ptr<Tokenizer> train_on_pieces(const TokenizerSpec& spec, const TextPieces& pieces,
+                                           const SpecialTokens& specials = {},
+                                           const ProgressSink& progress = {});
+
 }  // namespace heddle::text

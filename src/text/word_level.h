@@ -28,6 +28,9 @@ class WordLevel final : public Tokenizer {
  protected:
   void encode_plain(std::string_view text, std::size_t offset,
                     std::vector<std::int32_t>& ids) const override;
+  Cuts plain_cuts() const override {
+    return unit_ == Unit::character ? Cuts::characters : Cuts::white_space;
+  }
 
  private:
   void encode_characters(std::string_view text, std::size_t offset,

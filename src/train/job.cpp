@@ -13,14 +13,15 @@ namespace heddle::train {
 // Everything that can be refused is looked at before there is a directory: a second try need not
 // clean up after the first.
 Job Job::begin(recipe::Recipe recipe, const std::string& directory,
-               const std::function<void()>& before_writing, distributed::Communicator* group) {
+               const std::function<void()>& before_writing, distributed::Communicator* group,
+               const data::ReadingSink& reading) {
   const auto refuse_taken = [&] {
     fail(ErrorCode::invalid_argument, directory, "is there already",
          "a new directory (--out), or --resume to go on with the run in it");
   };
   Job job(std::move(recipe), directory, group);
   if (job.is_first() && run::is_taken(directory)) refuse_taken();
-  job.open_data(nullptr);
+  job.open_data(nullptr, reading);
   job.build();
   if (!job.is_first()) {  // the trainer brings the weights of rank 0
     if (before_writing) before_writing();
@@ -44,14 +45,14 @@ Job::~Job() {
 }
 
 Job Job::resume(recipe::Recipe recipe, const std::string& directory,
-                distributed::Communicator* group) {
+                distributed::Communicator* group, const data::ReadingSink& reading) {
   run::check_is_directory(directory);
   Job job(std::move(recipe), directory, group);
   if (job.is_first()) job.directory_ = std::make_unique<run::RunDirectory>(directory);
   // Without a recipe it was killed before it was a run.
   const bool is_old = run::is_run(directory);
   if (is_old) recipe::check_resumable(run::recipe_begun_with(job.paths()), job.recipe_);
-  job.open_data(is_old ? data::Codec::load(directory) : nullptr);
+  job.open_data(is_old ? data::Codec::load(directory) : nullptr, reading);
   job.build();
   if (!job.is_first()) return job;
   if (!job.directory_->newest_checkpoint()) job.adopt();
@@ -72,10 +73,11 @@ Job Job::open(recipe::Recipe recipe, const std::string& directory,
   return job;
 }
 
-void Job::open_data(std::shared_ptr<const data::Codec> codec) {
+void Job::open_data(std::shared_ptr<const data::Codec> codec, const data::ReadingSink& reading) {
   data::OpenOptions options;
   options.test = codec == nullptr;  // a new codec is made of all there is
   options.codec = std::move(codec);
+  options.reading = reading;
   take_data(recipe::open_data(recipe_, options));
 }
 

@@ -28,15 +28,18 @@ class Job {
   // ends before it saved anything takes its directory back, so that a second try finds it free.
   //
   // Of a group all ranks call it, with the same recipe, which has train.parts; rank 0 alone writes.
+  // `reading` is told how far data is that takes long to read.
   static Job begin(recipe::Recipe recipe, const std::string& directory,
                    const std::function<void()>& before_writing = {},
-                   distributed::Communicator* group = nullptr);
+                   distributed::Communicator* group = nullptr,
+                   const data::ReadingSink& reading = {});
 
   // Goes on with a run, at its newest checkpoint or, if it was killed before the first one, from
   // the beginning. The recipe must be the run's (check_resumable()).
   // The ranks of a group read the directory, too.
   static Job resume(recipe::Recipe recipe, const std::string& directory,
-                    distributed::Communicator* group = nullptr);
+                    distributed::Communicator* group = nullptr,
+                    const data::ReadingSink& reading = {});
 
   // Begins a run or goes on with it, on data that is open already: for many runs on the same data.
   // It must be what the recipe's [data] gives.
@@ -74,7 +77,7 @@ class Job {
 
   bool is_first() const { return group_ == nullptr || group_->is_first(); }
 
-  void open_data(std::shared_ptr<const data::Codec> codec);
+  void open_data(std::shared_ptr<const data::Codec> codec, const data::ReadingSink& reading);
   void take_data(std::shared_ptr<const data::Dataset> data);
   void build();
   void adopt();

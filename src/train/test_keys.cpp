@@ -24,7 +24,6 @@
 #include "train/job.h"
 
 namespace heddle::train {
-
 using namespace toys;
 namespace {
 
@@ -166,12 +165,13 @@ class KeysTest : public testing::Test {
     const auto mix = [&name](int i) {
       return (i * i * (name[0] - 'a' + 3) + 5 * i / 3 + 11 * name[1]) % 97;
     };
-    std::string text, chat, source, target, pairs, tags, labelled, labels;
+    std::string text, said, chat, source, target, pairs, tags, labelled, labels;
     const std::string letters = "abcdefg";
     for (int line = 0; line < 24; ++line) {
       const std::string word(1, letters[static_cast<std::size_t>(mix(line) % 7)]);
       const std::string other(1, letters[static_cast<std::size_t>(mix(3 * line + 1) % 7)]);
       text += word + other + word + (line % 4 == 0 ? "abcdefg\n" : "\n");
+      said += R"({"say": ")" + word + other + "abcdefg\\n\"}\n";
       // Some of those for training are longer.
       const std::string more = name[0] == 'a' && line % 3 == 0 ? "abcdefgh" : "";
       chat += R"({"messages": [{"role": "user", "content": ")" + word + more +
@@ -186,17 +186,14 @@ class KeysTest : public testing::Test {
       labelled += (mix(line) % 2 == 0 ? "good\t" : "bad\t") + word + " " + other + "\n";
       labels += static_cast<char>(line < 5 ? line : mix(line) % 5);
     }
-    dir_.file("text." + name, text);
-    dir_.file("chat." + name, chat);
-    dir_.file("source." + name, source);
-    dir_.file("target." + name, target);
-    dir_.file("pairs." + name, pairs);
-    dir_.file("tags." + name, tags);
-    dir_.file("labelled." + name, labelled);
+    const std::map<std::string, std::string> texts = {
+        {"text.", text},     {"said.", said},         {"chat.", chat},
+        {"source.", source}, {"target.", target},     {"pairs.", pairs},
+        {"tags.", tags},     {"labelled.", labelled}, {"labels.", data::idx({24}, labels)}};
+    for (const auto& [kind, content] : texts) dir_.file(kind + name, content);
     std::string pixels;
     for (int i = 0; i < 24 * 24; ++i) pixels += static_cast<char>(mix(i) * 2);
     dir_.file("images." + name, data::idx({24, 4, 6}, pixels));
-    dir_.file("labels." + name, data::idx({24}, labels));
     for (const char* label : {"one", "two"})
       for (int i = 0; i < 3; ++i) {
         const std::string folder = dir_.file("folder." + name) + "/" + label;
@@ -442,6 +439,9 @@ std::vector<Row> rows_of_data() {
       {"data.word_shapes", "tags", "false", "PWLKBVXTGUM"},
       {"data.context", "text", "5", "LKBVXTGUM", {{'K', {8, 0, 0, 5, 0, 0, 0}}}},
       {"data.documents", "text", "line", "LBVXTGUQM"},
+      {"data.mixture", "text", "[1, 2];data.text=[\"text.a1\", \"text.a2\"]", other},
+      {"data.field", "held-out", "say;data.text=said.a2", "LBVTGUQ"},
+      {"data.token_folder", "text", "tokens", ""},
       {"data.max_length", "labelled", "1", "LKBVXTGUM"},
       {"data.mask_share", "masked", "0.5", "LBVXTGUQ"},
       {"data.flip", "images", "true", other},
@@ -505,7 +505,7 @@ TEST_F(KeysTest, EveryKeyChangesWhatItNames) {
     SCOPED_TRACE(row.key + " of " + row.base + " = " + row.set);
     const std::size_t more = row.set.find(';');
     std::string value = row.set.substr(0, more);
-    if (row.key == "train.from") value = dir_.file(value);
+    if (row.key == "train.from" || row.key == "data.token_folder") value = dir_.file(value);
     std::vector<std::string> set = {row.key + "=" + value};
     if (more != std::string::npos) set.push_back(row.set.substr(more + 1));
     try {

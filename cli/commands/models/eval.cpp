@@ -21,6 +21,7 @@
 #include "language/layout.h"
 #include "print_json.h"
 #include "progress.h"
+#include "reading_line.h"
 #include "run/load_run.h"
 #include "run/recipe_file.h"
 #include "run/run_directory.h"
@@ -108,12 +109,15 @@ std::unique_ptr<data::Dataset> open_data(const Arguments& a, const run::LoadedRu
     if (chat && !data::has_chat(config)) config = {};
     (test ? config.test : config.validation) = files_of(a.data, model, chat);
     config.validation_share = {};
+    config.token_folder.clear();  // read once
   }
+  ReadingLine line;
   data::OpenOptions options;
   options.codec = run.codec;
   options.training = false;
   options.validation = !test;
   options.test = test;
+  options.reading = line.sink();
   return recipe::with_places(
       run.recipe, [&] { return data::open_dataset(config, model.kind, model.task, options); });
 }

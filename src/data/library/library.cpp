@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "data/library/pattern.h"
 #include "heddle/error.h"
 #include "io/errors.h"
 #include "language/language.h"
@@ -104,16 +105,17 @@ std::string data_folder() {
 }
 
 std::optional<std::string> find_path(const std::string& directory, const std::string& path) {
-  std::error_code ignored;
+  const auto is_there = [](const fs::path& place) {
+    std::error_code ignored;
+    return fs::exists(place, ignored) || !files_matching(place.string()).empty();
+  };
   if (path.empty()) return std::nullopt;
-  if (fs::exists(path, ignored)) return path;
+  if (is_there(path)) return path;
   if (fs::path(path).is_absolute()) return std::nullopt;
-  if (const fs::path beside = fs::path(directory) / path;
-      !directory.empty() && fs::exists(beside, ignored))
+  if (const fs::path beside = fs::path(directory) / path; !directory.empty() && is_there(beside))
     return beside.string();
   if (const std::string folder = data_folder(); !folder.empty() && path.starts_with(kFolder))
-    if (const fs::path kept = fs::path(folder) / path.substr(kFolder.size());
-        fs::exists(kept, ignored))
+    if (const fs::path kept = fs::path(folder) / path.substr(kFolder.size()); is_there(kept))
       return kept.string();
   return std::nullopt;
 }

@@ -33,7 +33,8 @@ const KnownData* known_data_of(std::string_view path);
 // $HEDDLE_DATA, or heddle/ in $XDG_DATA_HOME or ~/.local/share; empty where none is set.
 std::string data_folder();
 
-// Where a path of a recipe in `directory` leads; nothing when no such file is there.
+// Where a path of a recipe in `directory` leads, or a pattern (library/pattern.h); nothing when no
+// such file is there.
 std::optional<std::string> find_path(const std::string& directory, const std::string& path);
 
 // Makes a data set from the contents of a Debian package, or of `from`: a folder or the beginning

@@ -17,6 +17,8 @@ enum class Stream : std::uint32_t {
   images,                // flips and shifts
   held_out,              // which examples are for validation
   prompts,               // how long the prompts of windows are
+  mixture,               // which corpus a window comes from
+  walks,                 // the order in which a corpus is gone through
 };
 
 // `step` is a training step, an epoch or the number of a window; Error when it is negative or does

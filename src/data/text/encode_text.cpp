@@ -8,21 +8,12 @@
 #include "data/loading.h"
 #include "data/read.h"
 #include "heddle/error.h"
-#include "text/split/word_end.h"
+#include "text/split/find_cut.h"
 
 namespace heddle::data {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-
-bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
-// A place at or after `from` where a piece may begin.
-std::size_t next_cut(std::string_view text, std::size_t from, bool by_character) {
-  if (!by_character) return text::safe_cut(text, from);
-  while (from < text.size() && continues_character(text[from])) ++from;
-  return from;
-}
 
 // Encodes one piece. On an Error the line at fault is found by trying them one by one.
 std::vector<std::int32_t> encode_piece(const Codec& codec, const JoinedText& whole,
@@ -59,15 +50,21 @@ std::string JoinedText::where(std::size_t offset) const {
   return part.path + ":" + std::to_string(lines + 1);
 }
 
+// What was trained here is known by its kind.
+text::Cuts cuts_for(const Codec& codec) {
+  if (codec.specials() == text::SpecialsInText::recognised)
+    return codec.source().cuts(codec.specials());
+  const std::string_view kind = codec.source().kind();
+  return kind == "char" || kind == "byte" ? text::Cuts::characters : text::Cuts::white_space;
+}
+
 std::vector<std::string_view> cut_for(const Codec& codec, std::string_view text,
                                       std::size_t piece_bytes) {
   std::vector<std::string_view> pieces;
-  const std::string_view kind = codec.source().kind();
-  const bool whole = codec.specials() == text::SpecialsInText::recognised;
+  const text::Cuts cuts = cuts_for(codec);
   while (!text.empty()) {
     std::size_t end = text.size();
-    if (!whole && end > piece_bytes)
-      end = next_cut(text, piece_bytes, kind == "char" || kind == "byte");
+    if (end > piece_bytes) end = text::find_cut(text, piece_bytes, cuts);
     pieces.push_back(text.substr(0, end));
     text.remove_prefix(end);
   }

@@ -9,7 +9,7 @@
 
 #include "data/codec/codec.h"
 #include "data/config.h"
-#include "data/order/tokens.h"
+#include "data/text/encoded_text.h"
 
 namespace heddle::data {
 
@@ -25,23 +25,17 @@ struct JoinedText {
   std::string where(std::size_t offset) const;  // "file.txt:12"
 };
 
+// Where the codec's texts may be cut.
+text::Cuts cuts_for(const Codec& codec);
+
 // Where a text of `size` bytes is cut so that the pieces, encoded one by one, give the tokens of
-// the whole; empty pieces never. A tokenizer that came from a file may look at any distance, so its
-// text is one piece.
+// the whole; empty pieces never.
 std::vector<std::string_view> cut_for(const Codec& codec, std::string_view text,
                                       std::size_t piece_bytes);
 
 // The documents of a part of a text, all of its bytes: each ends with the end of a line or file.
 std::vector<std::string_view> documents_of(const JoinedText& whole, std::string_view part,
                                            Documents border);
-
-struct EncodedText {
-  TokenStore tokens;
-  std::vector<std::int64_t> documents = {};  // the token each begins with; empty: all are one
-  std::int64_t unknown = 0;                  // tokens of words that the tokenizer does not have
-
-  std::int64_t size() const { return tokens.size(); }
-};
 
 // `part` is inside `whole`, which errors name.
 EncodedText encode_text(const Codec& codec, const JoinedText& whole, std::string_view part,

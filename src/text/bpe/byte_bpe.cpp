@@ -29,6 +29,12 @@ ByteBpe::~ByteBpe() = default;
 
 std::string ByteBpe::to_json() const { return bpe_json(pieces(), added(), model_.parts()); }
 
+// A piece that begins with a space gets none in front.
+Cuts ByteBpe::plain_cuts() const {
+  if (model_.parts().prefix_space) return Cuts::spaces;
+  return is_bytes_ ? Cuts::characters : Cuts::white_space;
+}
+
 void ByteBpe::encode_plain(std::string_view text, std::size_t offset,
                            std::vector<std::int32_t>& ids) const {
   std::string prefixed;

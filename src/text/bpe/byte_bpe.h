@@ -23,6 +23,7 @@ class ByteBpe final : public Tokenizer {
  protected:
   void encode_plain(std::string_view text, std::size_t offset,
                     std::vector<std::int32_t>& ids) const override;
+  Cuts plain_cuts() const override;
 
  private:
   ByteModel model_;

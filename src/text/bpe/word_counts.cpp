@@ -5,7 +5,6 @@
 
 #include "base/parallel.h"
 #include "base/parallel_each.h"
-#include "text/bpe/flat_map.h"
 #include "text/split/word_end.h"
 
 namespace heddle::text {
@@ -47,16 +46,20 @@ void count_chunk(std::string_view text, WordRule rule, Counts& counts) {
   }
 }
 
+std::vector<WordCount> listed(const Counts& all) {
+  std::vector<WordCount> words;
+  words.reserve(all.size());
+  all.for_each([&](std::string_view word, std::int64_t count) { words.push_back({word, count}); });
+  return words;
+}
+
 std::vector<WordCount> sum(std::vector<Counts>& maps) {
   Counts& all = maps.front();
   for (std::size_t i = 1; i < maps.size(); ++i) {
     maps[i].for_each([&](std::string_view word, std::int64_t count) { all[word] += count; });
     maps[i] = Counts();
   }
-  std::vector<WordCount> words;
-  words.reserve(all.size());
-  all.for_each([&](std::string_view word, std::int64_t count) { words.push_back({word, count}); });
-  return words;
+  return listed(all);
 }
 
 }  // namespace
@@ -81,5 +84,29 @@ std::vector<WordCount> count_words(std::span<const std::string_view> texts, Word
   }
   return sum(maps);
 }
+
+void WordCounter::add(std::span<const std::string_view> texts) {
+  std::vector<Counts> maps(static_cast<std::size_t>(thread_count()));
+  parallel_each(static_cast<std::int64_t>(texts.size()), 1, [&](std::int64_t i) {
+    count_chunk(texts[static_cast<std::size_t>(i)], rule_,
+                maps[static_cast<std::size_t>(thread_index())]);
+  });
+  for (const Counts& map : maps) {
+    map.for_each([&](std::string_view word, std::int64_t count) {
+      counts_[counts_.find(word) != nullptr ? word : kept(word)] += count;
+    });
+  }
+}
+
+std::string_view WordCounter::kept(std::string_view word) {
+  constexpr std::size_t kBlock = std::size_t{1} << 16;
+  if (blocks_.empty() || blocks_.back().capacity() - blocks_.back().size() < word.size())
+    blocks_.emplace_back().reserve(std::max(kBlock, word.size()));
+  std::string& block = blocks_.back();
+  block += word;
+  return std::string_view(block).substr(block.size() - word.size());
+}
+
+std::vector<WordCount> WordCounter::words() const { return listed(counts_); }
 
 }  // namespace heddle::text
