@@ -213,8 +213,7 @@ void check_resumable(const Recipe& before, const Recipe& now) {
     // A run may go on on another device: what it has learned is the same, its last digits are not.
     if (d.key == "train.save_every" || d.key == "train.keep" || d.key == "train.log" ||
         d.key == "train.device" || d.key == "train.timeout" || d.key == "train.shard" ||
-        d.key == "data.token_folder" ||
-        has_moved(d))
+        d.key == "data.token_folder" || has_moved(d))
       continue;
     std::string expected = "the run's " + d.was();
     if (d.key == "train.steps") {
