@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <set>
 
+#include "ops/attention/cuda/drawn.h"
 #include "ops/attention/cuda/layouts.h"
 
 namespace heddle::cuda::attention {
@@ -61,6 +62,15 @@ TEST(CudaLayouts, ThirtyTwoWordsChangeRowsForColumns) {
   for (std::size_t row = 0; row < 32; ++row)
     for (std::size_t column = 0; column < 32; ++column)
       EXPECT_EQ(turned[column] >> row & 1, words[row] >> column & 1) << row << ", " << column;
+}
+
+TEST(CudaLayouts, KeysOfRoundsThatAreKnownChangeNoNumber) {
+  for (const std::uint64_t seed : {0ull, 7ull, 0x123456789abcdefull, ~0ull})
+    for (const std::uint32_t step : {0u, 1u, 0xffffffffu})
+      for (const std::uint64_t index : {0ull, 1ull, 0xffffffffull, 0x100000000ull, ~0ull})
+        EXPECT_EQ(philox_by(rounds_of(seed), step, step + 5, index),
+                  philox(RandomKey{seed, step, step + 5}, index))
+            << seed << ", " << step << ", " << index;
 }
 
 // Every pair has a bit of its own, within the room that is taken.
