@@ -45,7 +45,7 @@ MODELS = {  # layers, width, heads
 RANKS = (1, 8, 64, 256, 1024)
 LINKS = ("10G", "400G")
 FLOPS = "20T"
-BATCH, CONTEXT = 1024, 1024
+BATCH = 1024
 
 
 def command(model, ranks, link):
@@ -78,10 +78,10 @@ def gigabytes(number):
 
 
 def seconds(number):
-    for limit, unit, factor in ((1e-3, "µs", 1e6), (1, "ms", 1e3), (600, "s", 1), (36000, "min", 1 / 60)):
+    for limit, unit, factor in ((0.9995, "ms", 1e3), (600, "s", 1), (7200, "min", 1 / 60)):
         if number < limit:
             return f"{number * factor:.3g} {unit}"
-    return f"{number / 3600:.3g} h" if number < 172800 else f"{number / 86400:.3g} d"
+    return f"{number / 3600:.3g} h"
 
 
 def main():
@@ -90,19 +90,15 @@ def main():
         (Path(folder) / "gpt2.toml").write_text(RECIPE)
         plans = {(model, ranks, link): plan(heddle, folder, model, ranks, link)
                  for model in MODELS for ranks in RANKS for link in LINKS}
-    print("| model | ranks | memory of a rank | sent in a step | computing | talking, 10G | share | talking, 400G | share | "
-          "tokens/s, 10G | tokens/s, 400G |\n|" + "---|" * 11)
+    print("| model | ranks | memory | sent | computing | step, 10G | talk | step, 400G | talk |\n|" + "---|" * 9)
     for model in MODELS:
         for ranks in RANKS:
-            slow, fast = (plans[model, ranks, link] for link in LINKS)
-            rate = [f"{BATCH * CONTEXT / p['step_seconds']:,.0f}" for p in (slow, fast)]
-            talk = [text for p in (slow, fast)
-                    for text in (seconds(p["communication_seconds"]), f"{100 * p['communication_share']:.2g} %")]
-            if ranks == 1:
-                talk = ["–"] * 4
-            print("|", " | ".join([f"{model}" if ranks == 1 else "", f"{ranks:,}", gigabytes(slow["peak_bytes"]["total"]),
-                                   gigabytes(slow.get("sent_bytes_per_step", 0)) if ranks > 1 else "–",
-                                   seconds(slow["compute_seconds"]), *talk, *rate]), "|")
+            both = [plans[model, ranks, link] for link in LINKS]
+            steps = [text for p in both
+                     for text in (seconds(p["step_seconds"]), f"{100 * p['communication_share']:.2g} %")]
+            print("|", " | ".join([model if ranks == 1 else "", f"{ranks:,}", gigabytes(both[0]["peak_bytes"]["total"]),
+                                   gigabytes(both[0].get("sent_bytes_per_step", 0)) if ranks > 1 else "–",
+                                   seconds(both[0]["compute_seconds"]), *steps]), "|")
     print("\n| model | parameters | layers × width | pays to, 10G | pays to, 400G |\n|" + "---|" * 5)
     for model, (layers, width, _) in MODELS.items():
         first = [plans[model, 8, link] for link in LINKS]
