@@ -54,12 +54,12 @@ DataConfig parse_data(const io::TomlTable& table, const std::string& directory) 
   parse_files(table, Split::validation, config.validation);
   parse_files(table, Split::test, config.test);
   if (const auto given = table.number_if("validation_share", {0, 1}))
-    config.validation_share = *given;
+    config.validation_share = given;
   config.tokenizer = table.string_or("tokenizer", "");
   config.target_tokenizer = table.string_or("target_tokenizer", "");
-  if (const auto given = table.boolean_if("source_end")) config.source_end = *given;
-  if (const auto given = table.integer_if("min_count", {1, kMost})) config.min_count = *given;
-  if (const auto given = table.boolean_if("word_shapes")) config.word_shapes = *given;
+  if (const auto given = table.boolean_if("source_end")) config.source_end = given;
+  if (const auto given = table.integer_if("min_count", {1, kMost})) config.min_count = given;
+  if (const auto given = table.boolean_if("word_shapes")) config.word_shapes = given;
   if (const auto given = table.integer_if("context", {1, kMost})) config.context = *given;
   config.documents =
       model::choice_or(table, "documents", Documents::none,
@@ -70,9 +70,9 @@ DataConfig parse_data(const io::TomlTable& table, const std::string& directory) 
   else
     table.note("mixture", {.type = "number", .list = true});
   config.token_folder = table.string_or("token_folder", "");
-  if (const auto given = table.integer_if("max_length", {1, kMost})) config.max_length = *given;
-  if (const auto given = table.boolean_if("skip_long")) config.skip_long = *given;
-  if (const auto given = table.number_if("mask_share", {0, 1})) config.mask_share = *given;
+  if (const auto given = table.integer_if("max_length", {1, kMost})) config.max_length = given;
+  if (const auto given = table.boolean_if("skip_long")) config.skip_long = given;
+  if (const auto given = table.number_if("mask_share", {0, 1})) config.mask_share = given;
   config.flip = table.boolean_or("flip", false);
   config.shift = table.integer_or("shift", 0, {0, 1 << 16});
   if (const auto given = table.strings_if("label_names")) config.label_names = *given;

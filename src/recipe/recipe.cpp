@@ -92,6 +92,7 @@ Recipe parse_document(io::TomlDocument& document, const std::string& directory) 
   });
   // It need not be there yet.
   document.map_strings("data.token_folder", [](const std::string& folder) {
+    if (folder.empty()) return folder;
     std::error_code error;
     return fs::absolute(folder, error).lexically_normal().string();
   });

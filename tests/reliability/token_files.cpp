@@ -35,6 +35,7 @@ context = 8
 steps = 6
 batch = 2
 eval_every = 3
+eval_batches = 4
 schedule = "constant"
 )";
 
@@ -75,7 +76,7 @@ class TokenFiles : public testing::Test {
 };
 
 TEST_F(TokenFiles, WhatIsInterruptedLeavesNothingOrWholeFiles) {
-  write_text(24u << 20);
+  write_text(16u << 20);
   for (const int signal : {SIGINT, SIGKILL}) {
     SCOPED_TRACE(signal);
     fs::remove_all(dir_.file("tokens"));
@@ -109,7 +110,7 @@ TEST_F(TokenFiles, TwoProcessesWriteThemOnce) {
 
 TEST_F(TokenFiles, AModelIsTheSameWithThemAndWithout) {
   write_text(1u << 20);
-  const std::string none = "data.token_folder=";
+  const std::string none = "data.token_folder=\"\"";
   for (const std::string tokenizer : {"bpe:300", "char", "byte"}) {
     SCOPED_TRACE(tokenizer);
     const std::string folder = "data.token_folder=" + dir_.file("tokens");
@@ -133,13 +134,13 @@ TEST_F(TokenFiles, AModelIsTheSameWithThemAndWithout) {
 // A sanitizer's memory is not ours.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(TokenFiles, ALargeTextNeedsNoMemory) {
-  write_text(120u << 20);
+  write_text(80u << 20);
   const Ending ending =
       run(train("run", {"data.tokenizer=byte", "data.token_folder=" + dir_.file("tokens")}));
   ASSERT_EQ(ending.status, 0) << ending.err;
   const std::int64_t measured = json::parse(ending.out).at("process_peak_bytes");
   const json planned = json::parse(slurp(dir_.file("run") + "/plan.json"))["process_peak_bytes"];
-  EXPECT_LE(measured, 60 << 20);
+  EXPECT_LE(measured, 50 << 20);
   EXPECT_LE(planned.at("data"), 100000);
   EXPECT_LE(planned.at("total"), measured + (16 << 20));
   EXPECT_NE(ending.err.find(dir_.file("tokens")), std::string::npos) << ending.err;

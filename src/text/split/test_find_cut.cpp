@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "text/bpe/byte_alphabet.h"
 #include "text/split/find_cut.h"
 #include "text/split/known_patterns.h"
 #include "text/test_support.h"
@@ -19,8 +20,20 @@ const char* const kTraining =
     "here.\n"
     "字字。字\n字字。字\n!!\n!!\n//\n//\n \n \n\t\t";
 
-nlohmann::json trained_json() {
-  return nlohmann::json::parse(trained("bpe:330", kTraining)->to_json());
+// Any two of some bytes are a token: where one word ends and the next begins shows in the ids,
+// whatever is cut.
+nlohmann::json pairs_json() {
+  nlohmann::json json = nlohmann::json::parse(trained("byte", "")->to_json());
+  int id = 256;
+  const std::string bytes = " \n\r\t/'slAa12!\x80\x82\xe3\xa0";
+  for (const char first : bytes)
+    for (const char second : bytes) {
+      const std::string left = byte_name(static_cast<std::uint8_t>(first)),
+                        right = byte_name(static_cast<std::uint8_t>(second));
+      json["model"]["vocab"][left + right] = id++;
+      json["model"]["merges"].push_back(left + " " + right);
+    }
+  return json;
 }
 
 nlohmann::json added(int id, const char* content, bool special) {
@@ -34,7 +47,7 @@ std::unique_ptr<Tokenizer> of(const nlohmann::json& json) {
 
 // Byte-level BPE behind a pattern, as its makers write it.
 std::unique_ptr<Tokenizer> behind(std::string_view pattern) {
-  nlohmann::json json = trained_json();
+  nlohmann::json json = pairs_json();
   json["pre_tokenizer"] = {{"type", "Sequence"},
                            {"pretokenizers",
                             {{{"type", "Split"},
@@ -45,8 +58,9 @@ std::unique_ptr<Tokenizer> behind(std::string_view pattern) {
                               {"add_prefix_space", false},
                               {"trim_offsets", true},
                               {"use_regex", false}}}}};
-  json["model"]["vocab"]["<|x|>"] = 330;
-  json["added_tokens"].push_back(added(330, "<|x|>", true));
+  const auto id = static_cast<int>(json["model"]["vocab"].size());
+  json["model"]["vocab"]["<|x|>"] = id;
+  json["added_tokens"].push_back(added(id, "<|x|>", true));
   return of(json);
 }
 
@@ -94,10 +108,18 @@ TEST(FindCut, KeepsTheTokensOfThePatternsOfOthers) {
   }
 }
 
+// Words of this pattern go on behind a newline, with slashes.
+TEST(FindCut, KeepsWordsThatGoOnInTheNextLine) {
+  const auto tokenizer = behind(kO200kPattern);
+  EXPECT_TRUE(rc::check([&] {
+    check_cuts(*tokenizer, "so!!\n//here !\n/\n/x", *rc::gen::inRange<std::size_t>(1, 12));
+  }));
+}
+
 TEST(FindCut, KeepsTheTokensOfThoseMadeHere) {
   check(*trained("bpe:330", kTraining), Cuts::white_space);
   check(*trained("byte", ""), Cuts::characters);
-  nlohmann::json json = trained_json();
+  nlohmann::json json = pairs_json();
   json["pre_tokenizer"]["add_prefix_space"] = true;
   check(*of(json), Cuts::spaces);
 }
@@ -129,7 +151,7 @@ TEST(FindCut, NowhereWhereItIsNotKnown) {
   const auto named = [&](const char* content) {
     return cuts([&](auto& j) {
       j["model"]["vocab"].erase("<|x|>");
-      j["model"]["vocab"][content] = 330;
+      j["model"]["vocab"][content] = j["added_tokens"][0]["id"];
       j["added_tokens"][0]["content"] = content;
     });
   };

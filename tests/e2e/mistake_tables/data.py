@@ -35,7 +35,7 @@ DATA = [
     trained("JSON lines without their text", edited('"mine.txt"', '"mine.jsonl"\nfield = "text"', TEXT),
             "text", "mine.jsonl:2", "missing", files={"mine.jsonl": '{"text": "ant"}\n{"body": "bee"}\n'}),
     trained("a folder of token files that is a file", edited('"mine.txt"', '"mine.txt"\ntoken_folder = "other.txt"', TEXT),
-            "is there, but is not a directory", "other.txt", "a place where you may write",
+            "cannot make the directory", "other.txt", "a place where you may write",
             files={"mine.txt": "ant and bee\n" * 30}),
     in_recipe("weights for texts that are not there", 'text = "text.txt"', 'text = "text.txt"\nmixture = [1, 2]',
               wrong="key data.mixture", do="as many weights as text has entries: 1"),
