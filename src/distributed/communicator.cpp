@@ -224,6 +224,7 @@ void Communicator::all_gather(Bytes mine, MutableBytes all, std::string_view wha
          std::to_string(ranks * mine.size()), std::to_string(all.size()));
   const std::vector<Bytes> sends(ranks, mine);
   std::vector<MutableBytes> receives;
+  receives.reserve(ranks);
   for (std::size_t i = 0; i < ranks; ++i)
     receives.push_back(all.subspan(i * mine.size(), mine.size()));
   all_to_all(sends, receives, what);

@@ -218,7 +218,7 @@ namespace {
 void copy_slices(const std::vector<Tensor>& slices, std::int64_t at, std::int64_t count,
                  const auto& each) {
   std::int64_t start = 0;
-  for (Tensor slice : slices) {
+  for (const Tensor& slice : slices) {
     const std::int64_t begin = std::max(at, start),
                        end = std::min(at + count, start + slice.elements());
     if (begin < end) each(slice, begin - start, end - begin, begin - at);
@@ -271,7 +271,7 @@ void scatter(Communicator& group, const Shards& shards, std::vector<Tensor>& sli
     group.all_to_all(sends, receives, kState);
     const float* row = in.at(0);
     copy_slices(slices, mine.begin - own.begin, mine.count(),
-                [row](Tensor& s, std::int64_t to, std::int64_t count, std::int64_t from) {
+                [row](Tensor s, std::int64_t to, std::int64_t count, std::int64_t from) {
                   std::memcpy(s.mutable_data<float>() + to, row + from,
                               static_cast<std::size_t>(count) * sizeof(float));
                 });

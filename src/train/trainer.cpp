@@ -117,6 +117,7 @@ void Trainer::check_alike() {
       {"train.shard", std::string(to_string(config_.shard))},
       {"train.seed", std::to_string(config_.seed)}};
   std::vector<std::vector<std::string>> told;  // of each fact, by all ranks
+  told.reserve(facts.size());
   for (const auto& [name, value] : facts)
     told.push_back(group_.all_gather_text(value, "comparing the ranks"));
   // All see the same; one says it.

@@ -103,6 +103,7 @@ std::string state_text(const RunView& run) {
 std::string communication_text(const TrainingLog& log) {
   const auto median = [&log](double TrainingLog::Step::* field) {
     std::vector<double> all;
+    all.reserve(log.steps.size());
     for (const TrainingLog::Step& s : log.steps) all.push_back(s.*field);
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
     std::nth_element(all.begin(), middle, all.end());
