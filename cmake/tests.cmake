@@ -266,7 +266,7 @@ endif()
 # Training on several processes; where there is no MPI it is skipped, not passed.
 if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   set(ranks Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/ranks.py $<TARGET_FILE:heddle_cli>)
-  heddle_test(e2e.ranks quick 120 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks few)
+  heddle_test(e2e.ranks slow 120 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks few)
   heddle_test(e2e.ranks.all slow 600 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks.all all)
   heddle_test(e2e.compare_ranks slow 600 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/e2e/compare_ranks.py $<TARGET_FILE:heddle_cli>

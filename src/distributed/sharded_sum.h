@@ -3,10 +3,11 @@
 //
 // Parts are dealt out in rounds, neighbours to neighbouring ranks: what an owner gets in a round
 // the tree (tree.h) adds at once, or nearly so, and it holds a few nodes of the size of its shard.
-// A part's gradients travel one by one, so that a rank sends its share of parts times as much as
+// Each part's gradients travel by themselves: a rank with k parts sends about k times what it sends
 // when it adds its parts first (reduce.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "autograd/accumulate.h"

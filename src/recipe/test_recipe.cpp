@@ -77,7 +77,7 @@ TEST(ParseTrain, RefusesWithTheReason) {
   refused("parts = 2\naccumulate = 3", {"train.parts", "train.accumulate"});
   refused("parts = 2\ndevice = \"cuda\"", {"train.parts", "device = \"cpu\""});
   refused("parts = 0", {"train.parts"});
-  refused("shard = \"weights\"", {"train.shard", "\"optimizer\" or \"gradients\""});
+  refused("shard = \"weights\"", {"train.shard", "one of optimizer, gradients"});
   refused("shard = \"parameters\"", {"train.shard", "not there"});
   refused("timeout = 0", {"train.timeout"});
   refused("precision = \"fp16\"", {"train.precision", "bf16", "fp32"});

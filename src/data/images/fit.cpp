@@ -70,8 +70,9 @@ std::vector<Terms> terms_of(std::int64_t from, std::int64_t to, ResizeFilter fil
   std::vector<double> weights;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
-    const auto begin = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0);
-    const auto end = std::min(static_cast<std::int64_t>(center + reach + 0.5), from);
+    const auto nearest = [](double x) { return static_cast<std::int64_t>(std::floor(x + 0.5)); };
+    const auto begin = std::max<std::int64_t>(nearest(center - reach), 0);
+    const auto end = std::min(nearest(center + reach), from);
     weights.clear();
     double sum = 0;
     for (std::int64_t at = begin; at < end; ++at) {
