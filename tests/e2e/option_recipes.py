@@ -46,13 +46,14 @@ def recipe_options():
     check(deep["parameters"] - small["parameters"] == layer, "plan --set", small, deep)
     cache = ask(*plan, "--vocabulary", 50, "--context", 1000)
     check(cache["kv_bytes"] == 1000 * 2 * 16 * 4, "plan --context", cache["kv_bytes"])  # keys, values
-    for more in (1 << 20, 2 << 20):  # than the program itself takes
+    for more in (4 << 20, 8 << 20):  # than the program itself takes
         base = ask(*plan, "--vocabulary", 50)
         besides = base["process_peak_bytes"]["total"] - base["peak_bytes"]["total"]
         batch = ask(*plan, "--vocabulary", 50, "--memory", besides + more)["largest_batch"]
         fits, too_much = (ask(*plan, "--vocabulary", 50, "--set", f"train.batch={b}")["peak_bytes"]["total"]
                           for b in (batch, batch + 1))
-        # What the program takes besides is measured, and moves by some pages from run to run.
+        # What the program takes besides is measured, and moves by a megabyte from run to run: which
+        # pages of its code are mapped depends on what else the machine has in memory.
         check(fits <= 1.5 * more and too_much > more / 2, "plan --memory", more, batch, fits, too_much)
     ranks = [ask(*plan, "--vocabulary", 50, *more)["peak_bytes"]["optimizer"] for more in ((), ("--ranks", 2))]
     check(abs(ranks[1] / ranks[0] - 0.5) < 0.2, "plan --ranks", ranks)  # each has its half of the state

@@ -32,7 +32,7 @@ nn::MoeOptions parse_moe(const TomlTable& t) {
   nn::MoeOptions moe;
   moe.experts = t.integer_or("experts", moe.experts, {1, 65536});
   moe.active = t.integer_or("active", moe.active, {1, 65536});
-  if (const auto given = t.number_if("capacity", {0, 1e6})) moe.capacity = *given;
+  if (const auto given = t.number_if("capacity", {0, 1e6})) moe.capacity = given;
   moe.shared = t.integer_or("shared", moe.shared, {0, 1024});
   moe.balance = t.number_or("balance", moe.balance, {0, 1e3});
   nn::Routing& r = moe.routing;

@@ -43,7 +43,7 @@ nn::RopeScaling parse_scaling(const TomlTable& t) {
   s.original_positions = original;
   s.beta_fast = t.number_or("beta_fast", s.beta_fast, {1e-3, 1e6});
   s.beta_slow = t.number_or("beta_slow", s.beta_slow, {1e-3, 1e6});
-  if (const auto given = t.number_if("attention_factor", {1e-3, 1e3})) s.attention_factor = *given;
+  if (const auto given = t.number_if("attention_factor", {1e-3, 1e3})) s.attention_factor = given;
   s.mscale = t.number_or("mscale", s.mscale, {1e-3, 1e3});
   s.mscale_all_dim = t.number_or("mscale_all_dim", s.mscale_all_dim, {1e-3, 1e3});
   s.truncate = t.boolean_or("truncate", s.truncate);
@@ -142,9 +142,9 @@ void parse_scores(const TomlTable& t, nn::AttentionConfig& a) {
   if (t.choice_or("normaliser", "softmax", {"softmax", "relu"}) == "relu")
     a.normaliser = ops::Normaliser::relu;
   a.heads = t.integer_or("heads", a.heads, {1, 1 << 16});
-  if (const auto given = t.integer_if("kv_heads", {1, 1 << 16})) a.kv_heads = *given;
-  if (const auto given = t.integer_if("head_width", {1, 1 << 16})) a.head_width = *given;
-  if (const auto given = t.integer_if("score_width", {1, 1 << 16})) a.score_width = *given;
+  if (const auto given = t.integer_if("kv_heads", {1, 1 << 16})) a.kv_heads = given;
+  if (const auto given = t.integer_if("head_width", {1, 1 << 16})) a.head_width = given;
+  if (const auto given = t.integer_if("score_width", {1, 1 << 16})) a.score_width = given;
   parse_sizes_of_scores(t, a);
   a.dropout = t.number_or("dropout", 0, {0, 0.999});
   a.sinks = t.boolean_or("sinks", false);
