@@ -6,10 +6,10 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 
-.PHONY: help setup tools build run chat test-programs test quick nightly mutants asan tsan clang conformance bench format check-format tidy check docs site install deb tarball clean
+.PHONY: help setup tools build run chat test-programs test quick nightly mutants arm64 asan tsan clang conformance bench format check-format tidy check docs site install deb tarball clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 16
 
 setup:
 	@scripts/setup.sh
@@ -52,6 +52,11 @@ nightly: test-programs ## build and run the tests that take minutes
 
 mutants: setup ## plant faults into a copy and report those no test notices: hours (ARGS="--count 100", docs/testing.md)
 	@scripts/mutate.py --jobs $(JOBS) $(ARGS)
+
+arm64: setup ## build for ARM64 Linux and run a quick subset of the tests in an emulator (docs/building.md)
+	@scripts/setup_arm64.sh
+	$(call cmake-build,arm64,test_programs)
+	@ctest --preset arm64 -j $(JOBS)
 
 asan: tools ## unit and op tests under the address and undefined behaviour sanitizers, by the second compiler
 	$(call cmake-build,asan)

@@ -94,6 +94,7 @@ inline constexpr ShippedText kShipped[] = {
 }
 ]])
 
+heddle_keep_architecture(sources)
 foreach(isa IN LISTS HEDDLE_ISAS)
   set(isa_sources_${isa} "")
 endforeach()

@@ -26,6 +26,20 @@ set(training_ops "")            # that only training calls
 set(op_includes "")
 set(op_names "")
 
+# The body of a function that returns `table` as compiled for the highest of the levels (given lowest
+# first, generic among them) that `isa` has.
+function(heddle_highest_level table out)
+  set(body "")
+  foreach(level IN LISTS ARGN)
+    if(level STREQUAL "generic")
+      string(PREPEND body "  return generic::${table};\n")
+    else()
+      string(PREPEND body "  if (isa >= Isa::${level}) return ${level}::${table};\n")
+    endif()
+  endforeach()
+  set(${out} "${body}" PARENT_SCOPE)
+endfunction()
+
 if(NOT EXISTS "${HEDDLE_OPS_DEF}")
   message(FATAL_ERROR "src/ops/ops.def, the list of ops, is missing")
 endif()
@@ -64,6 +78,7 @@ foreach(line IN LISTS lines)
 
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   list(FILTER sources EXCLUDE REGEX "/test[^/]*\\.cpp$")
+  heddle_keep_architecture(sources)
   list(APPEND HEDDLE_OPS ${op})
   list(APPEND HEDDLE_OP_SOURCES ${sources})
   list(APPEND HEDDLE_OP_HEADERS "${folder}/${op}.h")
@@ -112,11 +127,10 @@ ${without}  open_f64();
   return f64_tables<${Op}Kernels>(isa);
 }
 ")
+    heddle_highest_level("${op}_f64_kernels" choice ${HEDDLE_F64_ISAS})
     string(APPEND f64_definitions "
-const ${Op}Kernels& ${op}_f64(Isa isa) {
-  if (isa >= Isa::avx512) return avx512::${op}_f64_kernels;
-  return isa == Isa::avx2 ? avx2::${op}_f64_kernels : generic::${op}_f64_kernels;
-}
+const ${Op}Kernels& ${op}_f64([[maybe_unused]] Isa isa) {
+${choice}}
 ")
     string(APPEND f64_opening "  f64_tables<${Op}Kernels> = ${op}_f64;\n")
   endif()
@@ -125,7 +139,7 @@ const ${Op}Kernels& ${op}_f64(Isa isa) {
 #include "ops/@op@/@op@.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
-@declarations@#if HEDDLE_F64  // avx512_bf16 adds nothing to f64
+@declarations@#if HEDDLE_F64  // not where a level adds nothing to f64
 @f64_declaration@#endif
 }
 
@@ -143,13 +157,11 @@ namespace heddle::cpu::HEDDLE_ISA {
   foreach(table IN LISTS tables)
     string(REPLACE " " ";" table "${table}")
     list(POP_FRONT table Kernels kernels)
+    heddle_highest_level("${kernels}" choice ${HEDDLE_KERNEL_ISAS})
     string(APPEND kernel_definitions "
 template <>
-const ${Kernels}& native_kernels<${Kernels}>(Isa isa) {
-  if (isa >= Isa::avx512_bf16) return avx512_bf16::${kernels};
-  if (isa == Isa::avx512) return avx512::${kernels};
-  return isa == Isa::avx2 ? avx2::${kernels} : generic::${kernels};
-}
+const ${Kernels}& native_kernels<${Kernels}>([[maybe_unused]] Isa isa) {
+${choice}}
 ")
   endforeach()
 endforeach()

@@ -22,8 +22,9 @@ endif()
 if(TARGET heddle_mpi)
   install(TARGETS heddle_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
-# Completion for shells and the manual page are what the installed program says of itself.
-if(TARGET heddle_cli)
+# Completion for shells and the manual page are what the installed program says of itself, on a machine
+# that runs it.
+if(TARGET heddle_cli AND NOT CMAKE_CROSSCOMPILING)
   install(CODE "
     set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
     foreach(kind bash zsh fish man)

@@ -43,6 +43,17 @@ endfunction()
 
 find_package(Python3 COMPONENTS Interpreter)  # before the first test that asks for it
 
+# The program as scripts and other programs start it: where it is for another machine, by a script that
+# starts the emulator (which CMake does only for programs of tests themselves).
+set(heddle_program $<TARGET_FILE:heddle_cli>)
+if(TARGET heddle_cli AND CMAKE_CROSSCOMPILING)
+  set(heddle_program "${PROJECT_BINARY_DIR}/emulated/heddle")
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+  file(GENERATE OUTPUT "${heddle_program}" CONTENT "#!/bin/sh
+exec ${emulator} $<TARGET_FILE:heddle_cli> \"$@\"
+" FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endif()
+
 # A second device, on which nothing can be reached but through the seam.
 file(GLOB mock_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/mock/*.cpp")
 add_library(heddle_mock STATIC ${mock_sources})
@@ -56,6 +67,7 @@ file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS
 list(APPEND unit_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/read_models.cpp"
   "${PROJECT_SOURCE_DIR}/tests/fuzz/read_tokenizers.cpp")
 list(FILTER unit_sources EXCLUDE REGEX "/src/ops/[^/]+/test\\.cpp$")  # of op_tests
+heddle_keep_architecture(unit_sources)
 # What of the command line can be tested without a process, and its tests.
 file(GLOB_RECURSE cli_tests CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/test*.cpp")
 include(help_topics)
@@ -83,8 +95,18 @@ if(unit_sources)
   set(exhaustive "Scores/*:AmxGemm.*:CompareTest.*:JobTest.EveryKind*:KeysTest.EveryKey*")
   string(APPEND exhaustive ":RandomAttention.*:CheckExtremes.*")
   set(lab_faults "Quick/LabFaults.*:Long/LabFaults.*")  # the lab's measurements on trial
-  heddle_test(unit quick 240 unit_tests --gtest_filter=-${exhaustive}:${lab_faults})
+  set(not_quick "${exhaustive}:${lab_faults}")
+  if(CMAKE_CROSSCOMPILING)  # an emulated process cannot start itself again
+    string(APPEND not_quick ":*DeathTest*")
+  endif()
+  heddle_test(unit quick 240 unit_tests --gtest_filter=-${not_quick})
   heddle_test(unit.exhaustive slow 300 unit_tests --gtest_filter=${exhaustive})
+  # What of it an emulator does in minutes: products, whole models against PyTorch, threads, what the
+  # system does.
+  if(CMAKE_CROSSCOMPILING)
+    heddle_test(unit.emulated quick 300 unit_tests
+      "--gtest_filter=Gemm*:GoldenModels.*:Isas.*:Threads.*:Cores.*:Pages.*")
+  endif()
   # Whether verdicts turn is nothing that sanitizers could say, and takes them five minutes.
   if(NOT HEDDLE_SANITIZE)
     heddle_test(lab.faults slow 300 unit_tests --gtest_filter=Quick/LabFaults.*)
@@ -160,7 +182,7 @@ endif()
 if(TARGET heddle_cli)
   file(GLOB reliability_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/reliability/*.cpp")
   heddle_test_executable(reliability_tests ${reliability_sources})
-  heddle_test(reliability slow 300 reliability_tests $<TARGET_FILE:heddle_cli>)
+  heddle_test(reliability slow 300 reliability_tests ${heddle_program})
 endif()
 
 # Every claim of the lab that takes seconds comes to its verdict and its numbers, and the page of it
@@ -168,11 +190,11 @@ endif()
 if(TARGET heddle_cli)
   if(Python3_FOUND)
     heddle_test(lab.all slow 300 Python3::Interpreter
-      ${PROJECT_SOURCE_DIR}/tests/e2e/lab_numbers.py $<TARGET_FILE:heddle_cli> ${PROJECT_BINARY_DIR})
+      ${PROJECT_SOURCE_DIR}/tests/e2e/lab_numbers.py ${heddle_program} ${PROJECT_BINARY_DIR})
     set_tests_properties(lab.all PROPERTIES RUN_SERIAL ON  # some claims are of time
       FIXTURES_SETUP lab_page)
     heddle_test(pages.lab slow 300 Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/pages/lab.py
-      $<TARGET_FILE:heddle_cli> ${PROJECT_BINARY_DIR}/pages/lab)
+      ${heddle_program} ${PROJECT_BINARY_DIR}/pages/lab)
     set_tests_properties(pages.lab PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
   endif()
   # The others train models: minutes.
@@ -180,7 +202,7 @@ if(TARGET heddle_cli)
 endif()
 
 # Whether the library as installed can be found and used by another project.
-if(PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE)
+if(PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   heddle_test(consumer slow 300 ${CMAKE_COMMAND}
     -D HEDDLE_BUILD=${PROJECT_BINARY_DIR}
     -D HEDDLE_COMPILER=${CMAKE_CXX_COMPILER}
@@ -198,9 +220,9 @@ endif()
 # Sanitizers add symbols of their own to every object.
 if(NOT HEDDLE_SANITIZE)
   foreach(isa IN LISTS HEDDLE_ISAS)
-    if(TARGET heddle_isa_${isa} AND NOT isa STREQUAL "generic")
+    if(TARGET heddle_isa_${isa} AND NOT "${HEDDLE_FLAGS_${isa}}" STREQUAL "")
       add_test(NAME isa_symbols_${isa} COMMAND_EXPAND_LISTS COMMAND
-        ${PROJECT_SOURCE_DIR}/scripts/check_isa_symbols.sh ${isa}
+        ${CMAKE_COMMAND} -E env NM=${CMAKE_NM} ${PROJECT_SOURCE_DIR}/scripts/check_isa_symbols.sh ${isa}
         $<TARGET_OBJECTS:heddle_isa_${isa}>)
       set_tests_properties(isa_symbols_${isa} PROPERTIES LABELS quick TIMEOUT 60)
     endif()
@@ -208,17 +230,17 @@ if(NOT HEDDLE_SANITIZE)
 endif()
 
 # A second program with a fault in a kernel (HEDDLE_FAULT), which `heddle check` must find.
-if(Python3_FOUND AND TARGET heddle_cli)
+if(Python3_FOUND AND TARGET heddle_cli AND NOT CMAKE_CROSSCOMPILING)
   add_executable(heddle_faulty $<TARGET_OBJECTS:heddle_cli>
     "${PROJECT_SOURCE_DIR}/tests/e2e/plant_fault.cpp")
   heddle_target(heddle_faulty)
   target_link_libraries(heddle_faulty PRIVATE heddle_tools heddle edit::edit ${HEDDLE_COMPONENTS})
   heddle_test(e2e.check slow 300 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/check_recipes.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/check_recipes.py ${heddle_program}
     $<TARGET_FILE:heddle_faulty> ${PROJECT_SOURCE_DIR}/recipes)
   # A few of the random recipes that hundreds are made of by hand: sound, and with each fault.
   heddle_test(e2e.campaign slow 300 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/campaign/recipes.py --heddle $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/campaign/recipes.py --heddle ${heddle_program}
     --count 6 --seed 1 --also 145 213 245 281 334 392 449 464 479)  # those were false alarms once
   heddle_test(e2e.faults slow 300 Python3::Interpreter
     ${PROJECT_SOURCE_DIR}/tests/campaign/faults.py --faulty $<TARGET_FILE:heddle_faulty> --each)
@@ -226,75 +248,76 @@ endif()
 # Tiny models, trained and used through the program.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.use_models slow 120 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/use_models.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/use_models.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/use_models)
   set_tests_properties(e2e.use_models PROPERTIES FIXTURES_SETUP tiny_models)
   set(inspect Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/pages/inspect.py
-    $<TARGET_FILE:heddle_cli> ${PROJECT_BINARY_DIR}/e2e/use_models)
+    ${heddle_program} ${PROJECT_BINARY_DIR}/e2e/use_models)
   heddle_test(e2e.inspect slow 180 ${inspect} ${PROJECT_BINARY_DIR}/e2e/inspect numbers)
   set_tests_properties(e2e.inspect PROPERTIES FIXTURES_REQUIRED tiny_models)
   heddle_page_test(pages.inspect 180 tiny_models ${inspect} ${PROJECT_BINARY_DIR}/pages/inspect pages)
   # The same numbers from every command, with these models and one more.
   heddle_test(e2e.same_numbers slow 180 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/same_numbers.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/same_numbers.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/use_models)
   set_tests_properties(e2e.same_numbers PROPERTIES FIXTURES_REQUIRED tiny_models)
 endif()
 # A model as others publish them, trained further.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.fine_tune slow 120 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/fine_tune.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/fine_tune.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/fine_tune)
 endif()
 # A sanitizer's memory is not ours.
 if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   heddle_test(e2e.process_memory slow 120 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/process_memory.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/process_memory.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/process_memory)
   heddle_test(e2e.model_memory slow 120 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/model_memory.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/model_memory.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/model_memory)
 endif()
 # Every option of every command.
 if(Python3_FOUND AND TARGET heddle_cli)
   set(options Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/options.py
-    $<TARGET_FILE:heddle_cli>)
+    ${heddle_program})
   heddle_test(e2e.options slow 600 ${options} ${PROJECT_BINARY_DIR}/e2e/options)
   # The table on trial: an option that the program ignores must be noticed.
   heddle_test(e2e.options_dropped nightly 3600 ${options} ${PROJECT_BINARY_DIR}/e2e/dropped --drop)
 endif()
 # Training on several processes; where there is no MPI it is skipped, not passed.
 if(Python3_FOUND AND TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
-  set(ranks Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/ranks.py $<TARGET_FILE:heddle_cli>)
+  set(ranks Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/ranks.py ${heddle_program})
   heddle_test(e2e.ranks slow 120 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks few)
   heddle_test(e2e.ranks.all slow 600 ${ranks} ${PROJECT_BINARY_DIR}/e2e/ranks.all all)
   heddle_test(e2e.compare_ranks slow 600 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/compare_ranks.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/compare_ranks.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/compare_ranks)
   set_tests_properties(e2e.ranks e2e.ranks.all e2e.compare_ranks PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 # What commands print for people.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.printed slow 120 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/printed.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/printed.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/printed)
 endif()
 # Mistakes that people make, and what they are told.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.mistakes slow 120 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/mistakes.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/mistakes.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/mistakes)
 endif()
 # What `make run` does once everything is built.
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.first_run slow 120 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/first_run.py $<TARGET_FILE:heddle_cli> ${PROJECT_SOURCE_DIR}
+    ${PROJECT_SOURCE_DIR}/tests/e2e/first_run.py ${heddle_program} ${PROJECT_SOURCE_DIR}
     ${PROJECT_BINARY_DIR}/e2e/first_run)
 endif()
 # What READMEs and tutorials tell people to type.
-if(Python3_FOUND AND TARGET heddle_cli AND PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE)
+if(Python3_FOUND AND TARGET heddle_cli AND PROJECT_IS_TOP_LEVEL AND NOT HEDDLE_SANITIZE
+    AND NOT CMAKE_CROSSCOMPILING)
   heddle_test(e2e.documented slow 300 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/documented.py $<TARGET_FILE:heddle_cli>
+    ${PROJECT_SOURCE_DIR}/tests/e2e/documented.py ${heddle_program}
     ${PROJECT_BINARY_DIR}/e2e/documented ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   set_property(TEST e2e.documented APPEND PROPERTY ENVIRONMENT CXX=${CMAKE_CXX_COMPILER})
   heddle_test(e2e.package slow 400 Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/package.py
@@ -304,7 +327,7 @@ endif()
 # Comparisons: the same for all, killed and resumed, pages that a browser shows.
 if(Python3_FOUND AND TARGET heddle_cli)
   set(compare Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/e2e/compare.py
-    $<TARGET_FILE:heddle_cli> ${PROJECT_BINARY_DIR}/e2e/compare)
+    ${heddle_program} ${PROJECT_BINARY_DIR}/e2e/compare)
   heddle_test(e2e.compare slow 300 ${compare})
   set_tests_properties(e2e.compare PROPERTIES FIXTURES_SETUP comparisons)
   heddle_page_test(pages.compare 180 comparisons ${compare} pages)
@@ -324,13 +347,13 @@ endif()
 
 if(Python3_FOUND AND TARGET heddle_cli)
   heddle_test(e2e.languages quick 120 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/languages.py $<TARGET_FILE:heddle_cli>)
+    ${PROJECT_SOURCE_DIR}/tests/e2e/languages.py ${heddle_program})
   set(chinese ${PROJECT_BINARY_DIR}/e2e/chinese)
   heddle_test(e2e.languages_screens slow 300 Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/e2e/languages_screens.py $<TARGET_FILE:heddle_cli> ${chinese})
+    ${PROJECT_SOURCE_DIR}/tests/e2e/languages_screens.py ${heddle_program} ${chinese})
   set_tests_properties(e2e.languages_screens PROPERTIES FIXTURES_SETUP chinese_runs)
   heddle_page_test(pages.languages 180 "chinese_runs;lab_page" Python3::Interpreter
-    ${PROJECT_SOURCE_DIR}/tests/pages/languages.py $<TARGET_FILE:heddle_cli> ${chinese}
+    ${PROJECT_SOURCE_DIR}/tests/pages/languages.py ${heddle_program} ${chinese}
     ${PROJECT_BINARY_DIR}/lab.html)
 endif()
 

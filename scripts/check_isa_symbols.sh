@@ -6,7 +6,7 @@
 #    where the name says the instruction set.
 #  - Initialisers that run before main().
 #
-# usage: check_isa_symbols.sh ISA OBJECT...
+# usage: [NM=nm] check_isa_symbols.sh ISA OBJECT...
 set -euo pipefail
 
 isa=$1
@@ -19,13 +19,14 @@ case $isa in
   avx2) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)4avx2|(3hwy|S[0-9A-Z]*_)6N_AVX2' ;;
   avx512) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)6avx512|(3hwy|S[0-9A-Z]*_)6N_AVX3' ;;
   avx512_bf16) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)11avx512_bf16' ;;
+  neon_bf16) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)9neon_bf16' ;;
   amx) own='(6heddle3cpu|S[0-9A-Z]*_(3cpu)?)3amx' ;;
   *) echo "check_isa_symbols: unknown instruction set $isa" >&2; exit 2 ;;
 esac
 
 # DW.ref.*: data that the exception tables point to, no code. __clang_call_terminate: two calls, the
 # same instructions everywhere.
-found=$(nm -A --defined-only "$@" | awk -v own="$own" '
+found=$("${NM:-nm}" -A --defined-only "$@" | awk -v own="$own" '
   { type = $(NF - 1); name = $NF }
   type ~ /^[WVu]$/ && name !~ own && name !~ /^DW\.ref\.|^__clang_call_terminate$/ { print "weak: " $0 }
   name ~ /^_GLOBAL__(sub_)?I_|static_initialization_and_destruction/ { print "runs before main(): " $0 }')

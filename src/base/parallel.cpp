@@ -1,8 +1,5 @@
 #include "base/parallel.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -17,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/system/cores.h"
 #include "heddle/error.h"
 
 namespace heddle {
@@ -38,21 +36,6 @@ constinit ThreadNeeds thread_needs;
 thread_local int tls_index = 0;
 thread_local bool tls_inside = false;
 
-// The cores this process may use. Read once, before any thread is pinned.
-const std::vector<int>& allowed_cores() {
-  static const std::vector<int> cores = [] {
-    std::vector<int> found;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-      for (int i = 0; i < CPU_SETSIZE; ++i)
-        if (CPU_ISSET(i, &set)) found.push_back(i);
-    if (found.empty()) found.push_back(0);
-    return found;
-  }();
-  return cores;
-}
-
 int checked_count(std::int64_t count, std::string_view where, std::string_view got) {
   if (count < 1 || count > kMaxThreads)
     fail(ErrorCode::invalid_argument, where, "bad number of threads", "1 to 256", got);
@@ -73,21 +56,19 @@ int initial_count() {
 constexpr int kUndecided = 0;
 std::atomic<int> chosen_count{kUndecided};
 
-void pause() { __builtin_ia32_pause(); }
-
 // Spins until ready() or the time is up; says which.
 template <class Ready>
 bool spin_until(Ready ready, Clock::duration patience) {
   // Most waits are far shorter than reading the clock is worth.
   for (int i = 0; i < 64; ++i) {
     if (ready()) return true;
-    pause();
+    pause_core();
   }
   const auto deadline = Clock::now() + patience;
   do {
     for (int i = 0; i < 16; ++i) {
       if (ready()) return true;
-      pause();
+      pause_core();
     }
   } while (Clock::now() < deadline);
   return false;
@@ -153,13 +134,6 @@ Pool& pool() {
   return *instance;
 }
 
-void pin_to(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // only a hint: failure is harmless
-}
-
 void Pool::start_workers(int threads) {
   if (started_for_ == threads) return;
   stop_locked();
@@ -169,7 +143,7 @@ void Pool::start_workers(int threads) {
   // not ours to change, and two threads on one core may stay there for a second.
   std::vector<int> homes;
   if (threads == cores) {
-    const int here = sched_getcpu();
+    const int here = current_core();
     for (const int core : allowed_cores())
       if (core != here) homes.push_back(core);
     homes.push_back(here);
@@ -212,7 +186,7 @@ void Pool::stop_workers() {
 }
 
 void Pool::work(int index, int core) {
-  if (core >= 0) pin_to(core);
+  if (core >= 0) stay_on_core(core);
   tls_index = index;
   tls_inside = true;  // a parallel call from a body runs serially
   std::uint32_t seen = generation(word_.load()) - 1;

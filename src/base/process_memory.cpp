@@ -1,7 +1,9 @@
 #include "base/process_memory.h"
 
-#include <malloc.h>
 #include <sys/resource.h>
+#if defined(__linux__)
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <charconv>

@@ -30,7 +30,9 @@ struct NamedProbe {
 constexpr NamedProbe kProbes[] = {{ProbeKind::amx_bf16, "amx_bf16", Isa::amx},
                                   {ProbeKind::avx512_bf16, "avx512_bf16", Isa::avx512_bf16},
                                   {ProbeKind::avx512_f32, "avx512_f32", Isa::avx512},
-                                  {ProbeKind::avx2_f32, "avx2_f32", Isa::avx2}};
+                                  {ProbeKind::avx2_f32, "avx2_f32", Isa::avx2},
+                                  {ProbeKind::neon_bf16, "neon_bf16", Isa::neon_bf16},
+                                  {ProbeKind::neon_f32, "neon_f32", Isa::neon}};
 
 bool available(Isa isa) {
   const auto& all = cpu::available_isas();

@@ -28,7 +28,7 @@ struct GemmFigure {
 };
 
 struct Peak {
-  std::string name;  // amx_bf16, avx512_bf16, avx512_f32, avx2_f32
+  std::string name;  // amx_bf16, avx512_bf16, avx512_f32, avx2_f32, neon_bf16, neon_f32
   double flops_per_s = 0;
 };
 

@@ -119,7 +119,7 @@ std::vector<std::string> plugin_places(const Environment& environment, const std
   if (!program.empty()) {
     const std::filesystem::path folder = std::filesystem::path(program).parent_path();
     places.push_back((folder / kPlugin).string());
-    for (const char* library : {"lib", "lib64", "lib/x86_64-linux-gnu"})
+    for (const char* library : {"lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"})
       places.push_back((folder.parent_path() / library / kPlugin).string());
   }
   places.emplace_back(kPlugin);

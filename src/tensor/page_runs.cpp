@@ -1,13 +1,13 @@
 #include "tensor/page_runs.h"
-#include "base/divide.h"
-
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <new>
+
+#include "base/divide.h"
+#include "base/system/pages.h"
 
 namespace heddle {
 
@@ -19,25 +19,20 @@ constexpr std::size_t kRegion = std::size_t{256} << 20;
 
 // Begins at a huge page, so that its pages can be some.
 std::byte* map_region(std::size_t size) {
-  void* raw =
-      mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  auto* const begin = static_cast<std::byte*>(raw);
-  const auto address = reinterpret_cast<std::uintptr_t>(raw);
+  std::byte* const begin = map_pages(size + kHugePage);
+  if (begin == nullptr) return nullptr;
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
   const std::size_t before = round_up(address, kHugePage) - address;
-  if (before > 0) (void)munmap(begin, before);
+  if (before > 0) unmap_pages(begin, before);
   std::byte* const start = begin + before;
-  if (kHugePage > before) (void)munmap(start + size, kHugePage - before);
-  // Advice only: without huge pages everything works, with more misses in the page tables.
-  (void)madvise(start, size, MADV_HUGEPAGE);
+  if (kHugePage > before) unmap_pages(start + size, kHugePage - before);
+  want_huge_pages(start, size);
   return start;
 }
 
 }  // namespace
 
-constinit const RegionSource kSystemMemory = {
-    map_region, [](std::byte* region, std::size_t size) { (void)munmap(region, size); },
-    [](std::byte* pages, std::size_t size) { (void)madvise(pages, size, MADV_DONTNEED); }};
+constinit const RegionSource kSystemMemory = {map_region, unmap_pages, give_back_pages};
 
 void PageRuns::insert(std::byte* start, std::size_t size) {
   by_size_.emplace(size, start);

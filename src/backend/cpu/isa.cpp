@@ -1,114 +1,41 @@
 #include "backend/cpu/isa.h"
 
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <string>
 
+#include "backend/cpu/detect/detect.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
 namespace {
 
-constexpr std::array<std::string_view, kIsaCount> kNames = {"generic", "avx2", "avx512",
-                                                            "avx512_bf16", "amx"};
+constexpr std::array<std::string_view, kIsaCount> kNames = {
+    "generic", "neon", "neon_bf16", "avx2", "avx512", "avx512_bf16", "amx"};
 
-struct Registers {
-  std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
-};
-
-// All zero for a leaf the processor does not have.
-Registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) {
-  Registers r;
-  if (__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx) == 0) return {};
-  return r;
-}
-
-constexpr bool all_of(std::uint64_t value, std::uint64_t bits) { return (value & bits) == bits; }
-constexpr std::uint32_t bit(int i) { return std::uint32_t{1} << i; }
-
-// Which register states the operating system saves when it switches threads (XCR0). An instruction
-// set is usable only when the system knows about its registers. Inline assembly, because the
-// intrinsic would need the whole file compiled with -mxsave.
-std::uint64_t saved_states() {
-  if (!all_of(cpuid(1, 0).ecx, bit(27))) return 0;  // OSXSAVE
-  std::uint32_t low = 0, high = 0;
-  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (std::uint64_t{high} << 32) | low;
-}
-
-constexpr std::uint64_t kYmmState = 0x6;       // SSE, AVX
-constexpr std::uint64_t kZmmState = 0xe6;      // and opmask, upper halves, zmm16..31
-constexpr std::uint64_t kTileState = 0x60000;  // TILECFG, TILEDATA
-
-bool has_avx2(std::uint64_t states) {
-  constexpr std::uint32_t kFmaAvxF16c = bit(12) | bit(28) | bit(29);
-  constexpr std::uint32_t kBmiAvx2Bmi2 = bit(3) | bit(5) | bit(8);
-  return all_of(states, kYmmState) && all_of(cpuid(1, 0).ecx, kFmaAvxF16c) &&
-         all_of(cpuid(7, 0).ebx, kBmiAvx2Bmi2);
-}
-
-bool has_avx512(std::uint64_t states) {
-  constexpr std::uint32_t kFDqCdBwVl = bit(16) | bit(17) | bit(28) | bit(30) | bit(31);
-  return all_of(states, kZmmState) && all_of(cpuid(7, 0).ebx, kFDqCdBwVl);
-}
-
-bool has_avx512_bf16() { return all_of(cpuid(7, 1).eax, bit(5)); }
-
-// Linux hands out the 8 KB of tile registers only to processes that ask for them.
-bool tile_permission() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
-bool has_amx(std::uint64_t states) {
-  constexpr std::uint32_t kBf16Tile = bit(22) | bit(24);
-  return all_of(states, kTileState) && all_of(cpuid(7, 0).edx, kBf16Tile) && tile_permission();
-}
-
-std::vector<Isa> detect() {
-  std::vector<Isa> found = {Isa::generic};
-  const std::uint64_t states = saved_states();
-  if (!has_avx2(states)) return found;
-  found.push_back(Isa::avx2);
-  if (!has_avx512(states)) return found;
-  found.push_back(Isa::avx512);
-  if (!has_avx512_bf16()) return found;
-  found.push_back(Isa::avx512_bf16);
-  if (has_amx(states)) found.push_back(Isa::amx);
-  return found;
-}
-
-template <class Range>
-std::string joined(const Range& names) {
+std::string joined(const std::vector<Isa>& levels) {
   std::string text;
-  for (const auto& name : names) {
+  for (const Isa level : levels) {
     if (!text.empty()) text += ", ";
-    text += name;
+    text += to_string(level);
   }
   return text;
 }
 
 Isa require_available(Isa isa, std::string_view where) {
-  std::vector<std::string_view> names;
-  for (const Isa each : available_isas()) {
+  for (const Isa each : available_isas())
     if (each == isa) return isa;
-    names.push_back(to_string(each));
-  }
   fail(ErrorCode::unsupported, where, "this machine lacks the instruction set",
-       "one of " + joined(names), to_string(isa));
+       "one of " + joined(available_isas()), to_string(isa));
 }
 
+// Names of other architectures are known, so that a machine can be said to lack them.
 Isa isa_named(std::string_view name, std::string_view where) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == name) return static_cast<Isa>(i);
-  fail(ErrorCode::invalid_argument, where, "unknown instruction set", "one of " + joined(kNames),
-       name);
+  fail(ErrorCode::invalid_argument, where, "unknown instruction set",
+       "one of " + joined(known_levels()), name);
 }
 
 Isa initial_isa() {
@@ -130,7 +57,7 @@ std::string_view to_string(Isa isa) {
 Isa isa_from_name(std::string_view name) { return isa_named(name, "isa"); }
 
 const std::vector<Isa>& available_isas() {
-  static const std::vector<Isa> found = detect();
+  static const std::vector<Isa> found = detect_levels();
   return found;
 }
 

@@ -10,9 +10,11 @@ namespace heddle::cpu::HEDDLE_ISA {
 
 inline constexpr Isa kLevel = Isa::HEDDLE_ISA;
 
-// avx512_bf16 adds instructions for bf16 only. Kernels of the other types would compile to the very
-// code that avx512 has.
-inline constexpr Isa kLevelWithoutBf16 = kLevel == Isa::avx512_bf16 ? Isa::avx512 : kLevel;
+// avx512_bf16 and neon_bf16 add instructions for bf16 only. Kernels of the other types would
+// compile to the very code that the level below has.
+inline constexpr Isa kLevelWithoutBf16 = kLevel == Isa::avx512_bf16 ? Isa::avx512
+                                         : kLevel == Isa::neon_bf16 ? Isa::neon
+                                                                    : kLevel;
 
 // for_storage() for a kernel of the table K: types that are not this level's own go to the same
 // kernel of the level that has them.

@@ -1,21 +1,12 @@
 #include "heddle/runtime.h"
 
-#include <fstream>
-
+#include "backend/cpu/detect/detect.h"
 #include "backend/cpu/isa.h"
 #include "base/parallel.h"
 
 namespace heddle {
 
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(info, line))
-    if (line.starts_with("model name"))
-      if (const auto colon = line.find(": "); colon != std::string::npos)
-        return line.substr(colon + 2);
-  return "unknown x86-64";
-}
+std::string cpu_name() { return cpu::processor_name(); }
 
 std::vector<std::string> available_instruction_sets() {
   std::vector<std::string> names;

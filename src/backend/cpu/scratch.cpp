@@ -1,9 +1,8 @@
 #include "backend/cpu/scratch.h"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 
+#include "base/system/pages.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
@@ -28,7 +27,7 @@ std::byte* allocate_thread_scratch() {
   void* block = std::aligned_alloc(kHugePage, kThreadScratchBytes);
   if (block == nullptr)
     fail(ErrorCode::out_of_memory, "threads", "no memory for a thread's scratch", "6 MiB", "none");
-  (void)madvise(block, kThreadScratchBytes, MADV_HUGEPAGE);  // a hint
+  want_huge_pages(block, kThreadScratchBytes);
   return static_cast<std::byte*>(block);
 }
 

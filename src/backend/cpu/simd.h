@@ -97,6 +97,18 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> bf16_words(D, Vec<D> even, Vec<D> od
   const auto both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd.raw, even.raw));
   return hn::Vec<hn::RebindToUnsigned<D>>{_mm512_permutexvar_epi16(order, both)};
 }
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)  // whose conversion keeps those below 2^-126
+template <class D>
+HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> bf16_bits(D, Vec<D> v) {
+  return hn::Vec<hn::Rebind<std::uint16_t, D>>{vreinterpret_u16_bf16(vcvt_bf16_f32(v.raw))};
+}
+
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> bf16_words(D, Vec<D> even, Vec<D> odd) {
+  const bfloat16x8_t low = vcvtq_low_bf16_f32(even.raw), high = vcvtq_low_bf16_f32(odd.raw);
+  return hn::Vec<hn::RebindToUnsigned<D>>{
+      vreinterpretq_u32_u16(vzip1q_u16(vreinterpretq_u16_bf16(low), vreinterpretq_u16_bf16(high)))};
+}
 #else
 template <class D>
 HWY_INLINE auto bf16_bits(D d, Vec<D> v) {

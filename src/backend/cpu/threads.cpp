@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/scratch.h"
 #include "backend/cpu/tiles/tile_state.h"
 
@@ -15,7 +16,7 @@ namespace {
       .make = []() -> void* { return allocate_thread_scratch(); },
       .adopt = [](void* made) noexcept { adopt_thread_scratch(static_cast<std::byte*>(made)); },
       .drop = [](void* made) noexcept { free_thread_scratch(static_cast<std::byte*>(made)); },
-      .section_ended = amx::give_back_tiles,
+      .section_ended = kHasTiles ? amx::give_back_tiles : nullptr,
   });
   return true;
 }();

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <hwy/contrib/math/math-inl.h>
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include <cmath>
 
@@ -52,6 +54,7 @@ HWY_INLINE Vec<D> at_most([[maybe_unused]] D d, Vec<D> x, Vec<D> bound) {
 template <class D>
 inline constexpr bool kScales = HWY_TARGET == HWY_AVX3 && !kIsF64<D> && sizeof(Vec<D>) == 64;
 
+#if defined(__x86_64__)
 template <class D>
 HWY_INLINE Vec<D> scaled([[maybe_unused]] D d, Vec<D> p, Vec<D> n) {
   return Vec<D>{_mm512_maskz_scalef_ps(0xffff, p.raw, n.raw)};
@@ -63,6 +66,7 @@ HWY_INLINE Vec<D> lookup([[maybe_unused]] D d, const float* table, Index index) 
   return Vec<D>{
       _mm512_permutex2var_ps(_mm512_load_ps(table), index.raw, _mm512_load_ps(table + 16))};
 }
+#endif
 
 // exp(x) = 2^(k/32) · exp(r) in f32, k = round(32·x / ln 2), |r| <= ln 2 / 64: a third of the
 // instructions of a polynomial become one lookup. Where kScales.

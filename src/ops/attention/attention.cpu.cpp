@@ -55,14 +55,17 @@ AttentionShape shape_of(const AttentionInputs& in) {
                        : 0};
 }
 
-// The tiles that the CPU has for products of bf16. Those of the gradient are named by its routines
-// alone, which a program may be linked without.
-AttentionTiles tiles_in_use(BackwardGroupFunction backward_group) {
+// Named by routines of the gradient alone, which a program may be linked without.
+constexpr BackwardGroupFunction kBackwardGroup = kHasTiles ? amx_backward_group : nullptr;
+
+// The tiles that the CPU has for products of bf16.
+AttentionTiles tiles_in_use([[maybe_unused]] BackwardGroupFunction backward_group) {
   const Isa isa = current_isa();
   if (isa >= Isa::avx512_bf16 && planted_attention_tiles != nullptr)
     return *planted_attention_tiles;
-  if (isa != Isa::amx) return {};
-  return {amx_small_product, amx_transposed_group, backward_group};
+  if constexpr (kHasTiles)
+    if (isa == Isa::amx) return {amx_small_product, amx_transposed_group, backward_group};
+  return {};
 }
 
 AttentionFacts facts_of(const AttentionInputs& in, const AttentionTiles& tiles) {
@@ -82,6 +85,9 @@ AttentionFacts facts_of(const AttentionInputs& in, const AttentionTiles& tiles) 
   return f;
 }
 
+// Whether the kernels of a level multiply pairs of bf16.
+bool multiplies_pairs(Isa isa) { return isa == Isa::neon_bf16 || isa >= Isa::avx512_bf16; }
+
 // Workspace of one call, of the call's device and element type.
 class Planner {
  public:
@@ -91,7 +97,7 @@ class Planner {
 
   // An operand as the products take it: bf16 stays bf16 where the CPU multiplies it.
   Tensor packed(std::int64_t heads, std::int64_t elements) const {
-    const bool pairs = in_.q.dtype() == DType::bf16 && current_isa() >= Isa::avx512_bf16;
+    const bool pairs = in_.q.dtype() == DType::bf16 && multiplies_pairs(current_isa());
     const DType type = pairs ? DType::bf16 : compute_dtype(in_.q);
     return workspace({heads, elements * static_cast<std::int64_t>(size_of(type))}, DType::u8,
                      in_.q);
@@ -164,7 +170,7 @@ Tensor block_sums(const AttentionBackwardCall& c, const Planner& plan) {
 // A whole head needs nothing but its scratch; a long one packs its keys there.
 void plan_attention_backward(AttentionBackwardCall& c) {
   const AttentionShape s = shape_of(c.in);
-  const BackwardPath path = backward_path(facts_of(c.in, tiles_in_use(amx_backward_group)));
+  const BackwardPath path = backward_path(facts_of(c.in, tiles_in_use(kBackwardGroup)));
   const Planner plan(c.in);
   auto& w = c.workspace;
   w[kScratch] = plan.scratch(path);
@@ -269,7 +275,7 @@ void add_up(const Tensor& x, Tensor& block_sums, Tensor& y) {
 void run_attention_backward(AttentionBackwardCall& c) {
   auto& w = c.workspace;
   AttentionBackwardArgs args;
-  args.forward = args_of(c.in, tiles_in_use(amx_backward_group), w);
+  args.forward = args_of(c.in, tiles_in_use(kBackwardGroup), w);
   // Read only in this direction; the struct serves both.
   args.forward.y = const_cast<void*>(c.y.raw());
   args.forward.row_sum = const_cast<void*>(c.row_sums.raw());

@@ -21,17 +21,17 @@ inline std::atomic<int> taken_backward = 0;  // by the kernel of long heads
 inline void counted(const cpu::SmallProduct& p) noexcept {
   EXPECT_TRUE(cpu::fits_tiles(p));
   ++taken;
-  cpu::amx_small_product_emulated(p);
+  if constexpr (cpu::kHasTiles) cpu::amx_small_product_emulated(p);
 }
 
-inline void counted_group(const cpu::TransposedGroup& g) noexcept {
+inline void counted_group([[maybe_unused]] const cpu::TransposedGroup& g) noexcept {
   ++taken;
-  cpu::amx_transposed_group_emulated(g);
+  if constexpr (cpu::kHasTiles) cpu::amx_transposed_group_emulated(g);
 }
 
-inline void counted_backward(const cpu::BackwardGroup& g) noexcept {
+inline void counted_backward([[maybe_unused]] const cpu::BackwardGroup& g) noexcept {
   ++taken_backward;
-  cpu::amx_backward_group_emulated(g);
+  if constexpr (cpu::kHasTiles) cpu::amx_backward_group_emulated(g);
 }
 
 inline const cpu::AttentionTiles counted_tiles{counted, counted_group, counted_backward};

@@ -34,6 +34,18 @@ struct TilesOf<Ops> {
                 sizeof(typename Ops::Element) == sizeof(typename Type::Element));
 };
 
+// What one unit of A is broadcast to: a register full of it, or a lane, where multiply-adds take
+// one.
+template <class Ops>
+struct BroadcastOf {
+  using Type = typename Ops::Factor;
+};
+template <class Ops>
+  requires requires { typename Ops::Lane; }
+struct BroadcastOf<Ops> {
+  using Type = typename Ops::Lane;
+};
+
 // One tile of one k-block. Distances are in elements.
 template <class Ops>
 struct TileJob {
@@ -86,7 +98,7 @@ struct MicroKernel {
   }
 
   template <int... V>
-  [[gnu::always_inline]] static void row(typename Ops::Factor a,
+  [[gnu::always_inline]] static void row(typename BroadcastOf<Ops>::Type a,
                                          const typename Ops::Factor (&column)[Vectors],
                                          Vec (&sums)[Vectors],
                                          std::integer_sequence<int, V...>) noexcept {

@@ -129,11 +129,13 @@ void check_b(const MatrixRef& b) {
 
 template <const Kernels& kernels>
 struct Path {
-  static std::size_t packed_bytes(std::int64_t k, std::int64_t n) {
+  static std::size_t panel_bytes(std::int64_t k, std::int64_t n) {
     const std::int64_t depth = ceil_div(k, kernels.pair) * kernels.pair;
     const std::int64_t width = ceil_div(n, kernels.columns) * kernels.columns;
-    return static_cast<std::size_t>(ceil_div(depth * width * kernels.element_bytes, kLineBytes) *
-                                    kLineBytes);
+    return static_cast<std::size_t>(depth * width * kernels.element_bytes);
+  }
+  static std::size_t packed_bytes(std::int64_t k, std::int64_t n) {
+    return round_up(panel_bytes(k, n), std::size_t{kLineBytes});
   }
 
   static void pack_b(std::int64_t k, std::int64_t n, const MatrixRef& b, void* dst) {
@@ -153,6 +155,9 @@ struct Path {
         kernels.pack_b(k, n, b, range, dst);
       }
     });
+    // Behind the last panel, so that equal matrices are packed to equal bytes.
+    const std::size_t written = panel_bytes(k, n);
+    std::fill_n(static_cast<char*>(dst) + written, packed_bytes(k, n) - written, '\0');
   }
 
   static bool empty(const GemmJob& job) { return job.m <= 0 || job.n <= 0 || job.batch <= 0; }
@@ -216,49 +221,38 @@ struct Choice {
 template <const Kernels& kernels>
 constexpr Choice kChoice = {kernels, Path<kernels>::kPath};
 
-Choice f32_choice(Isa isa) {
-  if (isa >= Isa::avx512) return kChoice<avx512::f32_kernels>;
-  if (isa >= Isa::avx2) return kChoice<avx2::f32_kernels>;
-  return kChoice<generic::f32_kernels>;
-}
-
-Choice f32_by_bf16_choice(Isa isa) {
-  if (isa >= Isa::avx512) return kChoice<avx512::f32_by_bf16_kernels>;
-  if (isa >= Isa::avx2) return kChoice<avx2::f32_by_bf16_kernels>;
-  return kChoice<generic::f32_by_bf16_kernels>;
+// That of the first level that `isa` has.
+template <class... Level>
+Choice highest(Isa isa, Levels<Level...>) {
+  const Choice* found = nullptr;
+  const auto look = [&](Isa level, const Choice& choice) {
+    if (found == nullptr && isa >= level) found = &choice;
+  };
+  (look(Level::kLevel, kChoice<Level::kKernels>), ...);
+  return *found;
 }
 
 // Set by add_f64_products(), which a program may be linked without.
 Choice (*f64_choice)(Isa isa) = nullptr;
 
-Choice native_f64_choice(Isa isa) {
-  if (isa >= Isa::avx512) return kChoice<avx512::f64_kernels>;
-  if (isa >= Isa::avx2) return kChoice<avx2::f64_kernels>;
-  return kChoice<generic::f64_kernels>;
-}
+Choice native_f64_choice(Isa isa) { return highest(isa, F64Levels()); }
 
-// Without tiles, which have a path of their own.
-Choice bf16_choice(Isa isa) {
-  if (isa >= Isa::avx512_bf16) return kChoice<avx512_bf16::bf16_kernels>;
-  if (isa >= Isa::avx512) return kChoice<avx512::bf16_kernels>;
-  if (isa >= Isa::avx2) return kChoice<avx2::bf16_kernels>;
-  return kChoice<generic::bf16_kernels>;
+bool on_tiles(Isa isa, Operands operands) {
+  return kHasTiles && isa >= Isa::amx && operands == DType::bf16;
 }
-
-bool on_tiles(Isa isa, Operands operands) { return isa >= Isa::amx && operands == DType::bf16; }
 
 Choice choice_of(Isa isa, Operands operands) {
-  if (operands == Operands{DType::f32, DType::bf16}) return f32_by_bf16_choice(isa);
+  if (operands == Operands{DType::f32, DType::bf16}) return highest(isa, F32ByBf16Levels());
   if (operands.a != operands.b)
     fail(ErrorCode::dtype_mismatch, "gemm", "operand types", "two alike, or f32 and bf16",
          std::string(to_string(operands.a)) + " and " + std::string(to_string(operands.b)));
   switch (operands.a) {
-    case DType::f32: return f32_choice(isa);
+    case DType::f32: return highest(isa, F32Levels());
     case DType::f64:
       check_f64("gemm", DType::f64);
       open_f64();
       return f64_choice(isa);
-    case DType::bf16: return bf16_choice(isa);
+    case DType::bf16: return highest(isa, Bf16Levels());
     default: break;
   }
   fail(ErrorCode::dtype_mismatch, "gemm", "operand type", "f32, bf16 or f64",
@@ -280,7 +274,9 @@ void unpack_tiles(const PackedMatrix& packed, std::int64_t column, std::uint16_t
 void add_f64_products() { f64_choice = native_f64_choice; }
 
 const GemmPath& gemm_path(Isa isa, Operands operands) {
-  return on_tiles(isa, operands) ? amx_bf16_path() : choice_of(isa, operands).path;
+  if constexpr (kHasTiles)
+    if (on_tiles(isa, operands)) return amx_bf16_path();
+  return choice_of(isa, operands).path;
 }
 
 const GemmPath& gemm_path(Isa isa, DType operand) { return gemm_path(isa, Operands{operand}); }

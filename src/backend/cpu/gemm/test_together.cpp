@@ -99,7 +99,8 @@ struct Backward {
 std::vector<const GemmPath*> bf16_paths() {
   std::vector<const GemmPath*> paths;
   for (const Isa isa : available_isas()) paths.push_back(&gemm_path(isa, DType::bf16));
-  if (available_isas().back() >= Isa::avx512_bf16) paths.push_back(&amx_bf16_path_emulated());
+  if constexpr (kHasTiles)
+    if (available_isas().back() >= Isa::avx512_bf16) paths.push_back(&amx_bf16_path_emulated());
   return paths;
 }
 

@@ -12,6 +12,12 @@ using Burst = double (*)(const void* operands, std::int64_t rounds, float* resul
 // The operands of a burst: bf16 or f32 values near 1, nonzero, aligned to 64 bytes.
 inline constexpr std::int64_t kOperandBytes = 8192;
 
+namespace neon {
+double f32_burst(const void* operands, std::int64_t rounds, float* result) noexcept;
+}
+namespace neon_bf16 {
+double bf16_burst(const void* operands, std::int64_t rounds, float* result) noexcept;
+}
 namespace avx2 {
 double f32_burst(const void* operands, std::int64_t rounds, float* result) noexcept;
 }

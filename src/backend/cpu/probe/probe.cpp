@@ -28,14 +28,18 @@ struct Instructions {
   DType operand;
 };
 
+// Those of this architecture; tiles have a probe of their own.
 Instructions instructions(ProbeKind kind) {
-  switch (kind) {
-    case ProbeKind::amx_bf16: break;  // has a probe of its own
-    case ProbeKind::avx512_bf16: return {Isa::avx512_bf16, avx512_bf16::bf16_burst, DType::bf16};
-    case ProbeKind::avx512_f32: return {Isa::avx512, avx512::f32_burst, DType::f32};
-    case ProbeKind::avx2_f32: return {Isa::avx2, avx2::f32_burst, DType::f32};
+  if constexpr (kArchitecture == Architecture::x86_64) {
+    if (kind == ProbeKind::avx512_bf16)
+      return {Isa::avx512_bf16, avx512_bf16::bf16_burst, DType::bf16};
+    if (kind == ProbeKind::avx512_f32) return {Isa::avx512, avx512::f32_burst, DType::f32};
+    if (kind == ProbeKind::avx2_f32) return {Isa::avx2, avx2::f32_burst, DType::f32};
+  } else if constexpr (kArchitecture == Architecture::arm64) {
+    if (kind == ProbeKind::neon_bf16) return {Isa::neon_bf16, neon_bf16::bf16_burst, DType::bf16};
+    if (kind == ProbeKind::neon_f32) return {Isa::neon, neon::f32_burst, DType::f32};
   }
-  fail(ErrorCode::invalid_argument, "peak_flops", "unknown kind of probe");
+  fail(ErrorCode::unsupported, "peak_flops", "this machine lacks the instruction set");
 }
 
 void require(Isa isa) {
@@ -95,13 +99,15 @@ std::optional<ProbeKind> fastest_probe(DType dtype) {
   if (dtype == DType::bf16 && isa >= Isa::avx512_bf16) return ProbeKind::avx512_bf16;
   if (isa >= Isa::avx512) return ProbeKind::avx512_f32;
   if (isa >= Isa::avx2) return ProbeKind::avx2_f32;
+  if (dtype == DType::bf16 && isa >= Isa::neon_bf16) return ProbeKind::neon_bf16;
+  if (isa >= Isa::neon) return ProbeKind::neon_f32;
   return std::nullopt;
 }
 
 double peak_flops(ProbeKind kind, double seconds) {
   if (kind == ProbeKind::amx_bf16) {
     require(Isa::amx);
-    return amx_bf16_peak(seconds);
+    if constexpr (kHasTiles) return amx_bf16_peak(seconds);
   }
   const Instructions probe = instructions(kind);
   require(probe.isa);

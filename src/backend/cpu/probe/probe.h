@@ -11,7 +11,14 @@
 
 namespace heddle::cpu {
 
-enum class ProbeKind : std::uint8_t { amx_bf16, avx512_bf16, avx512_f32, avx2_f32 };
+enum class ProbeKind : std::uint8_t {
+  amx_bf16,
+  avx512_bf16,
+  avx512_f32,
+  avx2_f32,
+  neon_bf16,
+  neon_f32
+};
 
 // The probe that products of this type on the instruction set in use are held against: the fastest
 // way this level has to multiply. None for generic.

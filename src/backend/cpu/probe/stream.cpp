@@ -1,6 +1,8 @@
-// Memory bandwidth. SSE2 is enough: memory, not the width of a register, is the limit.
+// Memory bandwidth. Vectors of 16 bytes are enough: memory, not the width of a register, is the
+// limit.
+#if defined(__x86_64__)
 #include <emmintrin.h>
-#include <sys/mman.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -11,9 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/probe/probe.h"
 #include "backend/cpu/threads.h"
 #include "base/process_memory.h"
+#include "base/system/pages.h"
 #include "heddle/error.h"
 
 namespace heddle::cpu {
@@ -28,14 +32,14 @@ constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;  // of every array
 class Arrays {
  public:
   explicit Arrays(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
-    void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) return;
-    madvise(pages, bytes_, MADV_HUGEPAGE);  // a hint
-    start_ = static_cast<float*>(pages);
+    std::byte* const pages = map_pages(bytes_);
+    if (pages == nullptr) return;
+    want_huge_pages(pages, bytes_);
+    start_ = reinterpret_cast<float*>(pages);
     std::fill_n(start_, bytes_ / sizeof(float), 1.0f);
   }
   ~Arrays() {
-    if (start_ != nullptr) munmap(start_, bytes_);
+    if (start_ != nullptr) unmap_pages(reinterpret_cast<std::byte*>(start_), bytes_);
   }
   Arrays(const Arrays&) = delete;
   Arrays& operator=(const Arrays&) = delete;
@@ -59,30 +63,50 @@ struct Streams {
 };
 
 enum class Stores { ordinary, non_temporal };
+// Elsewhere caches find out by themselves that what is written is not read.
+constexpr bool kHasNonTemporal = kArchitecture == Architecture::x86_64;
+
+typedef float Quad __attribute__((vector_size(16), may_alias));
+
+void store_past_caches(float* to, Quad v) {
+#if defined(__x86_64__)
+  _mm_stream_ps(to, v);
+#else
+  *reinterpret_cast<Quad*>(to) = v;
+#endif
+}
+void end_of_stream() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 // One cache line of every array at a time. The counts are template arguments: a loop over arrays
 // inside the loop over lines would be what is measured.
 template <int Reads, int Writes, Stores kStores>
 void move_piece(const Streams& s, std::int64_t begin, std::int64_t end, float* result) noexcept {
-  __m128 sums[4] = {_mm_setzero_ps(), _mm_setzero_ps(), _mm_setzero_ps(), _mm_setzero_ps()};
+  Quad sums[4] = {};
   for (std::int64_t i = begin; i < end; i += 16) {
     for (int part = 0; part < 4; ++part) {
-      __m128 v = sums[part];
-      for (int r = 0; r < Reads; ++r)
-        v = r == 0 && Writes > 0 ? _mm_load_ps(s.reads[r] + i + 4 * part)
-                                 : _mm_add_ps(v, _mm_load_ps(s.reads[r] + i + 4 * part));
+      const auto read = [&](int r) {
+        return *reinterpret_cast<const Quad*>(s.reads[r] + i + 4 * part);
+      };
+      Quad v = sums[part];
+      for (int r = 0; r < Reads; ++r) v = r == 0 && Writes > 0 ? read(r) : v + read(r);
       if constexpr (Writes == 0) sums[part] = v;
       for (int w = 0; w < Writes; ++w) {
+        float* const to = s.writes[w] + i + 4 * part;
         if constexpr (kStores == Stores::ordinary) {
-          _mm_store_ps(s.writes[w] + i + 4 * part, v);
+          *reinterpret_cast<Quad*>(to) = v;
         } else {
-          _mm_stream_ps(s.writes[w] + i + 4 * part, v);
+          store_past_caches(to, v);
         }
       }
     }
   }
-  if constexpr (kStores == Stores::non_temporal) _mm_sfence();
-  *result = _mm_cvtss_f32(_mm_add_ps(_mm_add_ps(sums[0], sums[1]), _mm_add_ps(sums[2], sums[3])));
+  if constexpr (kStores == Stores::non_temporal) end_of_stream();
+  const Quad sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  *result = sum[0];
 }
 
 using Piece = void (*)(const Streams&, std::int64_t, std::int64_t, float*) noexcept;
@@ -149,7 +173,8 @@ std::optional<double> stream_bandwidth(int read_arrays, int write_arrays, double
   for (int i = 0; i < write_arrays; ++i) streams.writes[i] = array(read_arrays + i);
 
   const Piece ordinary = kOrdinary.at[read_arrays][write_arrays];
-  if (write_arrays == 0) return measure(streams, ordinary, array_bytes, arrays, seconds);
+  if (write_arrays == 0 || !kHasNonTemporal)
+    return measure(streams, ordinary, array_bytes, arrays, seconds);
   const Piece non_temporal = kNonTemporal.at[read_arrays][write_arrays];
   return std::max(measure(streams, ordinary, array_bytes, arrays, seconds / 2),
                   measure(streams, non_temporal, array_bytes, arrays, seconds / 2));

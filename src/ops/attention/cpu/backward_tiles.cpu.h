@@ -333,7 +333,7 @@ void add_key_gradients(const BackwardProblem<S>& g, const Rows& r, std::int64_t 
 template <class S>
 void add_transposed_gradients(const BackwardProblem<S>& g, const Rows& r, std::int64_t key,
                               const Range& rows, const Tiles<S>& t) {
-  if constexpr (kPairs<S>) {
+  if constexpr (kTilePairs<S>) {
     const Problem<S>& p = g.p;
     const std::int64_t first = rows.begin / 2, steps = (rows.end - rows.begin) / 2;
     const auto add = [&](void* transposed, std::int64_t width, const std::uint32_t* words,
@@ -400,7 +400,7 @@ void backward_tile(const BackwardProblem<S>& g, const PhiloxKeys& keys, const Ti
 template <class S, class RowOf>
 void store_transposed(const Compute<S>* sums, std::int64_t width, std::int64_t count, double scale,
                       RowOf row) {
-  if constexpr (kPairs<S>) {
+  if constexpr (kTilePairs<S>) {
     const auto times = constant(Tag<S>(), scale);
     HWY_ALIGN float lines[16][16];
     HWY_ALIGN float transposed[16][16];

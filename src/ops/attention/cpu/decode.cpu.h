@@ -98,7 +98,7 @@ void bring_in(const Problem<S>& p, const KeyBlock& b, std::int64_t width, RowOf 
 // Whether a block's keys and values are multiplied without a packed form of all of them.
 template <class S, std::int64_t Height>
 bool in_place(const Problem<S>& p) {
-  if constexpr (kPairs<S> && Height <= kTileRows)
+  if constexpr (kTilePairs<S> && Height <= kTileRows)
     return !p.a.additive && p.s.width % 32 == 0 && reads_values_in_place(p.s.value_width);
   else
     return false;
@@ -109,7 +109,7 @@ bool in_place(const Problem<S>& p) {
 template <class S>
 void pack_keys_and_ask(const S* const* rows, std::int64_t offset, std::int64_t depth, Unit<S>* to,
                        Ahead& ahead) {
-  if constexpr (kPairs<S>)
+  if constexpr (kTilePairs<S>)
     for (std::int64_t j = 0; j < kPad; j += 16)
       for (std::int64_t x = 0; x < depth; x += 16) {
         ahead.ask<16>();
@@ -162,7 +162,7 @@ void decode_scores(const Problem<S>& p, const KeyBlock& b, std::int64_t head, st
 template <class S, std::int64_t Height>
 void decode_values_in_place(const Problem<S>& p, const KeyBlock& b, const S* const* rows,
                             std::int64_t existing, DecodeState<S, Height>& f, Ahead& ahead) {
-  if constexpr (kPairs<S> && Height <= kTileRows) {
+  if constexpr (kTilePairs<S> && Height <= kTileRows) {
     const std::int64_t keys = b.all.end - b.all.begin;
     const auto* nothing = reinterpret_cast<const S*>(f.v);
     zero(f.v, p.value_depth);
@@ -336,7 +336,7 @@ std::int64_t decode_height(const Problem<S>& p) {
 template <class S>
 void decode_unit(const Problem<S>& p, std::int64_t chunk) {
   const std::int64_t units = sequence_units(p.s), batch = chunk / units, unit = chunk % units;
-  if constexpr (kPairs<S>)
+  if constexpr (kTilePairs<S>)
     if (p.on_tiles) return decode_blocks<S, kAmxRows>(p, batch, unit);
   // Levels may have fewer heights: then they are one and the same function.
   const std::int64_t height = decode_height(p);

@@ -274,7 +274,7 @@ void store_long_dq(const BackwardProblem<S>& g, const Rows& r) {
 
 template <class S>
 void backward_long_heads(const BackwardProblem<S>& g) {
-  if constexpr (kPairs<S>) {
+  if constexpr (kTilePairs<S>) {
     const AttentionShape& s = g.p.s;
     const auto for_queries = [&](auto body) {
       const std::int64_t blocks = ceil_div(s.queries, kLongQueries);

@@ -87,8 +87,11 @@ void pack_columns(std::int64_t count, std::int64_t width, U* out, Row row) {
 #endif
   for (std::int64_t j = 0; j < count; ++j) {
     const S* from = row(j);
-    for (std::int64_t x = 0; x < width; ++x) {
-      if constexpr (!kWords) out[x * Width + j] = widened(from[x]);
+    if constexpr (kWords && std::is_same_v<S, bf16>) {
+      for (std::int64_t x = 0; x < units; ++x)
+        out[x * Width + j] = word(from[2 * x], 2 * x + 1 < width ? from[2 * x + 1] : S{});
+    } else if constexpr (!kWords) {
+      for (std::int64_t x = 0; x < width; ++x) out[x * Width + j] = widened(from[x]);
     }
   }
   for (std::int64_t x = 0; x < units && count < Width; ++x)

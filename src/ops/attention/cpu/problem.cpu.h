@@ -59,7 +59,7 @@ class Problem {
         depth(ceil_div(s.width, kPair<S>)),
         value_depth(ceil_div(s.value_width, kPair<S>)),
         keys(round_up(s.places(), kPad)),
-        on_tiles(kPairs<S> && cpu::on_tiles(args)),
+        on_tiles(kTilePairs<S> && cpu::on_tiles(args)),
         group_rows(on_tiles ? kAmxRows : kTileRows) {}
 
   const AttentionArgs& a;
@@ -153,7 +153,7 @@ class Problem {
   // A group's rows of A, row-major, times B.
   void on_tiles_product(const U* left, std::int64_t row, const Panels<S>& b, std::int64_t steps,
                         std::int64_t columns, const Sums<C>& out) const {
-    if constexpr (kPairs<S>)
+    if constexpr (kTilePairs<S>)
       a.tiles.small_product({.a = left,
                              .a_row = row,
                              .b = b.data,

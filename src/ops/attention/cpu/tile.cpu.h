@@ -17,13 +17,14 @@
 
 #include <utility>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/simd.h"
 #include "ops/attention/attention.kernels.h"
 
 namespace heddle::cpu::HEDDLE_ISA {
 namespace attention_detail {
 
-#if defined(__AVX512BF16__)
+#if defined(__AVX512BF16__) || defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 inline constexpr bool kMultipliesBf16 = true;
 #else
 inline constexpr bool kMultipliesBf16 = false;
@@ -33,15 +34,18 @@ template <class S>
 inline constexpr bool kPairs = kMultipliesBf16 && std::is_same_v<S, bf16>;
 template <class S>
 inline constexpr std::int64_t kPair = kPairs<S> ? 2 : 1;
+// What products on AMX tiles, and vectors of sixteen words, are compiled for.
+template <class S>
+inline constexpr bool kTilePairs = kPairs<S> && kHasTiles;
 template <class S>
 using Unit = std::conditional_t<kPairs<S>, std::uint32_t, Compute<S>>;
 
 template <class S>
 inline constexpr std::int64_t kPanel = 2 * static_cast<std::int64_t>(hn::MaxLanes(Tag<S>{}));
 // As many rows as leave registers for two vectors of B and a broadcast of A.
-inline constexpr std::int64_t kTileRows = HWY_TARGET == HWY_AVX3   ? 12
-                                          : HWY_TARGET == HWY_AVX2 ? 6
-                                                                   : 4;
+inline constexpr std::int64_t kTileRows = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 12
+                                          : HWY_TARGET == HWY_AVX2                         ? 6
+                                                                                           : 4;
 inline constexpr std::int64_t kFewRows = 4;
 inline constexpr std::int64_t kSomeRows = kTileRows > 8 ? 8 : kTileRows;
 
@@ -78,6 +82,22 @@ struct RegisterTile {
   using Factors = hn::ScalableTag<U>;
   static constexpr std::int64_t kLanes = kPanel<S> / 2;
 
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  // A pair of A as the lane that the instruction takes (see gemm/neon_bf16.cpp).
+  static HWY_INLINE auto broadcast(U unit) {
+    if constexpr (kPairs<S>)
+      return __builtin_bit_cast(float, unit);
+    else
+      return hn::Set(Factors(), unit);
+  }
+  static HWY_INLINE V multiply_add(float pair, hn::Vec<Factors> b, V c) {
+    asm("bfdot %0.4s, %1.8h, %2.2h[0]" : "+w"(c.raw) : "w"(b.raw), "w"(pair));
+    return c;
+  }
+#else
+  static HWY_INLINE auto broadcast(U unit) { return hn::Set(Factors(), unit); }
+#endif
+
   template <class F>
   static HWY_INLINE V multiply_add(F a, F b, V c) {
 #if defined(__AVX512BF16__)
@@ -99,10 +119,10 @@ struct RegisterTile {
     const Factors f;
     const auto b0 = hn::LoadU(f, b);
     const auto b1 = hn::LoadU(f, b + (Vectors - 1) * kLanes);
-    (row(hn::Set(f, a[R * A::kRow]), b0, b1, c[R]), ...);
+    (row(broadcast(a[R * A::kRow]), b0, b1, c[R]), ...);
   }
-  template <class F>
-  static HWY_INLINE void row(F a, F b0, F b1, V (&c)[Vectors]) {
+  template <class Factor, class F>
+  static HWY_INLINE void row(Factor a, F b0, F b1, V (&c)[Vectors]) {
     c[0] = multiply_add(a, b0, c[0]);
     if constexpr (Vectors == 2) c[1] = multiply_add(a, b1, c[1]);
   }

@@ -157,7 +157,7 @@ Range transposed_span(const Problem<S>& p, const Rows& r) {
 
 template <class S>
 void transposed_block(const Problem<S>& p, const Rows& r) {
-  if constexpr (kPairs<S>) {
+  if constexpr (kTilePairs<S>) {
     const TransposedState<S> f(p);
     const auto* sinks = static_cast<const float*>(p.a.sinks);
     const std::int64_t groups = ceil_div(r.count, kTransposedQueries);

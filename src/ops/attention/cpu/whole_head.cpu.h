@@ -311,7 +311,7 @@ void store_whole(const float* sums, std::int64_t width, std::int64_t count, doub
 // A key head with all its query heads.
 template <class S>
 void backward_whole(const BackwardProblem<S>& g, std::int64_t batch, std::int64_t head) {
-  if constexpr (kPairs<S>) {
+  if constexpr (kTilePairs<S>) {
     const Problem<S>& p = g.p;
     WholeHead<S> w(p);
     pack_whole_keys(p, batch, head, w);
