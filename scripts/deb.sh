@@ -60,7 +60,7 @@ Package: heddle
 Version: $version
 Architecture: $architecture
 Maintainer: $maintainer <$address>
-Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
+Installed-Size: $(du -sk --apparent-size --exclude=DEBIAN "$root" | cut -f1)
 Depends: $depends
 Suggests: bible-kjv, curl
 Section: science
