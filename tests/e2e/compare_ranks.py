@@ -133,8 +133,13 @@ def killed():
         check(results(folder)[0] == results("whole")[0], "results after rank", victim, "was killed")
         check(len(who(folder)) == 8 and out.count("index.html") == 1, who(folder), out)
         check(("rank 1 tells the results" in errors) == (victim == 0), "who tells", errors)
-    # Without the option mpirun ends all as soon as it notices, which on a quick machine may be when the others are
-    # through; the same command again goes on, on any number of ranks.
+    # Without the option mpirun ends all, long before long runs are done.
+    running, ranks = started("long", 3, steps=20000, until="run-*")
+    os.kill(ranks[1], signal.SIGKILL)
+    running.communicate(timeout=60)
+    check(running.returncode != 0 and not (WORK / "long/results.json").exists(), "mpirun without --enable-recovery",
+          running.returncode)
+    # Short ones may be through by then; the same command again goes on, on any number of ranks.
     running, ranks = started("ended", 3, until="run-*")
     os.kill(ranks[1], signal.SIGKILL)
     running.communicate(timeout=60)
